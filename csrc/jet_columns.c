@@ -1,0 +1,138 @@
+#include "jet_columns.h"
+
+#include <string.h>
+
+#include "jet_header.h"
+#include "jet_jsack.h"
+#include "jet_scan.h"
+#include "jet_utf8.h"
+
+/* Names repeat within a block; a map key may not. A name counts at its first occurrence, and its
+ * values are gathered there. Blocks have few names, so looking back costs less than a table. */
+static int seen_before(jet_span block, jet_span name) {
+    jet_header_iter it;
+    jet_span n, v;
+    jet_header_begin(&it, block);
+    while (jet_header_next(&it, &n, &v)) {
+        if (n.ptr == name.ptr) return 0;
+        if (jet_span_equal(n, name)) return 1;
+    }
+    return 0;
+}
+
+/* A hostile block of 64 KiB can hold 20,000 names; looking back over all of them would be
+ * quadratic. After this many names the rest of the block is left out of the column. */
+#define MAX_NAMES 512
+
+static void measure_headers(jet_span block, int text, jet_columns_size *size) {
+    jet_header_iter it;
+    jet_span name, value;
+    size_t names = 0;
+    jet_header_begin(&it, block);
+    while (names++ < MAX_NAMES && jet_header_next(&it, &name, &value)) {
+        if (!seen_before(block, name)) {
+            size->header_keys++;
+            size->key_bytes += jet_utf8_lossy_len(name);
+        }
+        size->header_values++;
+        size->value_bytes += text ? jet_utf8_lossy_len(value) : value.len;
+    }
+}
+
+void jet_columns_measure(const jet_chain *c, int headers, int text, jet_columns_size *size) {
+    jet_chain_iter it;
+    jet_record r;
+    jet_jsack ack;
+    jet_chain_begin(c, &it);
+    while (jet_chain_next(&it, &r)) {
+        if (r.status) continue;
+        size->rows++;
+        size->subject_bytes += jet_utf8_lossy_len(r.subject);
+        size->data_bytes += r.payload.len;
+        size->reply_bytes += jet_utf8_lossy_len(r.reply);
+        if (jet_jsack_parse(r.reply, &ack) == JET_OK) size->metadata_rows++;
+        if (headers && r.header.len) {
+            size->header_rows++;
+            measure_headers(r.header, text, size);
+        }
+    }
+}
+
+static void set_bit(uint8_t *bits, size_t i) { bits[i / 8] |= (uint8_t)(1u << (i % 8)); }
+
+typedef struct position {
+    size_t subject, data, reply, keys, key, values, value;
+} position;
+
+static void fill_headers(jet_span block, int text, jet_columns *out, position *at) {
+    jet_header_iter outer, inner;
+    jet_span name, value, other;
+    size_t names = 0;
+    jet_header_begin(&outer, block);
+    while (names++ < MAX_NAMES && jet_header_next(&outer, &name, &value)) {
+        if (seen_before(block, name)) continue;
+        at->key += jet_utf8_lossy_copy(name, out->key + at->key);
+        size_t inner_names = 0;
+        jet_header_begin(&inner, block);
+        while (inner_names++ < MAX_NAMES && jet_header_next(&inner, &other, &value)) {
+            if (!jet_span_equal(other, name)) continue;
+            if (text) at->value += jet_utf8_lossy_copy(value, out->value + at->value);
+            else if (value.len) memcpy(out->value + at->value, value.ptr, value.len), at->value += value.len;
+            out->value_offsets[++at->values] = (int32_t)at->value;
+        }
+        at->keys++;
+        out->key_offsets[at->keys] = (int32_t)at->key;
+        out->list_offsets[at->keys] = (int32_t)at->values;
+    }
+}
+
+static void fill_metadata(jet_span reply, size_t row, jet_columns *out) {
+    jet_jsack ack;
+    if (jet_jsack_parse(reply, &ack) == JET_OK) set_bit(out->metadata_valid, row);
+    else memset(&ack, 0, sizeof ack);
+    out->stream_seq[row] = ack.stream_seq;
+    out->consumer_seq[row] = ack.consumer_seq;
+    out->num_delivered[row] = ack.num_delivered;
+    out->num_pending[row] = ack.num_pending;
+    out->timestamp_ns[row] = ack.timestamp_ns;
+}
+
+void jet_columns_fill(const jet_chain *c, int text, jet_columns *out) {
+    jet_chain_iter it;
+    jet_record r;
+    position at;
+    size_t row = 0;
+    memset(&at, 0, sizeof at);
+    if (out->subject_offsets) out->subject_offsets[0] = 0;
+    if (out->data_offsets) out->data_offsets[0] = 0;
+    if (out->reply_offsets) out->reply_offsets[0] = 0;
+    if (out->header_offsets)
+        out->header_offsets[0] = out->key_offsets[0] = out->list_offsets[0] = out->value_offsets[0] = 0;
+
+    jet_chain_begin(c, &it);
+    while (jet_chain_next(&it, &r)) {
+        if (r.status) continue;
+        if (out->subject_offsets) {
+            at.subject += jet_utf8_lossy_copy(r.subject, out->subject + at.subject);
+            out->subject_offsets[row + 1] = (int32_t)at.subject;
+        }
+        if (out->data_offsets) {
+            if (r.payload.len) memcpy(out->data + at.data, r.payload.ptr, r.payload.len);
+            at.data += r.payload.len;
+            out->data_offsets[row + 1] = (int32_t)at.data;
+        }
+        if (out->reply_offsets) {
+            at.reply += jet_utf8_lossy_copy(r.reply, out->reply + at.reply);
+            out->reply_offsets[row + 1] = (int32_t)at.reply;
+        }
+        if (out->header_offsets) {
+            if (r.header.len) {
+                set_bit(out->header_valid, row);
+                fill_headers(r.header, text, out, &at);
+            }
+            out->header_offsets[row + 1] = (int32_t)at.keys;
+        }
+        if (out->metadata_valid) fill_metadata(r.reply, row, out);
+        row++;
+    }
+}

@@ -1,0 +1,102 @@
+#include "jet_encode.h"
+
+#include <string.h>
+
+#include "jet_subject.h"
+
+size_t jet_encode_u64(uint8_t *to, uint64_t value) {
+    uint8_t digits[20];
+    size_t n = 0;
+    do {
+        digits[n++] = (uint8_t)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    for (size_t i = 0; i < n; i++) to[i] = digits[n - 1 - i];
+    return n;
+}
+
+static uint8_t *put(uint8_t *to, const void *bytes, size_t n) {
+    if (n) memcpy(to, bytes, n);
+    return to + n;
+}
+
+static jet_status encode_message(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                                 jet_span payload) {
+    if (payload.len > SIZE_MAX / 4 || header.len > SIZE_MAX / 4) return JET_ERR_SIZE;
+    /* "HPUB " + subject + " " + reply + " " + 2 * (20 digits + " ") + CRLF is the longest line */
+    size_t line_max = 5 + subject.len + 1 + reply.len + 1 + 42 + 2;
+    size_t room = line_max + header.len + payload.len + 2;
+    uint8_t *start = jet_buf_reserve(out, room);
+    if (start == NULL) return JET_ERR_MEMORY;
+    uint8_t *p = header.len ? put(start, "HPUB ", 5) : put(start, "PUB ", 4);
+    p = put(p, subject.ptr, subject.len);
+    *p++ = ' ';
+    if (reply.len) {
+        p = put(p, reply.ptr, reply.len);
+        *p++ = ' ';
+    }
+    if (header.len) {
+        p += jet_encode_u64(p, header.len);
+        *p++ = ' ';
+    }
+    p += jet_encode_u64(p, header.len + payload.len);
+    if ((size_t)(p - start) > JET_MAX_CONTROL_LINE) return JET_ERR_LINE;
+    p = put(p, "\r\n", 2);
+    p = put(p, header.ptr, header.len);
+    p = put(p, payload.ptr, payload.len);
+    p = put(p, "\r\n", 2);
+    jet_buf_commit(out, (size_t)(p - start));
+    return JET_OK;
+}
+
+jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                          jet_span payload) {
+    if (!jet_subject_is_publishable(subject)) return JET_ERR_SUBJECT;
+    if (reply.len && !jet_subject_is_publishable(reply)) return JET_ERR_SUBJECT;
+    return encode_message(out, subject, reply, header, payload);
+}
+
+jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload) {
+    jet_span none = {NULL, 0};
+    if (!jet_subject_is_safe(subject)) return JET_ERR_SUBJECT;
+    if (reply.len && !jet_subject_is_safe(reply)) return JET_ERR_SUBJECT;
+    return encode_message(out, subject, reply, none, payload);
+}
+
+jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid) {
+    if (!jet_subject_is_subscribable(subject)) return JET_ERR_SUBJECT;
+    if (queue.len && !jet_subject_is_safe(queue)) return JET_ERR_SUBJECT;
+    size_t room = 4 + subject.len + 1 + queue.len + 1 + 20 + 2;
+    uint8_t *start = jet_buf_reserve(out, room);
+    if (start == NULL) return JET_ERR_MEMORY;
+    uint8_t *p = put(start, "SUB ", 4);
+    p = put(p, subject.ptr, subject.len);
+    *p++ = ' ';
+    if (queue.len) {
+        p = put(p, queue.ptr, queue.len);
+        *p++ = ' ';
+    }
+    p += jet_encode_u64(p, sid);
+    if ((size_t)(p - start) > JET_MAX_CONTROL_LINE) return JET_ERR_LINE;
+    p = put(p, "\r\n", 2);
+    jet_buf_commit(out, (size_t)(p - start));
+    return JET_OK;
+}
+
+jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max) {
+    uint8_t *start = jet_buf_reserve(out, 6 + 20 + 1 + 20 + 2);
+    if (start == NULL) return JET_ERR_MEMORY;
+    uint8_t *p = put(start, "UNSUB ", 6);
+    p += jet_encode_u64(p, sid);
+    if (max) {
+        *p++ = ' ';
+        p += jet_encode_u64(p, max);
+    }
+    p = put(p, "\r\n", 2);
+    jet_buf_commit(out, (size_t)(p - start));
+    return JET_OK;
+}
+
+jet_status jet_encode_ping(jet_buf *out) { return jet_buf_append(out, "PING\r\n", 6); }
+
+jet_status jet_encode_pong(jet_buf *out) { return jet_buf_append(out, "PONG\r\n", 6); }

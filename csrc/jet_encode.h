@@ -1,0 +1,26 @@
+/* jet_encode - client lines, appended whole or not at all.
+ *
+ * Each function checks everything that could break framing and only then appends; on a negative
+ * status the buffer is as it was. Spans are borrowed for the call. */
+#ifndef JET_ENCODE_H
+#define JET_ENCODE_H
+
+#include "jet_buf.h"
+#include "jet_types.h"
+
+/* PUB, or HPUB when `header` is not empty (a complete block, see jet_header_append). The reply
+ * may be empty. JET_ERR_SUBJECT, JET_ERR_LINE (control line over 4096) or JET_ERR_MEMORY. */
+jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                          jet_span payload);
+/* The same to a subject that a server gave us (an acknowledgement): checked for framing only. */
+jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload);
+/* SUB; `queue` may be empty. */
+jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid);
+/* UNSUB; max 0 means "now". */
+jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max);
+jet_status jet_encode_ping(jet_buf *out);
+jet_status jet_encode_pong(jet_buf *out);
+/* Write `value` in decimal; `to` has room for 20 bytes. Returns the number of digits. */
+size_t jet_encode_u64(uint8_t *to, uint64_t value);
+
+#endif

@@ -1,0 +1,163 @@
+#include "jet_segment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands before the bytes of a record. */
+typedef struct lengths {
+    uint32_t payload;
+    uint32_t header;
+    uint16_t subject;
+    uint16_t reply;
+    uint32_t status;
+} lengths;
+
+void jet_chain_init(jet_chain *c) { memset(c, 0, sizeof *c); }
+
+static void segment_free(jet_segment *s) {
+    free(s->data);
+    free(s);
+}
+
+void jet_chain_free(jet_chain *c) {
+    while (c->head) {
+        jet_segment *next = c->head->next;
+        segment_free(c->head);
+        c->head = next;
+    }
+    jet_chain_init(c);
+}
+
+size_t jet_record_bytes(const jet_record *r) {
+    return r->subject.len + r->reply.len + r->header.len + r->payload.len;
+}
+
+/* Room for `n` bytes at the tail: in the tail as it is, in a grown tail, or in a new segment. */
+static uint8_t *room(jet_chain *c, size_t n) {
+    jet_segment *t = c->tail;
+    if (t && t->pos == t->len) t->pos = t->len = 0; /* all read: use its memory again */
+    if (t && t->cap - t->len >= n) return t->data + t->len;
+    if (t && (t->len + n <= JET_SEGMENT_MAX || t->len == 0)) {
+        size_t cap = t->cap;
+        while (cap < t->len + n) cap *= 2;
+        uint8_t *data = realloc(t->data, cap);
+        if (data == NULL) return NULL;
+        t->data = data;
+        t->cap = cap;
+        return t->data + t->len;
+    }
+    size_t cap = t ? JET_SEGMENT_MAX : c->first_cap ? c->first_cap : JET_SEGMENT_FIRST;
+    while (cap < n) cap *= 2;
+    jet_segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->data = malloc(cap);
+    if (s->data == NULL) {
+        free(s);
+        return NULL;
+    }
+    s->cap = cap;
+    if (t) t->next = s;
+    else c->head = s;
+    c->tail = s;
+    return s->data;
+}
+
+static uint8_t *put(uint8_t *to, jet_span s) {
+    if (s.len) memcpy(to, s.ptr, s.len);
+    return to + s.len;
+}
+
+static size_t padded(size_t n) { return (n + 3) & ~(size_t)3; }
+
+jet_status jet_chain_append(jet_chain *c, const jet_record *r) {
+    if (r->subject.len > UINT16_MAX || r->reply.len > UINT16_MAX) return JET_ERR_SIZE;
+    if (r->header.len > UINT32_MAX / 4 || r->payload.len > UINT32_MAX / 4) return JET_ERR_SIZE;
+    size_t bytes = jet_record_bytes(r);
+    size_t n = padded(sizeof(lengths) + bytes);
+    uint8_t *to = room(c, n);
+    if (to == NULL) return JET_ERR_MEMORY;
+    lengths l = {(uint32_t)r->payload.len, (uint32_t)r->header.len, (uint16_t)r->subject.len,
+                 (uint16_t)r->reply.len, (uint32_t)r->status};
+    memcpy(to, &l, sizeof l);
+    to = put(to + sizeof l, r->subject);
+    to = put(to, r->reply);
+    to = put(to, r->header);
+    put(to, r->payload);
+    c->tail->len += n;
+    c->count++;
+    c->bytes += bytes;
+    return JET_OK;
+}
+
+static jet_span cut(const uint8_t **p, size_t n) {
+    jet_span s = {*p, n};
+    *p += n;
+    return s;
+}
+
+/* Read the record at `pos`; returns the position after it. */
+static size_t read_record(const jet_segment *s, size_t pos, jet_record *out) {
+    lengths l;
+    memcpy(&l, s->data + pos, sizeof l);
+    const uint8_t *p = s->data + pos + sizeof l;
+    out->subject = cut(&p, l.subject);
+    out->reply = cut(&p, l.reply);
+    out->header = cut(&p, l.header);
+    out->payload = cut(&p, l.payload);
+    out->status = (int)l.status;
+    return pos + padded(sizeof l + jet_record_bytes(out));
+}
+
+int jet_chain_peek(const jet_chain *c, jet_record *out) {
+    jet_chain_iter it;
+    jet_chain_begin(c, &it);
+    return jet_chain_next(&it, out);
+}
+
+int jet_chain_take(jet_chain *c, jet_record *out) {
+    if (c->count == 0) return 0;
+    while (c->head->pos == c->head->len) {
+        jet_segment *done = c->head;
+        c->head = done->next;
+        segment_free(done);
+    }
+    c->head->pos = read_record(c->head, c->head->pos, out);
+    c->count--;
+    c->bytes -= jet_record_bytes(out);
+    return 1;
+}
+
+/* Busy chains start large (no growing by copies), idle ones shrink back to the first size. */
+static size_t next_first_cap(const jet_chain *c) {
+    if (c->tail == NULL || c->tail->cap > JET_SEGMENT_MAX) return c->first_cap;
+    size_t cap = c->tail->cap;
+    if (c->head == c->tail && c->tail->len < cap / 4 && cap > JET_SEGMENT_FIRST) cap /= 2;
+    return cap;
+}
+
+void jet_chain_move(jet_chain *to, jet_chain *from) {
+    if (to->count == 0) jet_chain_free(to);
+    if (to->tail) to->tail->next = from->head;
+    else to->head = from->head;
+    if (from->tail) to->tail = from->tail;
+    to->count += from->count;
+    to->bytes += from->bytes;
+    size_t first_cap = next_first_cap(from);
+    jet_chain_init(from);
+    from->first_cap = first_cap;
+}
+
+void jet_chain_begin(const jet_chain *c, jet_chain_iter *it) {
+    it->segment = c->head;
+    it->pos = c->head ? c->head->pos : 0;
+}
+
+int jet_chain_next(jet_chain_iter *it, jet_record *out) {
+    while (it->segment && it->pos == it->segment->len) {
+        it->segment = it->segment->next;
+        it->pos = it->segment ? it->segment->pos : 0;
+    }
+    if (it->segment == NULL) return 0;
+    it->pos = read_record(it->segment, it->pos, out);
+    return 1;
+}

@@ -1,0 +1,64 @@
+/* jet_segment - received messages, copied once into blocks that have exactly one owner.
+ *
+ * A chain is a queue of segments; a segment is a block of records; a record is the lengths of one
+ * message followed by its bytes. Appending goes to the tail, reading starts at the head. Nothing is
+ * shared and nothing is counted: whoever holds the chain owns all of it. */
+#ifndef JET_SEGMENT_H
+#define JET_SEGMENT_H
+
+#include "jet_types.h"
+
+/* A segment grows by doubling up to this size; a larger message gets a segment of its own. */
+#define JET_SEGMENT_FIRST 4096u
+#define JET_SEGMENT_MAX (256u * 1024u)
+
+/* One message, every span borrowed from its segment. */
+typedef struct jet_record {
+    jet_span subject;
+    jet_span reply;
+    jet_span header;
+    jet_span payload;
+    int status;
+} jet_record;
+
+typedef struct jet_segment {
+    struct jet_segment *next;
+    uint8_t *data; /* owned */
+    size_t len;    /* bytes written */
+    size_t cap;
+    size_t pos;    /* bytes read */
+} jet_segment;
+
+typedef struct jet_chain {
+    jet_segment *head; /* owned, oldest first */
+    jet_segment *tail;
+    size_t count;      /* records not yet read */
+    size_t bytes;      /* their subjects, replies, headers and payloads */
+    size_t first_cap;  /* size of the next first segment: follows what was needed lately */
+} jet_chain;
+
+void jet_chain_init(jet_chain *c);
+/* Free every segment; the chain is empty and usable afterwards. */
+void jet_chain_free(jet_chain *c);
+/* Copy one message to the end. On JET_ERR_MEMORY the chain is unchanged. */
+jet_status jet_chain_append(jet_chain *c, const jet_record *r);
+/* Look at the next record without taking it. Returns 0 when there is none. */
+int jet_chain_peek(const jet_chain *c, jet_record *out);
+/* Take the next record: its spans stay valid until the next call on this chain, because the
+ * segment it lies in is freed only then. Returns 0 when there is none. */
+int jet_chain_take(jet_chain *c, jet_record *out);
+/* Move everything of `from` to the end of `to`; `from` is empty afterwards and will start with a
+ * segment of a fitting size. No record is touched. */
+void jet_chain_move(jet_chain *to, jet_chain *from);
+/* What a message is charged with. */
+size_t jet_record_bytes(const jet_record *r);
+
+/* Walk over a chain without changing it. The chain must not change meanwhile. */
+typedef struct jet_chain_iter {
+    const jet_segment *segment;
+    size_t pos;
+} jet_chain_iter;
+void jet_chain_begin(const jet_chain *c, jet_chain_iter *it);
+int jet_chain_next(jet_chain_iter *it, jet_record *out);
+
+#endif

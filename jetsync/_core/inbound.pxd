@@ -1,0 +1,27 @@
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t
+
+from jetsync._core.csrc cimport jet_buf, jet_frame, jet_parser, jet_slots, jet_span
+from jetsync._core.mailbox cimport Box
+from jetsync._core.outbound cimport Outbound
+from jetsync._core.sync cimport PyThread_type_lock
+
+
+cdef class Inbound:
+    cdef PyThread_type_lock route_lock
+    cdef jet_slots subs               # guarded by route_lock
+    cdef jet_slots replies            # guarded by route_lock
+    cdef jet_buf buf                  # the rest belongs to the reader
+    cdef jet_parser parser
+    cdef Outbound outbound
+    cdef dict boxes                   # key -> Mailbox: keeps alive what the tables point to
+    cdef dict reply_boxes
+    cdef bytes reply_prefix
+    cdef const char *reply_prefix_ptr # guarded by route_lock, with the two below
+    cdef size_t reply_prefix_len
+    cdef uint64_t reply_sid
+    cdef uint64_t msgs, bytes_, unmatched_
+
+    cdef int _parse(self, jet_span *text) noexcept nogil
+    cdef Box *_route(self, jet_frame *f) noexcept nogil
+    cdef tuple _event(self, int kind, jet_span text)

@@ -1,0 +1,305 @@
+"""Inbound: from the socket to the mailboxes, without the GIL."""
+
+from libc.errno cimport EINTR, errno
+from libc.string cimport memcmp
+
+from jetsync._core.csrc cimport (
+    JET_ERR_ARGS, JET_ERR_CRLF, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_OP, JET_ERR_SIZE, JET_OP_ERR,
+    JET_OP_INFO, JET_OP_MSG, JET_OP_PING, JET_OP_PONG, bytes_of, jet_buf_append, jet_buf_clear,
+    jet_buf_commit, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
+    jet_buf_reserve, jet_parser_init, jet_parser_next, jet_record, jet_scan_leading_u64,
+    jet_slots_add, jet_slots_free, jet_slots_get, jet_slots_init, jet_slots_remove, span_of,
+)
+from jetsync._core.mailbox cimport Mailbox, box_put
+from jetsync._core.sync cimport (
+    free_lock, gate_open, lock_leaf, monotonic, new_lock, unlock,
+)
+
+
+cdef extern from "sys/socket.h" nogil:
+    ssize_t recv(int fd, void *bytes, size_t n, int flags)
+
+
+cdef enum:
+    RECV = 256 * 1024
+
+# What feed() and pump() report. Everything else was dealt with on the way.
+cdef enum:
+    NOTHING = 0
+    INFO = 1
+    ERR = 2
+    PONG = 3
+    SLOW = 4
+    EOF_ = 5
+    BAD = 6
+
+EVENT_INFO, EVENT_ERR, EVENT_PONG, EVENT_SLOW, EVENT_EOF, EVENT_BAD = INFO, ERR, PONG, SLOW, EOF_, BAD
+
+cdef dict BAD_TEXT = {
+    JET_ERR_OP: "a line with an unknown verb",
+    JET_ERR_ARGS: "a message line with wrong arguments",
+    JET_ERR_SIZE: "a message with an impossible size",
+    JET_ERR_LINE: "a line that is too long or not ended by CRLF",
+    JET_ERR_CRLF: "a payload not followed by CRLF",
+    JET_ERR_MEMORY: "more data than there is memory for",
+}
+
+
+cdef class Inbound:
+    """Routes received messages to mailboxes. One thread feeds or pumps, any thread adds and removes.
+
+    `max_size` bounds the size of a message that is taken from the server.
+    """
+
+    def __cinit__(self, Outbound outbound not None, size_t max_size=64 << 20):
+        self.route_lock = new_lock()
+        jet_slots_init(&self.subs)
+        jet_slots_init(&self.replies)
+        jet_buf_init(&self.buf)
+        jet_parser_init(&self.parser, max_size)
+        self.outbound = outbound
+        self.boxes = {}
+        self.reply_boxes = {}
+        self.reply_prefix = b""
+
+    def __dealloc__(self):
+        jet_buf_free(&self.buf)
+        jet_slots_free(&self.subs)
+        jet_slots_free(&self.replies)
+        free_lock(self.route_lock)
+
+    # -- routes ----------------------------------------------------------------------------------
+
+    def add(self, Mailbox mailbox not None):
+        """Give a mailbox a subscription id; returns it."""
+        cdef Box *box = &mailbox.box
+        cdef uint64_t sid
+        with nogil:
+            lock_leaf(self.route_lock)
+            sid = jet_slots_add(&self.subs, box)
+            box.sid = sid
+            unlock(self.route_lock)
+        if sid == 0:
+            raise MemoryError("no room for another subscription")
+        self.boxes[sid] = mailbox
+        return sid
+
+    def remove(self, uint64_t sid):
+        """Forget a subscription id; messages that still come for it are dropped."""
+        with nogil:
+            lock_leaf(self.route_lock)
+            jet_slots_remove(&self.subs, sid)
+            unlock(self.route_lock)
+        self.boxes.pop(sid, None)
+
+    def get(self, sid):
+        """Return the mailbox of a subscription id, or None."""
+        return self.boxes.get(sid)
+
+    def set_reply_route(self, bytes prefix not None, uint64_t sid):
+        """Route messages of subscription `sid` whose subject is `prefix` + token by that token."""
+        cdef const char *ptr = prefix
+        cdef size_t n = len(prefix)
+        with nogil:
+            lock_leaf(self.route_lock)
+            self.reply_prefix_ptr = ptr
+            self.reply_prefix_len = n
+            self.reply_sid = sid
+            unlock(self.route_lock)
+        self.reply_prefix = prefix  # keeps the bytes alive that the reader compares with
+
+    def add_reply(self, Mailbox mailbox not None):
+        """Give a mailbox a reply token: a number that no other request ever had."""
+        cdef Box *box = &mailbox.box
+        cdef uint64_t token
+        with nogil:
+            lock_leaf(self.route_lock)
+            token = jet_slots_add(&self.replies, box)
+            unlock(self.route_lock)
+        if token == 0:
+            raise MemoryError("no room for another request")
+        self.reply_boxes[token] = mailbox
+        return token
+
+    def remove_reply(self, uint64_t token):
+        """Forget a reply token; a late answer finds nothing and is counted in `unmatched`."""
+        with nogil:
+            lock_leaf(self.route_lock)
+            jet_slots_remove(&self.replies, token)
+            unlock(self.route_lock)
+        self.reply_boxes.pop(token, None)
+
+    def pending_replies(self):
+        """The mailboxes of requests that still wait."""
+        return list(self.reply_boxes.values())
+
+    cdef Box *_route(self, jet_frame *f) noexcept nogil:
+        cdef uint64_t token
+        cdef jet_span rest
+        cdef size_t n
+        if f.sid == self.reply_sid and self.reply_sid:
+            n = self.reply_prefix_len
+            if f.subject.len <= n or memcmp(f.subject.ptr, self.reply_prefix_ptr, n):
+                return NULL
+            rest = span_of(f.subject.ptr + n, f.subject.len - n)
+            # The token may be followed by "-" and whatever its owner wants to tell apart.
+            n = jet_scan_leading_u64(rest, &token)
+            if n == 0 or (n < rest.len and rest.ptr[n] != c'-'):
+                return NULL
+            return <Box *>jet_slots_get(&self.replies, token)
+        return <Box *>jet_slots_get(&self.subs, f.sid)
+
+    # -- parsing ---------------------------------------------------------------------------------
+
+    cdef int _parse(self, jet_span *text) noexcept nogil:
+        """Deal with every whole frame in the buffer, or up to one that Python has to see.
+
+        `text` gets the text of INFO and -ERR; for SLOW its length is the sid, for BAD the status.
+        """
+        cdef jet_frame f
+        cdef jet_record r
+        cdef size_t used
+        cdef int got, event = NOTHING
+        cdef Box *box
+        cdef Box *held = NULL       # whose lock we hold: runs of frames for one box lock once
+        cdef Box *wake = NULL
+        cdef double now = monotonic()
+        lock_leaf(self.route_lock)
+        while event == NOTHING and jet_buf_len(&self.buf):
+            got = jet_parser_next(&self.parser,
+                                  span_of(jet_buf_ptr(&self.buf), jet_buf_len(&self.buf)), &f, &used)
+            if got == 0:
+                break
+            if got < 0:
+                text.len = <size_t>(-got)
+                event = BAD
+                break
+            if f.op == JET_OP_MSG:
+                self.msgs += 1
+                self.bytes_ += f.header.len + f.payload.len
+                box = self._route(&f)
+                if box == NULL:
+                    self.unmatched_ += 1
+                else:
+                    if box != held:
+                        if held != NULL:
+                            unlock(held.lock)
+                        lock_leaf(box.lock)
+                        held = box
+                        if not box.touched:
+                            box.touched = True
+                            box.next_touched = wake
+                            wake = box
+                    r.subject = f.subject
+                    r.reply = f.reply
+                    r.header = f.header
+                    r.payload = f.payload
+                    r.status = f.status
+                    if box_put(box, &r, now):
+                        text.len = box.sid
+                        event = SLOW
+            elif f.op == JET_OP_PING:
+                self.outbound.pong()
+            elif f.op == JET_OP_PONG:
+                event = PONG
+            elif f.op == JET_OP_INFO:
+                event = INFO
+                text[0] = f.payload
+            elif f.op == JET_OP_ERR:
+                event = ERR
+                text[0] = f.payload
+            # Consuming only moves a mark: what `text` points to stays until the next recv.
+            jet_buf_consume(&self.buf, used)
+        if held != NULL:
+            unlock(held.lock)
+        while wake != NULL:
+            lock_leaf(wake.lock)
+            wake.touched = False
+            gate_open(&wake.gate)
+            held = wake.next_touched
+            unlock(wake.lock)
+            wake = held
+        unlock(self.route_lock)
+        return event
+
+    cdef tuple _event(self, int kind, jet_span text):
+        if kind == SLOW:
+            return SLOW, text.len
+        if kind == BAD:
+            return BAD, BAD_TEXT.get(-<int>text.len, "bytes that are not the NATS protocol")
+        if kind == PONG:
+            return PONG, None
+        return kind, bytes_of(text)
+
+    def feed(self, bytes data not None):
+        """Take bytes as if they had been received; returns the events they caused, in order."""
+        cdef jet_span text = span_of(NULL, 0)
+        cdef int kind
+        cdef list events = []
+        if jet_buf_append(&self.buf, <const char *>data, len(data)) != 0:
+            raise MemoryError("no memory for received bytes")
+        while True:
+            with nogil:
+                kind = self._parse(&text)
+            if kind == NOTHING:
+                return events
+            events.append(self._event(kind, text))
+            if kind == BAD:
+                return events
+
+    def pump(self, int fd):
+        """Receive until something needs Python; returns (event, detail).
+
+        Blocks without the GIL. Ends with EVENT_EOF when the peer or `shutdown(fd)` closed the link.
+        """
+        cdef jet_span text = span_of(NULL, 0)
+        cdef int kind
+        cdef ssize_t n = 0
+        cdef size_t room
+        cdef unsigned char *to
+        cdef int error = 0
+        with nogil:
+            while True:
+                kind = self._parse(&text)
+                if kind != NOTHING:
+                    break
+                room = RECV
+                if self.parser.need > jet_buf_len(&self.buf) + room:
+                    room = self.parser.need - jet_buf_len(&self.buf)
+                to = jet_buf_reserve(&self.buf, room)
+                if to == NULL:
+                    kind = BAD
+                    text.len = <size_t>(-JET_ERR_MEMORY)
+                    break
+                while True:
+                    n = recv(fd, to, room, 0)
+                    if n >= 0 or errno != EINTR:
+                        break
+                if n <= 0:
+                    kind = EOF_
+                    error = errno if n < 0 else 0
+                    break
+                jet_buf_commit(&self.buf, <size_t>n)
+        if kind == EOF_:
+            return EOF_, error
+        return self._event(kind, text)
+
+    def reset(self, size_t max_size):
+        """Forget half-received bytes of the last link."""
+        jet_buf_clear(&self.buf, 4 * RECV)
+        jet_parser_init(&self.parser, max_size)
+
+    @property
+    def messages(self):
+        """Messages received so far."""
+        return self.msgs
+
+    @property
+    def bytes(self):
+        """Their headers and payloads, in bytes."""
+        return self.bytes_
+
+    @property
+    def unmatched(self):
+        """Messages that nobody waited for any more: late replies and ended subscriptions."""
+        return self.unmatched_

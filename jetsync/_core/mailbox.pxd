@@ -1,0 +1,44 @@
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t
+
+from jetsync._core.csrc cimport jet_chain, jet_record
+from jetsync._core.message cimport Maker, Msg
+from jetsync._core.outbound cimport Outbound
+from jetsync._core.sync cimport Gate, PyThread_type_lock
+
+
+# What the reader thread touches. Everything but `held` is guarded by `lock`.
+cdef struct Box:
+    PyThread_type_lock lock
+    Gate gate
+    jet_chain chain
+    size_t held_count     # taken by the consumer, not yet used (atomic: written without the lock)
+    size_t held_bytes
+    size_t limit_count    # 0: no limit
+    size_t limit_bytes
+    uint64_t sid
+    uint64_t received     # put in, or dropped
+    uint64_t dropped
+    uint64_t max_messages # 0: no limit; after that many the box is finished
+    double last_put       # monotonic
+    bint slow             # inside an episode of dropping
+    bint finished         # nothing more will come
+    bint poked            # a waiter shall return although nothing came
+    bint touched          # in the reader's list of boxes to wake
+    Box *next_touched
+
+
+cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil
+
+
+cdef class Mailbox:
+    cdef Box box
+    cdef jet_chain in_hand      # owned by whoever holds `take_lock`
+    cdef PyThread_type_lock take_lock
+    cdef Maker maker
+    cdef readonly object error  # why it ended, None for an ordinary end
+    cdef uint64_t used          # messages handed to the user
+
+    cdef int _fill(self, double deadline) except -1
+    cdef Msg _pop(self)
+    cdef void _publish_held(self) noexcept nogil

@@ -1,0 +1,241 @@
+"""Mailbox: the bounded inbox between the reader thread and whoever consumes."""
+
+from jetsync._core.batch cimport MsgBatch
+from jetsync._core.csrc cimport (
+    JET_OK, jet_chain_append, jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter,
+    jet_chain_move, jet_chain_next, jet_chain_take, jet_record, jet_record_bytes,
+)
+from jetsync._core.sync cimport (
+    acquire, deadline_of, free_lock, gate_free, gate_init, gate_open, gate_wait, jetsync_load,
+    jetsync_store, lock_leaf, monotonic, new_lock, unlock,
+)
+
+from jetsync._core.message import Msg as _Msg
+
+
+cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil:
+    """Copy one message in. The caller holds `box.lock`. Returns True when dropping begins."""
+    cdef size_t count, size
+    cdef bint first_drop
+    if box.finished:
+        return False
+    box.received += 1
+    box.last_put = now
+    if box.max_messages and box.received >= box.max_messages:
+        box.finished = True
+    count = box.chain.count + jetsync_load(&box.held_count)
+    size = box.chain.bytes + jetsync_load(&box.held_bytes)
+    # The newest is dropped: what is already queued keeps its order and its neighbours.
+    if ((box.limit_count and count >= box.limit_count)
+            or (box.limit_bytes and size + jet_record_bytes(r) > box.limit_bytes and count)
+            or jet_chain_append(&box.chain, r) != JET_OK):
+        box.dropped += 1
+        first_drop = not box.slow
+        box.slow = True
+        return first_drop
+    # An episode ends when the consumer has caught up to half of its limit.
+    if box.slow and count * 2 <= box.limit_count and size * 2 <= box.limit_bytes:
+        box.slow = False
+    return False
+
+
+cdef class Mailbox:
+    """A bounded inbox of messages. Thread-safe.
+
+    `limit_messages` and `limit_bytes` bound what waits (0: no limit); beyond that the newest
+    message is dropped and counted. Consumers on several threads take turns.
+    """
+
+    def __cinit__(self, *, size_t limit_messages=0, size_t limit_bytes=0, msg_type=None,
+                  owner=None, context=None):
+        jet_chain_init(&self.box.chain)
+        jet_chain_init(&self.in_hand)
+        self.box.lock = new_lock()
+        self.take_lock = new_lock()
+        gate_init(&self.box.gate)
+        self.box.limit_count = limit_messages
+        self.box.limit_bytes = limit_bytes
+        self.box.last_put = monotonic()
+        self.maker = Maker(_Msg if msg_type is None else msg_type, owner, context)
+
+    def __dealloc__(self):
+        jet_chain_free(&self.box.chain)
+        jet_chain_free(&self.in_hand)
+        gate_free(&self.box.gate)
+        free_lock(self.take_lock)
+        free_lock(self.box.lock)
+
+    cdef void _publish_held(self) noexcept nogil:
+        jetsync_store(&self.box.held_count, self.in_hand.count)
+        jetsync_store(&self.box.held_bytes, self.in_hand.bytes)
+
+    cdef int _fill(self, double deadline) except -1:
+        """Make sure that something is in hand. The caller holds take_lock.
+
+        Returns 0 when time is up, when the box has ended, or after a poke. A deadline of 0 does
+        not wait."""
+        cdef bint got
+        while True:
+            if self.in_hand.count:
+                return 1
+            lock_leaf(self.box.lock)
+            if self.box.chain.count:
+                jet_chain_move(&self.in_hand, &self.box.chain)
+                self._publish_held()
+                unlock(self.box.lock)
+                return 1
+            if self.box.finished or self.box.poked or deadline == 0:
+                self.box.poked = False
+                unlock(self.box.lock)
+                return 0
+            if not gate_wait(&self.box.gate, self.box.lock, deadline):
+                deadline = 0
+
+    cdef Msg _pop(self):
+        cdef jet_record r
+        jet_chain_take(&self.in_hand, &r)
+        self._publish_held()
+        self.used += 1
+        return self.maker.make(&r)
+
+    def get(self, timeout=None):
+        """Return the next message, or None when none came within `timeout` seconds (None: no
+        limit; 0: do not wait), when the box has ended, or after `poke()`. Ctrl-C interrupts."""
+        cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
+        if not acquire(self.take_lock, deadline):
+            return None
+        try:
+            if self._fill(deadline):
+                return self._pop()
+            return None
+        finally:
+            unlock(self.take_lock)
+
+    def take_into(self, MsgBatch batch not None, size_t limit, timeout=0):
+        """Move waiting messages into `batch` until it has `limit`; wait up to `timeout` seconds
+        for the first. Returns the list of status messages met on the way (they go into no batch).
+        """
+        cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
+        cdef jet_chain_iter it
+        cdef jet_record r
+        cdef bint plain
+        cdef list statuses = []
+        if not acquire(self.take_lock, deadline):
+            return statuses
+        try:
+            if batch.rows >= limit or not self._fill(deadline):
+                return statuses
+            if self.in_hand.count <= limit - batch.rows:
+                plain = True
+                jet_chain_begin(&self.in_hand, &it)
+                while plain and jet_chain_next(&it, &r):
+                    plain = r.status == 0
+                if plain:
+                    self.used += self.in_hand.count
+                    batch.adopt(&self.in_hand)
+                    return statuses
+            while batch.rows < limit and jet_chain_take(&self.in_hand, &r):
+                if r.status and r.payload.len == 0:
+                    statuses.append(self.maker.make(&r))
+                else:
+                    # A publisher can write a status line too; with a payload it is a message.
+                    r.status = 0
+                    self.used += 1
+                    batch.add(&r)
+            return statuses
+        finally:
+            self._publish_held()
+            unlock(self.take_lock)
+
+    def new_batch(self, batch_type, outbound):
+        """Return an empty batch whose messages are like the ones of this box."""
+        cdef MsgBatch batch = batch_type()
+        batch.bind(self.maker, outbound)
+        return batch
+
+    def poke(self):
+        """Make a waiting consumer return once, although nothing came."""
+        lock_leaf(self.box.lock)
+        self.box.poked = True
+        gate_open(&self.box.gate)
+        unlock(self.box.lock)
+
+    def finish(self, error=None):
+        """End the box: nothing more is put in, what waits can still be taken. Safe to repeat."""
+        if self.error is None:
+            self.error = error
+        lock_leaf(self.box.lock)
+        self.box.finished = True
+        gate_open(&self.box.gate)
+        unlock(self.box.lock)
+
+    def discard(self):
+        """Drop what waits; returns how many messages that were."""
+        cdef size_t n
+        if not acquire(self.take_lock, 0):
+            return 0
+        lock_leaf(self.box.lock)
+        n = self.box.chain.count + self.in_hand.count
+        jet_chain_free(&self.box.chain)
+        jet_chain_free(&self.in_hand)
+        self._publish_held()
+        unlock(self.box.lock)
+        unlock(self.take_lock)
+        return n
+
+    def stop_after(self, uint64_t max_messages):
+        """Finish after that many messages in all; returns False when so many came already."""
+        cdef bint open_
+        lock_leaf(self.box.lock)
+        self.box.max_messages = max_messages
+        if self.box.received >= max_messages:
+            self.box.finished = True
+            gate_open(&self.box.gate)
+        open_ = not self.box.finished
+        unlock(self.box.lock)
+        return open_
+
+    @property
+    def sid(self):
+        """The key under which the reader finds this box; 0 before it has one."""
+        return self.box.sid
+
+    @property
+    def pending_messages(self):
+        """Messages received and not yet consumed."""
+        return self.box.chain.count + jetsync_load(&self.box.held_count)
+
+    @property
+    def pending_bytes(self):
+        """Their subjects, replies, headers and payloads, in bytes."""
+        return self.box.chain.bytes + jetsync_load(&self.box.held_bytes)
+
+    @property
+    def received(self):
+        """Messages that reached this box, dropped ones included."""
+        return self.box.received
+
+    @property
+    def dropped(self):
+        """Messages dropped because a limit was hit."""
+        return self.box.dropped
+
+    @property
+    def delivered(self):
+        """Messages handed to the consumer."""
+        return self.used
+
+    @property
+    def finished(self):
+        """Whether nothing more will be put in."""
+        return self.box.finished
+
+    @property
+    def ended(self):
+        """Whether it is finished and everything was taken."""
+        return self.box.finished and self.pending_messages == 0
+
+    @property
+    def last_put(self):
+        """When the last message or status came, on the monotonic clock."""
+        return self.box.last_put

@@ -1,0 +1,189 @@
+"""Msg: one received message that owns its bytes. Headers and reply are decoded when asked for."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.string cimport memcmp
+
+from jetsync._core.csrc cimport (
+    JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
+    jet_puback_parse, span_of_bytes,
+)
+
+from jetsync.errors import ConfigError, NotJetStreamMessageError
+from jetsync.headers import Headers
+
+
+cdef extern from *:
+    """
+    static PyObject *jetsync_new(PyObject *type, PyObject *empty) {
+        return ((PyTypeObject *)type)->tp_new((PyTypeObject *)type, empty, NULL);
+    }
+    """
+    object jetsync_new(object type, object empty)
+
+
+cdef tuple EMPTY = ()
+cdef object NO_HEADERS = Headers()
+
+
+@cython.freelist(256)
+@cython.no_gc
+cdef class Msg:
+    """One received message.
+
+    Immutable and owning its bytes, so it may be kept and read from any thread. `headers` is parsed
+    at its first use. `status` is the inline status of the header block (ADR-4), 0 for none.
+    """
+
+    def __cinit__(self):
+        self.subject = ""
+        self.data = b""
+        self.raw_headers = b""
+        self.reply_bytes = b""
+
+    @staticmethod
+    def build(subject, data=b"", reply=None, raw_headers=b"", int status=0, *, owner=None):
+        """Make a message from its parts; for upper rooms that get one in another form."""
+        cdef Msg m = Msg.__new__(Msg)
+        m.subject = subject
+        m.data = data
+        m.raw_headers = raw_headers
+        m.status = status
+        m._owner = owner
+        if reply is not None:
+            m.reply_bytes = reply.encode("utf-8", "surrogateescape")
+        return m
+
+    @property
+    def reply(self):
+        """The subject an answer goes to, or None."""
+        if self.reply_text is None:
+            if not self.reply_bytes:
+                return None
+            self.reply_text = self.reply_bytes.decode("utf-8", "surrogateescape")
+        return self.reply_text
+
+    @property
+    def headers(self):
+        """The headers; empty (never None) when the message has none. Malformed lines are counted
+        in `headers.malformed`, and `raw_headers` has every byte."""
+        if self.parsed is None:
+            self.parsed = Headers.parse(self.raw_headers) if self.raw_headers else NO_HEADERS
+        return self.parsed
+
+    @property
+    def description(self):
+        """The text after the inline status, for example "No Messages"; "" for none."""
+        return bytes_of(jet_header_description(span_of_bytes(self.raw_headers))).decode(
+            "utf-8", "replace"
+        )
+
+    @property
+    def size(self):
+        """Bytes of subject, reply, headers and payload together."""
+        return (len(self.subject.encode("utf-8", "surrogateescape")) + len(self.reply_bytes)
+                + len(self.raw_headers) + len(self.data))
+
+    def respond(self, data=b"", headers=None):
+        """Publish an answer to `reply`. Does not wait for the network.
+
+        Raises ConfigError when the message carries no reply subject, and what
+        `Connection.publish` raises.
+        """
+        if not self.reply_bytes:
+            raise ConfigError("the message has no reply subject, so nobody waits for an answer")
+        if self._owner is None:
+            raise ConfigError("the message is not bound to a connection")
+        self._owner.publish(self.reply, data, headers=headers)
+
+    def __repr__(self):
+        return (f"{type(self).__name__}(subject={self.subject!r}, reply={self.reply!r}, "
+                f"{len(self.data)} bytes)")
+
+    def __reduce__(self):
+        return (_rebuild, (type(self), self.subject, self.data, self.reply_bytes,
+                           self.raw_headers, self.status))
+
+
+def _rebuild(type_, subject, data, reply, raw_headers, status):
+    """Unpickle: the copy has all the bytes but no connection."""
+    cdef Msg m = type_.__new__(type_)
+    m.subject = subject
+    m.data = data
+    m.reply_bytes = reply
+    m.raw_headers = raw_headers
+    m.status = status
+    return m
+
+
+cdef class Maker:
+    def __init__(self, msg_type=Msg, owner=None, context=None):
+        self.msg_type = msg_type
+        self.plain = msg_type is Msg
+        self.owner = owner
+        self.context = context
+        self.last_subject = ""
+        self.last_subject_bytes = b""
+
+    cdef Msg make(self, jet_record *r):
+        """Build one message; the record may go away afterwards."""
+        cdef Msg m
+        if self.plain:
+            m = Msg.__new__(Msg)
+        else:
+            m = <Msg>jetsync_new(self.msg_type, EMPTY)
+        # Most subscriptions see the same subject many times in a row: keep its str.
+        if (r.subject.len != <size_t>len(self.last_subject_bytes)
+                or memcmp(r.subject.ptr, <const char *>self.last_subject_bytes, r.subject.len)):
+            self.last_subject_bytes = bytes_of(r.subject)
+            self.last_subject = PyUnicode_DecodeUTF8(
+                <const char *>r.subject.ptr, r.subject.len, "surrogateescape")
+        m.subject = self.last_subject
+        if r.payload.len:
+            m.data = PyBytes_FromStringAndSize(<const char *>r.payload.ptr, r.payload.len)
+        if r.reply.len:
+            m.reply_bytes = PyBytes_FromStringAndSize(<const char *>r.reply.ptr, r.reply.len)
+        if r.header.len:
+            m.raw_headers = PyBytes_FromStringAndSize(<const char *>r.header.ptr, r.header.len)
+        m.status = r.status
+        m._owner = self.owner
+        m._context = self.context
+        return m
+
+
+def parse_jsack(reply):
+    """Return the nine fields of an acknowledgement subject (str or bytes) as a tuple:
+    (domain, account_hash, stream, consumer, num_delivered, stream_seq, consumer_seq,
+    timestamp_ns, num_pending). Raises NotJetStreamMessageError."""
+    cdef bytes raw = (<str>reply).encode("utf-8", "surrogateescape") if isinstance(reply, str) else (
+        reply or b"")
+    return jsack_tuple(raw)
+
+
+def message_jsack(Msg msg not None):
+    """The same for the reply of a message, without decoding it first."""
+    return jsack_tuple(msg.reply_bytes)
+
+
+cdef tuple jsack_tuple(bytes raw):
+    cdef jet_jsack a
+    if jet_jsack_parse(span_of_bytes(raw), &a) != JET_OK:
+        raise NotJetStreamMessageError(
+            "not a message from a JetStream consumer: its reply subject is not a $JS.ACK subject"
+        )
+    return (
+        bytes_of(a.domain).decode("utf-8", "replace"),
+        bytes_of(a.account_hash).decode("utf-8", "replace"),
+        bytes_of(a.stream).decode("utf-8", "replace"),
+        bytes_of(a.consumer).decode("utf-8", "replace"),
+        a.num_delivered, a.stream_seq, a.consumer_seq, a.timestamp_ns, a.num_pending,
+    )
+
+
+def parse_puback(bytes json not None):
+    """Read the usual publish acknowledgement: (stream, seq, duplicate), or None for any other text."""
+    cdef jet_puback a
+    if not jet_puback_parse(span_of_bytes(json), &a):
+        return None
+    return bytes_of(a.stream).decode("utf-8", "replace"), a.seq, bool(a.duplicate)

@@ -1,0 +1,39 @@
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t
+
+from jetsync._core.csrc cimport jet_buf, jet_span, jet_status
+from jetsync._core.sync cimport Gate, PyThread_type_lock
+
+
+cdef class Outbound:
+    cdef PyThread_type_lock lock       # leaf: pending, fd, closed, counters
+    cdef PyThread_type_lock send_lock  # the right to call send(); guards `sending`
+    cdef PyThread_type_lock turn       # several publishers wait for room one after another
+    cdef Gate work                     # the writer waits here for bytes
+    cdef Gate room                     # a publisher waits here for room
+    cdef jet_buf pending               # whole frames, not yet taken by a sender
+    cdef jet_buf sending               # what the holder of send_lock is sending
+    cdef int fd                        # -1: no link
+    cdef bint closed
+    cdef bint nudged                   # there may be something to send besides `pending`
+    cdef object __weakref__
+    cdef readonly size_t high_water
+    cdef readonly size_t offline_limit
+    cdef public double write_timeout
+    cdef public size_t max_payload
+    cdef uint64_t msgs, bytes_
+
+    cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
+                           jet_span payload, bint wake) except -1
+    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload) except -1
+    cdef int append_frames(self, jet_span frames, uint64_t count) except -1
+    cdef void pong(self) noexcept nogil
+    cdef int _enter(self, size_t size) except -1
+    cdef int _refuse(self) except -1
+    cdef void _give_up(self) noexcept nogil
+    cdef int _leave(self, jet_status status, uint64_t messages, size_t before, bint wake) except -1
+    cdef int _drain(self, int flags) noexcept nogil
+
+
+cdef int raise_status(jet_status status, jet_span subject) except -1
+cdef bytes text_bytes(object value, str what)

@@ -1,0 +1,414 @@
+"""Outbound: the bytes waiting to leave, and the only code that calls send()."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.errno cimport EAGAIN, EINTR, errno
+
+from jetsync._core.csrc cimport (
+    JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_OK, jet_buf_append,
+    jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
+    jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub, jet_encode_sub,
+    jet_encode_unsub, jet_header_append, span_of, span_of_bytes,
+)
+from jetsync._core.sync cimport (
+    PyThread_acquire_lock, acquire, free_lock, gate_free, gate_init, gate_open, gate_wait,
+    gate_wait_nogil, lock_leaf, monotonic, new_lock, unlock,
+)
+
+from jetsync.errors import (
+    ConfigError, ConnectionClosedError, MaxPayloadError, OutboundFullError,
+)
+
+
+cdef extern from "sys/socket.h" nogil:
+    int MSG_NOSIGNAL
+    int MSG_DONTWAIT
+    int SHUT_RDWR
+    ssize_t send(int fd, const void *bytes, size_t n, int flags)
+    int shutdown(int fd, int how)
+
+
+# Memory kept in an empty buffer: enough for steady traffic, little when idle.
+cdef enum:
+    KEEP = 1 << 20
+    DRAINED = 0
+    BLOCKED = 1
+    BROKEN = 2
+
+
+cdef int raise_status(jet_status status, jet_span subject) except -1:
+    """Turn a refusal of the encoder into its error. Nothing was appended."""
+    if status == JET_OK:
+        return 0
+    shown = (<const char *>subject.ptr)[:subject.len].decode("utf-8", "replace") if subject.len else ""
+    if status == JET_ERR_SUBJECT:
+        raise ConfigError(
+            f"subject, reply or queue is not valid near {shown!r}: it must not be empty, hold "
+            "spaces, control characters or empty tokens, nor wildcards when publishing"
+        )
+    if status == JET_ERR_LINE:
+        raise ConfigError(
+            "subject and reply together make a control line over 4096 bytes, which the server "
+            "refuses; use shorter ones"
+        )
+    if status == JET_ERR_HEADER:
+        raise ConfigError("a header name or value holds characters that would break framing")
+    if status == JET_ERR_MEMORY:
+        raise MemoryError("no memory for the outbound buffer")
+    raise ConfigError(f"message cannot be encoded (status {<int>status})")
+
+
+cdef bytes text_bytes(object value, str what):
+    """A subject or name as bytes; surrogate escapes give back what came from the wire."""
+    if isinstance(value, str):
+        return (<str>value).encode("utf-8", "surrogateescape")
+    raise ConfigError(f"{what} must be a str, not {type(value).__name__}")
+
+
+def encode_headers(headers) -> bytes:
+    """Return the header block of a mapping (name to value or list of values); b"" for nothing."""
+    cdef jet_status status
+    cdef jet_buf block
+    cdef bytes key, text
+    if not headers:
+        return b""
+    jet_buf_init(&block)
+    try:
+        jet_buf_append(&block, b"NATS/1.0\r\n", 10)
+        if hasattr(headers, "to_dict"):
+            headers = headers.to_dict()
+        for name, values in headers.items():
+            key = text_bytes(name, "a header name")
+            if isinstance(values, (str, bytes)):
+                values = (values,)
+            for value in values:
+                if isinstance(value, bytes):
+                    text = value
+                elif isinstance(value, str):
+                    text = (<str>value).encode("utf-8", "surrogateescape")
+                else:
+                    raise ConfigError(
+                        f"header {name!r} must be str or bytes, not {type(value).__name__}"
+                    )
+                status = jet_header_append(&block, span_of_bytes(key), span_of_bytes(text))
+                if status == JET_ERR_HEADER:
+                    raise ConfigError(
+                        f"header {name!r} is not valid: a name has visible ASCII without colon, a "
+                        "value no CR, LF or NUL"
+                    )
+                raise_status(status, span_of(NULL, 0))
+        jet_buf_append(&block, b"\r\n", 2)
+        return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
+    finally:
+        jet_buf_free(&block)
+
+
+cdef class Outbound:
+    """Bytes waiting to leave. Thread-safe; frames go out whole and in the order they were put in."""
+
+    def __cinit__(self, size_t high_water=16 << 20, size_t offline_limit=8 << 20,
+                  double write_timeout=10.0):
+        self.fd = -1
+        self.high_water = high_water
+        self.offline_limit = offline_limit
+        self.write_timeout = write_timeout
+        self.max_payload = 1 << 20
+        jet_buf_init(&self.pending)
+        jet_buf_init(&self.sending)
+        self.lock = new_lock()
+        self.send_lock = new_lock()
+        self.turn = new_lock()
+        gate_init(&self.work)
+        gate_init(&self.room)
+
+    def __dealloc__(self):
+        jet_buf_free(&self.pending)
+        jet_buf_free(&self.sending)
+        gate_free(&self.work)
+        gate_free(&self.room)
+        free_lock(self.turn)
+        free_lock(self.send_lock)
+        free_lock(self.lock)
+
+    # -- putting in ------------------------------------------------------------------------------
+
+    cdef int _enter(self, size_t size) except -1:
+        """Take `lock` when there is room for `size` more bytes; wait for room up to write_timeout."""
+        cdef double deadline = -1
+        cdef size_t waiting
+        cdef bint in_turn = False
+        try:
+            while True:
+                lock_leaf(self.lock)
+                if self.closed:
+                    unlock(self.lock)
+                    raise ConnectionClosedError("the connection is closed; make a new one")
+                waiting = jet_buf_len(&self.pending)
+                if self.fd < 0:
+                    if waiting + size <= self.offline_limit:
+                        return 0
+                    unlock(self.lock)
+                    raise OutboundFullError(
+                        f"not connected, and the reconnect buffer of {self.offline_limit} bytes "
+                        "is full; wait for the connection or raise reconnect_buffer_size"
+                    )
+                if waiting == 0 or waiting + size <= self.high_water:
+                    return 0
+                if deadline < 0:
+                    deadline = monotonic() + self.write_timeout
+                if in_turn:
+                    if not gate_wait(&self.room, self.lock, deadline):
+                        self._refuse()
+                else:
+                    unlock(self.lock)
+                    in_turn = acquire(self.turn, deadline)
+                    if not in_turn:
+                        self._refuse()
+        finally:
+            if in_turn:
+                unlock(self.turn)
+
+    cdef int _refuse(self) except -1:
+        raise OutboundFullError(
+            f"the outbound buffer ({self.high_water} bytes) stayed full for "
+            f"{self.write_timeout:g} s: the server takes data too slowly"
+        )
+
+    cdef int _leave(self, jet_status status, uint64_t messages, size_t before,
+                    bint wake) except -1:
+        """Count what was appended, wake the writer, release `lock`."""
+        if status == JET_OK:
+            self.msgs += messages
+            self.bytes_ += jet_buf_len(&self.pending) - before
+            if wake:
+                gate_open(&self.work)
+        unlock(self.lock)
+        return 0
+
+    cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
+                           jet_span payload, bint wake) except -1:
+        cdef jet_status status
+        cdef size_t size = header.len + payload.len
+        cdef size_t before
+        if size > self.max_payload:
+            raise MaxPayloadError(
+                f"message of {size} bytes (headers and payload) is over the server's limit of "
+                f"{self.max_payload}; make it smaller or raise max_payload on the server"
+            )
+        self._enter(size)
+        before = jet_buf_len(&self.pending)
+        status = jet_encode_pub(&self.pending, subject, reply, header, payload)
+        self._leave(status, 1, before, wake)
+        return raise_status(status, subject)
+
+    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload) except -1:
+        cdef jet_status status
+        cdef size_t before
+        self._enter(subject.len + payload.len)
+        before = jet_buf_len(&self.pending)
+        status = jet_encode_answer(&self.pending, subject, reply, payload)
+        self._leave(status, 1, before, True)
+        return raise_status(status, subject)
+
+    cdef int append_frames(self, jet_span frames, uint64_t count) except -1:
+        """Append frames that were encoded and checked elsewhere."""
+        cdef jet_status status
+        cdef size_t before
+        self._enter(frames.len)
+        before = jet_buf_len(&self.pending)
+        status = jet_buf_append(&self.pending, frames.ptr, frames.len)
+        self._leave(status, count, before, True)
+        return raise_status(status, span_of(NULL, 0))
+
+    cdef void pong(self) noexcept nogil:
+        """Answer a PING. Called by the reader: never waits, takes the leaf lock only."""
+        lock_leaf(self.lock)
+        if not self.closed:
+            jet_encode_pong(&self.pending)
+            gate_open(&self.work)
+        unlock(self.lock)
+
+    def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True):
+        """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`."""
+        cdef Py_buffer view
+        cdef bytes subject_bytes = text_bytes(subject, "subject")
+        cdef bytes reply_bytes = b"" if reply is None else text_bytes(reply, "reply")
+        if isinstance(data, str):
+            raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+        try:
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        except TypeError:
+            raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
+        except BufferError:
+            raise ConfigError("data must be a contiguous buffer") from None
+        try:
+            self.publish_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
+                               span_of_bytes(header), span_of(view.buf, view.len), wake)
+        finally:
+            PyBuffer_Release(&view)
+
+    def subscribe(self, subject, queue, uint64_t sid):
+        """Append a SUB line."""
+        cdef bytes subject_bytes = text_bytes(subject, "subject")
+        cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
+        cdef jet_status status
+        lock_leaf(self.lock)
+        status = jet_encode_sub(&self.pending, span_of_bytes(subject_bytes),
+                                span_of_bytes(queue_bytes), sid)
+        gate_open(&self.work)
+        unlock(self.lock)
+        raise_status(status, span_of_bytes(subject_bytes))
+
+    def unsubscribe(self, uint64_t sid, uint64_t max_messages=0):
+        """Append an UNSUB line."""
+        lock_leaf(self.lock)
+        if not self.closed:
+            jet_encode_unsub(&self.pending, sid, max_messages)
+            gate_open(&self.work)
+        unlock(self.lock)
+
+    def ping(self):
+        """Append a PING."""
+        lock_leaf(self.lock)
+        jet_encode_ping(&self.pending)
+        gate_open(&self.work)
+        unlock(self.lock)
+
+    # -- sending ---------------------------------------------------------------------------------
+
+    cdef int _drain(self, int flags) noexcept nogil:
+        """Send until nothing is left. The caller holds send_lock."""
+        cdef ssize_t sent
+        cdef jet_buf swap
+        cdef int fd
+        while True:
+            lock_leaf(self.lock)
+            fd = self.fd
+            if fd >= 0 and jet_buf_len(&self.sending) == 0:
+                jet_buf_clear(&self.sending, KEEP)
+                swap = self.sending
+                self.sending = self.pending
+                self.pending = swap
+                gate_open(&self.room)
+            unlock(self.lock)
+            if fd < 0 or jet_buf_len(&self.sending) == 0:
+                return DRAINED
+            sent = send(fd, jet_buf_ptr(&self.sending), jet_buf_len(&self.sending),
+                        flags | MSG_NOSIGNAL)
+            if sent >= 0:
+                jet_buf_consume(&self.sending, <size_t>sent)
+            elif errno == EINTR:
+                continue
+            elif errno == EAGAIN:
+                return BLOCKED
+            else:
+                return BROKEN
+
+    def send_now(self):
+        """Send what is pending from this thread if nobody else is sending; else leave it to them.
+
+        Never waits for the network: what does not fit into the socket is the writer's.
+        """
+        cdef int state = BLOCKED
+        with nogil:
+            if PyThread_acquire_lock(self.send_lock, 0):
+                state = self._drain(MSG_DONTWAIT)
+                unlock(self.send_lock)
+        if state != DRAINED:
+            self.nudge()
+
+    def nudge(self):
+        """Wake the writer, even when it is about to sleep."""
+        lock_leaf(self.lock)
+        self.nudged = True
+        gate_open(&self.work)
+        unlock(self.lock)
+
+    def pump(self):
+        """Send until `close()`. Blocks without the GIL; this is the whole life of the writer."""
+        with nogil:
+            while True:
+                lock_leaf(self.lock)
+                while not (self.closed or self.nudged
+                           or (self.fd >= 0 and jet_buf_len(&self.pending))):
+                    gate_wait_nogil(&self.work, self.lock)
+                self.nudged = False
+                if self.closed:
+                    unlock(self.lock)
+                    break
+                unlock(self.lock)
+                PyThread_acquire_lock(self.send_lock, 1)
+                if self._drain(0) == BROKEN:
+                    # The reader declares the link dead; we only make sure that it notices.
+                    self._give_up()
+                unlock(self.send_lock)
+
+    cdef void _give_up(self) noexcept nogil:
+        jet_buf_clear(&self.sending, KEEP)
+        lock_leaf(self.lock)
+        if self.fd >= 0:
+            shutdown(self.fd, SHUT_RDWR)
+        self.fd = -1
+        unlock(self.lock)
+
+    # -- link ------------------------------------------------------------------------------------
+
+    def attach(self, int fd, bytes first, size_t max_payload):
+        """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending."""
+        with nogil:
+            PyThread_acquire_lock(self.send_lock, 1)
+        jet_buf_clear(&self.sending, KEEP)
+        cdef jet_status status = jet_buf_append(&self.sending, <const char *>first, len(first))
+        lock_leaf(self.lock)
+        self.fd = fd
+        self.max_payload = max_payload
+        self.nudged = True
+        gate_open(&self.work)
+        unlock(self.lock)
+        unlock(self.send_lock)
+        raise_status(status, span_of(NULL, 0))
+
+    def detach(self):
+        """Stop using the descriptor (shut down before, so that a blocked send ends). What was half
+        sent is dropped: sending it again could store it twice. Whole pending frames stay."""
+        lock_leaf(self.lock)
+        self.fd = -1
+        gate_open(&self.room)
+        unlock(self.lock)
+        with nogil:
+            PyThread_acquire_lock(self.send_lock, 1)
+        jet_buf_clear(&self.sending, KEEP)
+        unlock(self.send_lock)
+
+    def close(self):
+        """Drop everything, end the writer, refuse everything from now on. Safe to repeat."""
+        lock_leaf(self.lock)
+        self.closed = True
+        jet_buf_clear(&self.pending, 0)
+        gate_open(&self.work)
+        gate_open(&self.room)
+        unlock(self.lock)
+
+    @property
+    def pending_bytes(self):
+        """Bytes not yet taken by a sender."""
+        lock_leaf(self.lock)
+        cdef size_t n = jet_buf_len(&self.pending)
+        unlock(self.lock)
+        return n
+
+    @property
+    def messages(self):
+        """Messages put in so far."""
+        return self.msgs
+
+    @property
+    def bytes(self):
+        """Bytes of messages put in so far, framing included."""
+        return self.bytes_
+
+    def peek(self):
+        """A copy of the pending bytes, for tests and diagnostics."""
+        lock_leaf(self.lock)
+        cdef size_t n = jet_buf_len(&self.pending)
+        unlock(self.lock)
+        return (<const char *>jet_buf_ptr(&self.pending))[:n] if n else b""

@@ -1,0 +1,162 @@
+# Locks and waiting that work with and without the GIL.
+#
+# PyThread locks instead of pthreads: they exist on every platform CPython runs on, and their timed
+# wait reports a signal instead of swallowing it, which is what makes Ctrl-C work in every wait.
+#
+# Rule: no Python API is called while a leaf lock (Outbound.lock, a mailbox's lock, route lock) is
+# held. So its holder never needs the GIL, and waiting for it with the GIL held cannot deadlock.
+from cpython.exc cimport PyErr_CheckSignals
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void *PyThread_type_lock
+    ctypedef enum PyLockStatus:
+        PY_LOCK_FAILURE
+        PY_LOCK_ACQUIRED
+        PY_LOCK_INTR
+
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock)
+    int PyThread_acquire_lock(PyThread_type_lock, int waitflag)
+    void PyThread_release_lock(PyThread_type_lock)
+    PyLockStatus PyThread_acquire_lock_timed(PyThread_type_lock, long long microseconds,
+                                             int intr_flag)
+
+
+cdef extern from * nogil:
+    """
+    #include <stddef.h>
+    /* A count that one thread writes and another reads without a lock. */
+    static inline void jetsync_store(size_t *to, size_t value) {
+        __atomic_store_n(to, value, __ATOMIC_RELAXED);
+    }
+    static inline size_t jetsync_load(const size_t *from) {
+        return __atomic_load_n(from, __ATOMIC_RELAXED);
+    }
+    """
+    void jetsync_store(size_t *to, size_t value)
+    size_t jetsync_load(const size_t *from_)
+
+
+# A place where one thread waits until another opens it. `waiting` belongs to the lock that guards
+# the condition; several waiters take turns on a lock of their own in front of the gate.
+cdef struct Gate:
+    PyThread_type_lock sem
+    bint waiting
+
+
+cdef inline double monotonic() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec + now.tv_nsec * 1e-9
+
+
+cdef inline PyThread_type_lock new_lock() except NULL:
+    cdef PyThread_type_lock lock = PyThread_allocate_lock()
+    if lock == NULL:
+        raise MemoryError("no more locks")
+    return lock
+
+
+cdef inline void free_lock(PyThread_type_lock lock) noexcept:
+    if lock != NULL:
+        PyThread_free_lock(lock)
+
+
+cdef inline void lock_leaf(PyThread_type_lock lock) noexcept nogil:
+    """Take a leaf lock; its holders keep it for microseconds and never wait for anything."""
+    PyThread_acquire_lock(lock, 1)
+
+
+cdef inline void unlock(PyThread_type_lock lock) noexcept nogil:
+    PyThread_release_lock(lock)
+
+
+cdef inline int gate_init(Gate *gate) except -1:
+    gate.waiting = False
+    gate.sem = new_lock()
+    PyThread_acquire_lock(gate.sem, 1)
+    return 0
+
+
+cdef inline void gate_free(Gate *gate) noexcept:
+    free_lock(gate.sem)
+    gate.sem = NULL
+
+
+cdef inline void gate_open(Gate *gate) noexcept nogil:
+    """Wake the waiter, if there is one. The caller holds the guarding lock."""
+    if gate.waiting:
+        gate.waiting = False
+        PyThread_release_lock(gate.sem)
+
+
+cdef inline bint gate_wait_nogil(Gate *gate, PyThread_type_lock guard) noexcept nogil:
+    """Wait without limit and without the GIL. The caller holds `guard` and gets it back."""
+    gate.waiting = True
+    PyThread_release_lock(guard)
+    PyThread_acquire_lock(gate.sem, 1)
+    PyThread_acquire_lock(guard, 1)
+    return True
+
+
+cdef inline int acquire(PyThread_type_lock lock, double deadline) except -1:
+    """Take a lock before `deadline` (monotonic; negative: no limit). Returns 0 when time is up.
+
+    The GIL is released while waiting; a signal handler that raises ends the wait.
+    """
+    cdef PyLockStatus status
+    cdef long long us
+    if PyThread_acquire_lock(lock, 0):
+        return 1
+    while True:
+        us = -1
+        if deadline >= 0:
+            us = <long long>(min(deadline - monotonic(), 1e9) * 1e6)
+            if us <= 0:
+                return 0
+        with nogil:
+            status = PyThread_acquire_lock_timed(lock, us, 1)
+        if status == PY_LOCK_ACQUIRED:
+            return 1
+        if status == PY_LOCK_INTR:
+            PyErr_CheckSignals()
+
+
+cdef inline int gate_wait(Gate *gate, PyThread_type_lock guard, double deadline) except -1:
+    """Wait until the gate is opened. The caller holds `guard`, which is released meanwhile and
+    **not** taken back. Returns 1 when opened, 0 when time is up; a signal may raise."""
+    cdef int got
+    gate.waiting = True
+    unlock(guard)
+    try:
+        got = acquire(gate.sem, deadline)
+    except BaseException:
+        _leave(gate, guard)
+        raise
+    if not got:
+        return _leave(gate, guard)
+    return 1
+
+
+cdef inline int _leave(Gate *gate, PyThread_type_lock guard) noexcept:
+    """Stop waiting. Opened in this very moment counts as opened."""
+    cdef bint opened
+    lock_leaf(guard)
+    opened = not gate.waiting
+    gate.waiting = False
+    if opened:
+        PyThread_acquire_lock(gate.sem, 1)
+    unlock(guard)
+    return opened
+
+
+cdef inline double deadline_of(object timeout) except? -2:
+    """Seconds from now to a point in time; None: no limit (-1)."""
+    if timeout is None:
+        return -1
+    cdef double seconds = timeout
+    if seconds < 0:
+        seconds = 0
+    return monotonic() + seconds

@@ -1,0 +1,60 @@
+"""Time budgets.
+
+A timeout in jetsync is a budget for a whole call, not for each step of it. ``Deadline`` carries
+that budget on the monotonic clock through every blocking step, so wall-clock jumps change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import timedelta
+
+from jetsync.errors import ConfigError
+
+__all__ = ["Deadline", "Seconds", "to_seconds"]
+
+Seconds = float | timedelta
+"""A duration as users may write it: seconds, or a ``timedelta``. It reads back as ``float``."""
+
+
+def to_seconds(value: Seconds, name: str = "timeout") -> float:
+    """Return a duration as ``float`` seconds.
+
+    Raises ``ConfigError`` (naming ``name``) for negative, NaN or non-numeric values. Never blocks.
+    """
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        raise ConfigError(f"{name} must be seconds or a timedelta, not {type(value).__name__}")
+    if math.isnan(seconds) or seconds < 0:
+        raise ConfigError(f"{name} must not be negative or NaN, got {value!r}")
+    return seconds
+
+
+class Deadline:
+    """A point on the monotonic clock by which a call has to be over.
+
+    ``Deadline(None)`` never expires. Immutable, hence safe to share between threads.
+    """
+
+    __slots__ = ("_at",)
+
+    def __init__(self, timeout: Seconds | None) -> None:
+        self._at = None if timeout is None else time.monotonic() + to_seconds(timeout)
+
+    def remaining(self) -> float | None:
+        """Return the seconds left, never below zero, or None for "no limit"."""
+        return None if self._at is None else max(0.0, self._at - time.monotonic())
+
+    def within(self, limit: float) -> float:
+        """Return the seconds left, but at most ``limit``."""
+        left = self.remaining()
+        return limit if left is None else min(left, limit)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the budget is used up."""
+        return self._at is not None and time.monotonic() >= self._at

@@ -1,0 +1,15 @@
+"""How a command ends when it cannot do its work: one sentence and an exit code."""
+
+from __future__ import annotations
+
+from jetsync.errors import ConfigError, Error
+
+__all__ = ["CommandError", "UsageError"]
+
+
+class CommandError(Error):
+    """A command cannot go on. The text is one sentence for the person at the terminal (exit 1)."""
+
+
+class UsageError(CommandError, ConfigError):
+    """The command was given something it cannot work with; nothing was started (exit 2)."""

@@ -1,0 +1,250 @@
+"""Every error that jetsync raises.
+
+::
+
+    Error(Exception)                    every error we raise; picklable
+    +-- ConfigError(ValueError)         wrong options, names or arguments, found before any I/O
+    +-- ConnectError(ConnectionError)   no connection could be made
+    |   +-- NoServersError              every server was tried, none answered
+    |   +-- AuthorizationError          the server refused the credentials
+    |   +-- TLSRequiredError            one side insists on TLS, the other does not offer it
+    +-- ConnectionClosedError(ConnectionError)   the connection is closed for good
+    |   +-- ForkedError                 the connection belongs to another process
+    |   +-- DrainingError               the connection or subscription is shutting down
+    +-- DisconnectedError(ConnectionError)   the link broke while the call was waiting
+    |   +-- StaleConnectionError        the server stopped answering pings
+    +-- ServerError                     what the server said in an -ERR line
+    |   +-- PermissionsError            ... about one subject (``.subject``)
+    +-- ProtocolError                   the server broke the protocol; never a caller's mistake
+    +-- TimeoutError(builtins.TimeoutError)   the time budget is used up (``.operation``)
+    +-- NoRespondersError               nobody listens on the requested subject (status 503)
+    +-- MaxPayloadError                 message larger than the server takes
+    +-- OutboundFullError               the bounded outbound buffer stayed full for ``write_timeout``
+    +-- SlowConsumerError               a subscription's limit was hit (given to ``on_error`` only)
+    +-- ServerUnavailableError          the embedded nats-server could not be found or started
+    +-- JetStreamError
+        +-- APIError(.code .err_code .description)   and a subclass per code that users branch on
+        +-- NotJetStreamMessageError    the reply subject is not an acknowledgement subject
+        +-- ConsumerDeletedError        the consumer was deleted while messages were awaited
+        +-- PullTerminatedError(.status)   the server ended a pull for a reason of its own
+        +-- PublishError
+            +-- NotStoredError          certainly not in the stream
+            +-- PublishUnknownError(TimeoutError)   may be in the stream
+
+Rules: whose fault it is makes the first split; a JetStream class is chosen by ``err_code``, never
+by text; each docstring says when you get the error and what to do about it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+__all__ = [
+    "APIError",
+    "AuthorizationError",
+    "ConfigError",
+    "ConnectError",
+    "ConnectionClosedError",
+    "ConsumerDeletedError",
+    "DisconnectedError",
+    "DrainingError",
+    "Error",
+    "ForkedError",
+    "JetStreamError",
+    "MaxPayloadError",
+    "NoRespondersError",
+    "NoServersError",
+    "NotJetStreamMessageError",
+    "NotStoredError",
+    "OutboundFullError",
+    "PermissionsError",
+    "ProtocolError",
+    "PublishError",
+    "PublishUnknownError",
+    "PullTerminatedError",
+    "ServerError",
+    "ServerUnavailableError",
+    "SlowConsumerError",
+    "StaleConnectionError",
+    "TLSRequiredError",
+    "TimeoutError",
+]
+
+
+class Error(Exception):
+    """Base of everything jetsync raises.
+
+    Subclasses take one positional message; anything else is a keyword with a default, so that
+    every error survives pickling (attributes travel in ``__dict__``).
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+
+
+class ConfigError(Error, ValueError):
+    """An option, name or argument is wrong; nothing was sent. Correct the value named in the text."""
+
+
+class ConnectError(Error, ConnectionError):
+    """No connection could be made. The text names the last server tried and why it failed."""
+
+
+class NoServersError(ConnectError):
+    """Every known server was tried and none gave a connection. Check the URLs and the network."""
+
+
+class AuthorizationError(ConnectError):
+    """The server refused the credentials, or they expired. Check user, token, seed or ``.creds``."""
+
+
+class TLSRequiredError(ConnectError):
+    """One side insists on TLS and the other does not offer it. Check the URL scheme and ``tls``."""
+
+
+class ConnectionClosedError(Error, ConnectionError):
+    """The connection is closed, so nothing more can be done with it. Make a new one."""
+
+
+class ForkedError(ConnectionClosedError):
+    """The connection was made in another process (before a fork). Connect again in this one."""
+
+
+class DrainingError(ConnectionClosedError):
+    """The connection or subscription is being drained and takes no new work."""
+
+
+class DisconnectedError(Error, ConnectionError):
+    """The link broke while this call waited for an answer. The request may have been carried out."""
+
+
+class StaleConnectionError(DisconnectedError):
+    """The server stopped answering pings, so the link was given up."""
+
+
+class ServerError(Error):
+    """The server reported an error (an ``-ERR`` line); its own words are the text."""
+
+
+class PermissionsError(ServerError):
+    """The account may not publish or subscribe to ``subject``. Ask for the permission."""
+
+    def __init__(
+        self, message: str = "", *, subject: str | None = None, queue: str | None = None,
+        operation: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.queue = queue
+        self.operation = operation
+
+
+class ProtocolError(Error):
+    """The server sent bytes that break the NATS protocol. The link is replaced."""
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """The time budget of a call is used up; ``operation`` says of which."""
+
+    def __init__(self, message: str = "", *, operation: str | None = None) -> None:
+        super().__init__(message)
+        self.operation = operation
+
+
+class NoRespondersError(Error):
+    """Nobody listens on the requested subject (status 503). Known at once, not after a timeout."""
+
+    def __init__(self, message: str = "", *, subject: str | None = None) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+class MaxPayloadError(Error):
+    """The message is larger than the server's ``max_payload``; nothing was sent. Make it smaller."""
+
+
+class OutboundFullError(Error):
+    """The bounded outbound buffer stayed full (server slow or away). Nothing of the message left."""
+
+
+class SlowConsumerError(Error):
+    """A subscription's pending limit was hit and new messages were dropped. Given to ``on_error``."""
+
+    def __init__(
+        self, message: str = "", *, subject: str | None = None, dropped: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.dropped = dropped
+
+
+class ServerUnavailableError(Error):
+    """The embedded nats-server could not be found or did not start; the text says what to install."""
+
+
+class JetStreamError(Error):
+    """Base of the errors about streams, consumers and stored messages."""
+
+
+class APIError(JetStreamError):
+    """The JetStream API refused a request.
+
+    ``err_code`` is the stable number to branch on, ``code`` an HTTP-like class of it,
+    ``description`` the server's own words.
+    """
+
+    def __init__(
+        self, message: str = "", *, code: int = 0, err_code: int = 0, description: str = ""
+    ) -> None:
+        super().__init__(message or f"{description} (err_code {err_code})")
+        self.code = code
+        self.err_code = err_code
+        self.description = description
+
+
+class NotJetStreamMessageError(JetStreamError):
+    """The message did not come from a JetStream consumer, so it has no metadata and no acks."""
+
+
+class ConsumerDeletedError(JetStreamError):
+    """The consumer (or its stream) was deleted while messages were awaited. Create it again."""
+
+
+class PullTerminatedError(JetStreamError):
+    """The server ended a pull for a reason of its own: ``status`` is its code, the text its words."""
+
+    def __init__(self, message: str = "", *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class PublishError(JetStreamError):
+    """A publish was not acknowledged. The subclass says what is known about the message."""
+
+
+class NotStoredError(PublishError):
+    """The message is certainly not in the stream. ``__cause__`` has the reason."""
+
+
+class PublishUnknownError(PublishError, TimeoutError):
+    """The message may or may not be in the stream: no acknowledgement came in time.
+
+    Repeating the publish with the same ``msg_id`` inside the stream's duplicate window is safe.
+    """
+
+    def __init__(
+        self, message: str = "", *, operation: str | None = None, msg_id: str | None = None
+    ) -> None:
+        super().__init__(message, operation=operation)
+        self.msg_id = msg_id
+
+
+def _publish_names(namespace: dict[str, Any]) -> None:
+    """Show the public home of each class in tracebacks and pickles."""
+    for value in namespace.values():
+        if isinstance(value, type) and issubclass(value, Error):
+            value.__module__ = "jetsync"
+
+
+_publish_names(globals())

@@ -1,0 +1,40 @@
+"""jetsync.spark - JetStream streams as Spark tables: a source and a sink, batch and streaming.
+
+Room:      L6. May import: jetstream and below through the public names of jetsync, hallway, pyspark,
+           pyarrow. May not: kv, objectstore, cli.
+Threads:   none of its own; one shared connection per Python worker process.
+Touch me:  to change options, offsets, partitions, how a range is read, how rows are published.
+Not here:  pull requests, acknowledgements and reconnecting (jetstream/, client/).
+
+Importing this package needs neither pyspark nor pyarrow; using it needs ``jetsync[spark]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jetsync.spark.connection import connection
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.helpers import lag, publish_partition, register
+
+if TYPE_CHECKING:
+    from jetsync.spark.datasource import JetStreamDataSource
+
+__all__ = [
+    "JetStreamDataSource",
+    "SparkOptionError",
+    "SparkSourceError",
+    "connection",
+    "lag",
+    "publish_partition",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the class that needs pyspark only when somebody asks for it."""
+    if name == "JetStreamDataSource":
+        from jetsync.spark.datasource import JetStreamDataSource
+
+        return JetStreamDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,62 @@
+"""Errors with stable codes.
+
+Spark hands a Python exception to the user as text inside one of its own error classes, so every
+text here starts with a code in brackets that scripts can look for.
+"""
+
+from __future__ import annotations
+
+from jetsync.errors import ConfigError, JetStreamError
+
+__all__ = ["CODES", "SparkOptionError", "SparkSourceError"]
+
+CODES: dict[str, str] = {
+    "JETSYNC_UNKNOWN_OPTION": "an option name is not known for this kind of read or write",
+    "JETSYNC_MISSING_OPTION": "a required option was not given",
+    "JETSYNC_INVALID_OPTION": "the value of an option cannot be used",
+    "JETSYNC_UNSUPPORTED_OPTION": "the option exists, but this version cannot do what it asks",
+    "JETSYNC_OPTION_CONFLICT": "two options exclude each other",
+    "JETSYNC_AUTH_CONFLICT": "more than one way to log in was given",
+    "JETSYNC_FILE_NOT_FOUND": "a file named by an option is missing on this machine",
+    "JETSYNC_UNKNOWN_COLUMN": "a column is not one that the source or sink knows",
+    "JETSYNC_MISSING_COLUMN": "the sink needs a column that the data does not have",
+    "JETSYNC_COLUMN_TYPE": "a column has a type that cannot be used",
+    "JETSYNC_UNSUPPORTED_MODE": "only append is possible",
+    "JETSYNC_STREAM_NOT_FOUND": "the stream does not exist",
+    "JETSYNC_STREAM_RECREATED": "the stream was deleted and made again since the offset was written",
+    "JETSYNC_DATA_LOSS": "messages between the position and the first available one are gone",
+    "JETSYNC_INVALID_OFFSET": "an offset in the checkpoint cannot be understood",
+    "JETSYNC_NO_SUBJECT": "no stream takes the subject, so nothing could be stored",
+    "JETSYNC_WRONG_STREAM": "the subject belongs to another stream than the option says",
+    "JETSYNC_DUPLICATE_WINDOW": "the stream forgets message ids too early",
+    "JETSYNC_NO_QUERY_ID": "Spark did not say which query and batch a task belongs to",
+    "JETSYNC_NULL_VALUE": "a row has no subject or no message id",
+    "JETSYNC_PUBLISH_FAILED": "some rows could not be published",
+    "JETSYNC_SERVER_UNAVAILABLE": "no server could be reached for serverUnavailableTimeout",
+    "JETSYNC_ACCESS_DENIED": "the server refused the login or a permission",
+    "JETSYNC_API_ERROR": "the server refused a JetStream request",
+    "JETSYNC_DEPENDENCY": "a needed package is missing on this machine",
+}
+"""Every code and what it means. Codes are stable; texts behind them may change."""
+
+
+def _text(code: str, message: str) -> str:
+    if code not in CODES:
+        raise KeyError(code)
+    return f"[{code}] {message}"
+
+
+class SparkOptionError(ConfigError):
+    """An option, column or mode cannot be used; found while planning. ``code`` is stable."""
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message if code is None else _text(code, message))
+        self.code = code
+
+
+class SparkSourceError(JetStreamError):
+    """Reading or publishing cannot go on without risking wrong results. ``code`` is stable."""
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message if code is None else _text(code, message))
+        self.code = code

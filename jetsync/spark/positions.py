@@ -1,0 +1,187 @@
+"""What the stream leader says: where a stream begins and ends, and what is gone.
+
+Only answers of the leader count. A replica that lags says "nothing more" while there is more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jetsync import errors as base_errors
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.read_options import Position, ReadOptions
+
+if TYPE_CHECKING:
+    from jetsync import JetStream
+
+__all__ = [
+    "Head",
+    "check_available",
+    "first_at_or_after",
+    "is_not_found",
+    "message_at_or_after",
+    "read_head",
+    "resolve_end",
+    "resolve_start",
+]
+
+log = logging.getLogger("jetsync.spark")
+
+STREAM_NOT_FOUND = 10059
+NO_MESSAGE_FOUND = 10037
+
+
+@dataclass(frozen=True)
+class Head:
+    """One stream at one moment, as its leader knows it."""
+
+    stream: str
+    created: str
+    first_seq: int
+    last_seq: int
+    messages: int
+    bytes: int
+    # Whether a first_seq beyond our position means that unread messages are gone. Streams that
+    # remove on acknowledgement or keep a number per subject move their first_seq in normal use.
+    trims_only_old: bool
+
+    @property
+    def average_bytes(self) -> float:
+        return self.bytes / self.messages if self.messages else 0.0
+
+
+def is_not_found(error: BaseException, err_code: int) -> bool:
+    """Tell whether an API error carries exactly this number."""
+    return isinstance(error, base_errors.APIError) and error.err_code == err_code
+
+
+def read_head(js: JetStream, stream: str) -> Head:
+    """Ask the leader for a stream's state. Raises ``JETSYNC_STREAM_NOT_FOUND``. Blocks."""
+    try:
+        info = js.stream(stream).info()
+    except base_errors.APIError as error:
+        if not is_not_found(error, STREAM_NOT_FOUND):
+            raise
+        raise SparkSourceError(
+            f"there is no stream {stream!r}; create it first, or correct option 'stream'",
+            code="JETSYNC_STREAM_NOT_FOUND",
+        ) from error
+    return Head(
+        stream=stream,
+        created=info.created.isoformat(),
+        first_seq=info.state.first_seq,
+        last_seq=info.state.last_seq,
+        messages=info.state.messages,
+        bytes=info.state.bytes,
+        trims_only_old=(
+            str(info.config.retention or "limits") == "limits"
+            and (info.config.max_msgs_per_subject or 0) <= 0
+        ),
+    )
+
+
+def message_at_or_after(
+    js: JetStream, stream: str, seq: int, subject: str = ">"
+) -> tuple[int, int] | None:
+    """Return (sequence, time in ns) of the first message from ``seq`` on, or None. Blocks.
+
+    Asks ``$JS.API.STREAM.MSG.GET``, which only the stream leader serves.
+    """
+    try:
+        stored = js.stream(stream).get_msg(max(1, seq), next_by_subject=subject)
+    except base_errors.APIError as error:
+        if is_not_found(error, NO_MESSAGE_FOUND):
+            return None
+        raise
+    return stored.seq, stored.timestamp_ns
+
+
+def first_at_or_after(
+    js: JetStream, stream: str, seq: int, filters: Sequence[str]
+) -> int | None:
+    """Return the first sequence from ``seq`` on that matches a filter, or None. Blocks."""
+    found = [
+        message_at_or_after(js, stream, seq, subject) for subject in (filters or (">",))
+    ]
+    return min((item[0] for item in found if item is not None), default=None)
+
+
+def check_available(head: Head, created: str, wanted: int, options: ReadOptions) -> int:
+    """Return the first sequence that can be read when ``wanted`` is the next one.
+
+    Raises ``JETSYNC_STREAM_RECREATED`` or ``JETSYNC_DATA_LOSS`` if ``failOnDataLoss`` is set;
+    else logs a warning and returns the first available sequence.
+    """
+    if head.created != created:
+        if options.fail_on_data_loss:
+            raise SparkSourceError(
+                f"stream {head.stream!r} was created at {head.created}, but the offset belongs to "
+                f"one created at {created}: its sequences mean nothing now. Use a new "
+                "checkpointLocation, or failOnDataLoss=false to begin at the first message",
+                code="JETSYNC_STREAM_RECREATED",
+            )
+        log.warning("stream %s was created again; beginning at %d", head.stream, head.first_seq)
+        return head.first_seq
+    if wanted >= head.first_seq or not head.trims_only_old:
+        return max(wanted, head.first_seq)
+    text = (
+        f"stream {head.stream!r}: wanted {wanted}, but the first available message is "
+        f"{head.first_seq}: {head.first_seq - wanted} sequences were removed before they were read"
+    )
+    if options.fail_on_data_loss:
+        raise SparkSourceError(
+            f"{text}. Keep messages longer than the longest outage, or set failOnDataLoss=false "
+            "to go on with what is there",
+            code="JETSYNC_DATA_LOSS",
+        )
+    log.warning("%s", text)
+    return head.first_seq
+
+
+def resolve_start(
+    js: JetStream, head: Head, position: Position, options: ReadOptions
+) -> int:
+    """Return the last sequence before the reading begins. Blocks."""
+    if position.word == "latest":
+        return head.last_seq
+    if position.seq is not None:
+        return max(0, position.seq - 1)
+    if position.time_ns is not None:
+        found = _first_since(js, head, position.time_ns)
+        if found is not None:
+            return found - 1
+        if options.starting_timestamp_strategy == "error":
+            raise SparkSourceError(
+                f"stream {head.stream!r} has no message from startingTimestamp on "
+                "(startingTimestampStrategy=error)",
+                code="JETSYNC_INVALID_OPTION",
+            )
+        return head.last_seq
+    return max(0, head.first_seq - 1)
+
+
+def resolve_end(js: JetStream, head: Head, position: Position) -> int:
+    """Return the last sequence to read. Blocks."""
+    if position.seq is not None:
+        return min(position.seq, head.last_seq)
+    if position.time_ns is not None:
+        beyond = _first_since(js, head, position.time_ns + 1)
+        return head.last_seq if beyond is None else beyond - 1
+    return head.last_seq
+
+
+def _first_since(js: JetStream, head: Head, time_ns: int) -> int | None:
+    """Find the first message at or after a time by halving; the leader's times only grow."""
+    low, high = head.first_seq, head.last_seq + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = message_at_or_after(js, head.stream, middle)
+        if found is None or found[0] > head.last_seq or found[1] >= time_ns:
+            high = middle
+        else:
+            low = found[0] + 1
+    found = message_at_or_after(js, head.stream, low)
+    return None if found is None or found[0] > head.last_seq else found[0]

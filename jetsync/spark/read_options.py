@@ -1,0 +1,208 @@
+"""Options of the source: which stream, from where to where, and in pieces of what size."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.options import LinkOptions, Values
+
+__all__ = ["READ_OPTIONS", "Position", "ReadOptions", "subjects_overlap"]
+
+READ_OPTIONS = (
+    "stream", "filterSubjects", "startingOffsets", "startingTimestamp",
+    "startingTimestampStrategy", "endingOffsets", "endingTimestamp", "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
+    "maxRecordsPerPartition", "pollInterval", "readMethod", "fetchBatch", "fetchMaxBytes",
+    "failOnDataLoss", "onCommit", "anchorConsumer", "includeHeaders", "columns",
+)
+
+_BATCH_ONLY = ("endingOffsets", "endingTimestamp")
+_STREAM_ONLY = (
+    "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
+    "pollInterval", "onCommit", "anchorConsumer",
+)
+
+EARLIEST = "earliest"
+LATEST = "latest"
+_KAFKA_WORDS = {-2: EARLIEST, -1: LATEST}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a stream: ``earliest``, ``latest``, a sequence, or a point in time.
+
+    Exactly one of the three fields is set. As a start it names the first message to read, as an
+    end the last one.
+    """
+
+    word: str | None = None
+    seq: int | None = None
+    time_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """The checked options of one read. Picklable; the only thing that travels to executors."""
+
+    link: LinkOptions
+    streams: tuple[str, ...]
+    filter_subjects: tuple[str, ...] = ()
+    starting: Mapping[str, Position] = field(default_factory=dict)
+    ending: Mapping[str, Position] = field(default_factory=dict)
+    starting_timestamp_strategy: str = LATEST
+    max_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    min_partitions: int = 0
+    max_records_per_partition: int = 250_000
+    poll_interval: float = 0.2
+    fetch_batch: int = 10_000
+    fetch_max_bytes: int = 4 << 20
+    fail_on_data_loss: bool = True
+    include_headers: bool = True
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+        """Check every option of a read. Raises ``SparkOptionError``; never connects."""
+        use = "streaming reads" if streaming else "batch reads"
+        other = _BATCH_ONLY if streaming else _STREAM_ONLY
+        values = Values(options, [name for name in READ_OPTIONS if name not in other], use)
+        values.required("stream")
+        streams = tuple(dict.fromkeys(values.names("stream")))
+        for name in streams:
+            _check_stream_name(name)
+        values.unsupported("readMethod", "auto", "consumer")
+        values.unsupported("onCommit", "none")
+        values.unsupported("anchorConsumer")
+        least = values.optional_integer("minOffsetsPerTrigger")
+        most = values.optional_integer("maxOffsetsPerTrigger")
+        if least is not None and most is not None and least > most:
+            raise values.invalid("minOffsetsPerTrigger", f"<= maxOffsetsPerTrigger ({most})")
+        return cls(
+            link=LinkOptions.from_values(values),
+            streams=streams,
+            filter_subjects=_filters(values),
+            starting=_positions(values, "starting", streams, batch=not streaming),
+            ending=_positions(values, "ending", streams, batch=True) if not streaming else {},
+            starting_timestamp_strategy=values.choice(
+                "startingTimestampStrategy", LATEST, (LATEST, "error")
+            ),
+            max_offsets_per_trigger=most,
+            max_bytes_per_trigger=(
+                values.size("maxBytesPerTrigger", 0) if values.text("maxBytesPerTrigger") else None
+            ),
+            min_offsets_per_trigger=least,
+            max_trigger_delay=values.seconds("maxTriggerDelay", 900.0),
+            min_partitions=values.integer("minPartitions", 0),
+            max_records_per_partition=values.integer("maxRecordsPerPartition", 250_000, least=1),
+            poll_interval=values.seconds("pollInterval", 0.2),
+            fetch_batch=values.integer("fetchBatch", 10_000, least=1),
+            fetch_max_bytes=values.size("fetchMaxBytes", 4 << 20),
+            fail_on_data_loss=values.flag("failOnDataLoss", True),
+            include_headers=values.flag("includeHeaders", True),
+            columns=values.names("columns"),
+        )
+
+
+def _check_stream_name(name: str) -> None:
+    if re.search(r"[\s.*>/\\]", name):
+        raise SparkOptionError(
+            f"option 'stream': {name!r} is not a stream name (no blanks, dots, wildcards or "
+            "slashes); a subject belongs into 'filterSubjects'",
+            code="JETSYNC_INVALID_OPTION",
+        )
+
+
+def _filters(values: Values) -> tuple[str, ...]:
+    subjects = values.names("filterSubjects")
+    for subject in subjects:
+        tokens = subject.split(".")
+        if "" in tokens or ">" in tokens[:-1] or re.search(r"\s", subject):
+            raise values.invalid("filterSubjects", f"a comma list of subjects ({subject!r} is not)")
+    for one, two in itertools.combinations(subjects, 2):
+        if subjects_overlap(one, two):
+            raise values.invalid(
+                "filterSubjects", f"subjects that do not overlap ({one!r} and {two!r} do)"
+            )
+    return subjects
+
+
+def subjects_overlap(one: str, two: str) -> bool:
+    """Tell whether some subject matches both patterns."""
+    for left, right in itertools.zip_longest(one.split("."), two.split(".")):
+        if left is None or right is None:
+            return False
+        if ">" in (left, right):
+            return True
+        if "*" not in (left, right) and left != right:
+            return False
+    return True
+
+
+def _positions(
+    values: Values, which: str, streams: tuple[str, ...], *, batch: bool
+) -> dict[str, Position]:
+    stamp, offsets = f"{which}Timestamp", f"{which}Offsets"
+    if values.text(stamp) is not None:
+        when = values.parsed(
+            stamp, _nanoseconds, 0, "an RFC 3339 time or milliseconds since 1970"
+        )
+        return dict.fromkeys(streams, Position(time_ns=when))
+    default = Position(word=EARLIEST if which == "starting" else LATEST)
+    given = values.parsed(
+        offsets, _offsets, default,
+        f"{EARLIEST}, {LATEST}, a sequence, or JSON such as "
+        '{"ORDERS": 123, "OTHERS": "earliest"}',
+    )
+    if isinstance(given, Position):
+        found = dict.fromkeys(streams, given)
+    else:
+        strange = sorted(set(given) - set(streams))
+        if strange:
+            raise values.invalid(offsets, f"about the streams that are read (not {strange})")
+        found = {name: given.get(name, default) for name in streams}
+    forbidden = LATEST if which == "starting" else EARLIEST
+    if batch and any(position.word == forbidden for position in found.values()):
+        raise values.invalid(offsets, f"something else than '{forbidden}' in a batch read")
+    return found
+
+
+def _nanoseconds(text: str) -> int:
+    if re.fullmatch(r"-?\d+", text):
+        return int(text) * 1_000_000
+    match = re.fullmatch(r"(.*?:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:\d\d)?", text)
+    if match is None:
+        raise ValueError(text)
+    zone = (match[3] or "Z").upper().replace("Z", "+00:00")
+    moment = datetime.fromisoformat(match[1].replace(" ", "T") + zone).astimezone(timezone.utc)
+    seconds = round((moment - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds())
+    return seconds * 1_000_000_000 + int((match[2] or "0").ljust(9, "0"))
+
+
+def _position(value: object) -> Position:
+    if isinstance(value, str):
+        if value.lower() in (EARLIEST, LATEST):
+            return Position(word=value.lower())
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)
+    if value in _KAFKA_WORDS:
+        return Position(word=_KAFKA_WORDS[value])
+    if value < 0:
+        raise ValueError(value)
+    return Position(seq=value)
+
+
+def _offsets(text: str) -> Position | dict[str, Position]:
+    if not text.startswith("{"):
+        return _position(text)
+    parsed = json.loads(text)
+    return {str(name): _position(value) for name, value in parsed.items()}

@@ -1,0 +1,80 @@
+"""Batch reads: the whole range is fixed while planning, each task reads its part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from jetsync.spark.connection import with_patience
+from jetsync.spark.positions import check_available, read_head, resolve_end, resolve_start
+from jetsync.spark.range_read import read_range
+from jetsync.spark.ranges import SequenceRange, split_ranges
+from jetsync.spark.read_options import ReadOptions
+from jetsync.spark.schema import Layout, check_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from jetsync import JetStream
+
+__all__ = ["JetStreamReader", "RangePartition", "read_partition"]
+
+
+class RangePartition(InputPartition):
+    """The part of a read that one task does."""
+
+    def __init__(self, wanted: SequenceRange) -> None:
+        super().__init__(wanted)
+        self.range = wanted
+
+
+def read_partition(
+    options: ReadOptions, schema: StructType, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """Read one partition on an executor. Blocks while rows are awaited."""
+    if not isinstance(partition, RangePartition):
+        # Spark makes up one partition without a range when there is nothing to read.
+        return iter(())
+    layout = Layout(schema, include_headers=options.include_headers)
+    return read_range(options, layout, partition.range)
+
+
+class JetStreamReader(DataSourceReader):
+    """Reads a fixed part of one or more streams. Holds options only; connects inside the calls."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Fix the range of each stream and cut it into pieces. Blocks; runs on the driver."""
+        ranges = [
+            with_patience(
+                self._options.link, f"planning {name}", lambda js, name=name: self._range(js, name)
+            )
+            for name in self._options.streams
+        ]
+        pieces = split_ranges(
+            ranges,
+            max_records=self._options.max_records_per_partition,
+            min_partitions=self._options.min_partitions,
+        )
+        return [RangePartition(piece) for piece in pieces]
+
+    def _range(self, js: JetStream, name: str) -> SequenceRange:
+        head = read_head(js, name)
+        starting, ending = self._options.starting[name], self._options.ending[name]
+        start = resolve_start(js, head, starting, self._options)
+        end = resolve_end(js, head, ending)
+        first = start + 1
+        if first <= end:
+            first = check_available(head, head.created, first, self._options)
+        return SequenceRange(name, head.created, first, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one partition on an executor."""
+        return read_partition(self._options, self._schema, partition)

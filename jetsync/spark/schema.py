@@ -1,0 +1,131 @@
+"""The columns of the source, and turning received columns into exactly what Spark expects.
+
+Every step works on whole columns: no Python object per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jetsync.spark.errors import SparkOptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "Layout", "ddl"]
+
+COLUMNS: dict[str, str] = {
+    "subject": "string",
+    "data": "binary",
+    "headers": "map<string,array<string>>",
+    "stream": "string",
+    "seq": "bigint",
+    "timestamp": "timestamp",
+    "timestamp_ns": "bigint",
+    "size": "int",
+}
+"""Every column of the source and its Spark type."""
+
+DEFAULT_COLUMNS = ("subject", "data", "headers", "stream", "seq", "timestamp")
+"""What a read gives when neither ``.schema(...)`` nor option ``columns`` asks for anything else."""
+
+# Exact bytes instead of text with replacement characters, for those who ask for it.
+_ALSO = {"headers": ("map<string,array<binary>>",)}
+
+# Which received columns each column is made of.
+_NEEDS = {
+    "subject": ("subject",),
+    "data": ("data",),
+    "headers": ("headers",),
+    "timestamp": ("timestamp",),
+    "timestamp_ns": ("timestamp",),
+    "size": ("data",),
+}
+
+
+def _check_names(names: Sequence[str]) -> None:
+    strange = [name for name in names if name not in COLUMNS]
+    if strange:
+        raise SparkOptionError(
+            f"column(s) {', '.join(strange)} are not known; there are: {', '.join(COLUMNS)}",
+            code="JETSYNC_UNKNOWN_COLUMN",
+        )
+    if len(set(names)) != len(names):
+        raise SparkOptionError("a column is named twice", code="JETSYNC_UNKNOWN_COLUMN")
+
+
+def ddl(columns: Sequence[str]) -> str:
+    """Return the schema of a read as DDL text; no columns means the default ones."""
+    names = tuple(columns) or DEFAULT_COLUMNS
+    _check_names(names)
+    return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
+
+
+class Layout:
+    """How to make Spark's batches out of received ones, for one schema. Not picklable; cheap."""
+
+    def __init__(self, schema: StructType, *, include_headers: bool = True) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        check_schema(schema)
+        self._names = schema.fieldNames()
+        # The exact types, names and nullability that Spark compares the first batch with.
+        self.target = to_arrow_schema(schema, timezone="UTC")
+        self._with_headers = include_headers and "headers" in self._names
+        self.text_headers = (
+            "headers" in self._names
+            and schema["headers"].dataType.simpleString() == COLUMNS["headers"]
+        )
+        needed = {part for name in self._names for part in _NEEDS.get(name, ())}
+        if not self._with_headers:
+            needed.discard("headers")
+        self.received = ("stream_seq", "num_pending", *sorted(needed))
+
+    def convert(self, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
+        """Return the same rows in Spark's schema."""
+        import pyarrow as pa
+
+        arrays = [
+            self._column(name, field.type, batch, stream)
+            for name, field in zip(self._names, self.target, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.target)
+
+    def _column(self, name: str, kind: pa.DataType, batch: pa.RecordBatch, stream: str) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if name == "stream":
+            return pa.repeat(pa.scalar(stream, kind), batch.num_rows)
+        if name == "seq":
+            return batch.column("stream_seq").view(kind)
+        if name == "timestamp":
+            # JetStream counts nanoseconds, Spark microseconds: the rest is cut off.
+            return batch.column("timestamp").cast(kind, safe=False)
+        if name == "timestamp_ns":
+            return batch.column("timestamp").view(kind)
+        if name == "size":
+            return pc.binary_length(batch.column("data")).cast(kind)
+        if name == "headers" and not self._with_headers:
+            return pa.nulls(batch.num_rows, kind)
+        column = batch.column(name)
+        return column if column.type.equals(kind) else column.cast(kind)
+
+
+def check_schema(schema: StructType) -> None:
+    """Check the columns that a user asked for with ``.schema(...)``."""
+    _check_names(schema.fieldNames())
+    for item in schema.fields:
+        kind = item.dataType.simpleString()
+        if kind != COLUMNS[item.name] and kind not in _ALSO.get(item.name, ()):
+            raise SparkOptionError(
+                f"column {item.name} is {COLUMNS[item.name]}, not {kind}; cast it after the read",
+                code="JETSYNC_COLUMN_TYPE",
+            )
+        if item.name == "headers" and not item.nullable:
+            raise SparkOptionError(
+                "column headers must be nullable: messages without headers have null",
+                code="JETSYNC_COLUMN_TYPE",
+            )
