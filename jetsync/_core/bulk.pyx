@@ -316,6 +316,20 @@ cdef class BulkWindow:
         self._advance()
         return was_open
 
+    def confirm(self, uint64_t number, uint64_t seq, bint duplicate):
+        """Settle a message as stored; for confirmations that `collect` could not read itself."""
+        if self._settle(number):
+            self._count(seq, duplicate)
+            self._advance()
+
+    cdef void _count(self, uint64_t seq, bint duplicate) noexcept:
+        self.stored += 1
+        self.duplicates += duplicate
+        if self.first_seq == 0 or seq < self.first_seq:
+            self.first_seq = seq
+        if seq > self.last_seq:
+            self.last_seq = seq
+
     def collect(self, timeout):
         """Take the acknowledgements that are there; wait up to `timeout` seconds for the first.
 
@@ -342,12 +356,7 @@ cdef class BulkWindow:
                     continue
                 if r.status == 0 and jet_puback_parse(r.payload, &ack):
                     if self._settle(number):
-                        self.stored += 1
-                        self.duplicates += ack.duplicate
-                        if self.first_seq == 0 or ack.seq < self.first_seq:
-                            self.first_seq = ack.seq
-                        if ack.seq > self.last_seq:
-                            self.last_seq = ack.seq
+                        self._count(ack.seq, ack.duplicate)
                 else:
                     odd.append((number, r.status, bytes_of(r.payload)))
         finally:

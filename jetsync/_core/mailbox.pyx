@@ -1,5 +1,7 @@
 """Mailbox: the bounded inbox between the reader thread and whoever consumes."""
 
+from cpython.ref cimport Py_INCREF
+
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
     JET_OK, jet_chain_append, jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter,
@@ -11,6 +13,11 @@ from jetsync._core.sync cimport (
 )
 
 from jetsync._core.message import Msg as _Msg
+from jetsync.errors import ConfigError
+
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
 
 
 cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil:
@@ -221,6 +228,11 @@ cdef class Mailbox:
         return self.box.dropped
 
     @property
+    def stops_after(self):
+        """The number of messages after which it finishes; 0: it does not."""
+        return self.box.max_messages
+
+    @property
     def delivered(self):
         """Messages handed to the consumer."""
         return self.used
@@ -239,3 +251,41 @@ cdef class Mailbox:
     def last_put(self):
         """When the last message or status came, on the monotonic clock."""
         return self.box.last_put
+
+
+cdef class MailboxIterator:
+    """Iterates over a mailbox until it ends. Belongs to the thread that uses it first.
+
+    Blocks in `__next__`; an ordinary end stops the iteration, an error of the box is raised.
+    """
+    cdef Mailbox mailbox
+    cdef unsigned long thread
+
+    def __cinit__(self, Mailbox mailbox not None):
+        self.mailbox = mailbox
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef unsigned long me = PyThread_get_thread_ident()
+        if self.thread != me:
+            if self.thread:
+                raise ConfigError(
+                    "this iterator is used by another thread; give each thread its own iterator"
+                )
+            self.thread = me
+        while True:
+            msg = self.mailbox.get(None)
+            if msg is not None:
+                return msg
+            if self.mailbox.ended:
+                if self.mailbox.error is not None:
+                    raise self.mailbox.error
+                raise StopIteration
+
+
+def abandon(obj):
+    """Never free an object: after a fork another thread of the parent may have been half way
+    through changing it."""
+    Py_INCREF(obj)

@@ -7,8 +7,9 @@ from libc.string cimport memcmp
 
 from jetsync._core.csrc cimport (
     JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
-    jet_puback_parse, span_of_bytes,
+    jet_puback_parse, span_of, span_of_bytes,
 )
+from jetsync._core.outbound cimport Outbound
 
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.headers import Headers
@@ -96,6 +97,19 @@ cdef class Msg:
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
         self._owner.publish(self.reply, data, headers=headers)
+
+    def _answer(self, bytes payload not None):
+        """Publish `payload` to the reply subject exactly as it came; for upper rooms."""
+        if not self.reply_bytes:
+            raise NotJetStreamMessageError("the message has no reply subject to answer to")
+        if self._owner is None:
+            raise ConfigError("the message is not bound to a connection")
+        refusal = self._owner._refusal
+        if refusal is not None:
+            raise refusal()
+        cdef Outbound outbound = self._owner._outbound
+        outbound.answer_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
+                              span_of_bytes(payload))
 
     def __repr__(self):
         return (f"{type(self).__name__}(subject={self.subject!r}, reply={self.reply!r}, "

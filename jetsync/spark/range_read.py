@@ -143,7 +143,7 @@ class _RangeRead:
         self._check_gap(sequences)
         last = sequences[-1].as_py()
         if last > self._range.last:
-            rows = rows.slice(0, _count_up_to(sequences, self._range.last))
+            rows = rows.slice(0, count_up_to(sequences, self._range.last))
         self._next = last + 1
         if rows.num_rows:
             yield self._layout.convert(rows, self._range.stream)
@@ -171,7 +171,7 @@ class _RangeRead:
         check_available(head, self._range.created, missing, self._options)
 
 
-def _count_up_to(sequences: Any, last: int) -> int:
+def count_up_to(sequences: Any, last: int) -> int:
     """Return how many of the ascending ``sequences`` are at most ``last``."""
     low, high = 0, len(sequences)
     while low < high:

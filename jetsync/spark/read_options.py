@@ -157,8 +157,9 @@ def _positions(
         )
         return dict.fromkeys(streams, Position(time_ns=when))
     default = Position(word=EARLIEST if which == "starting" else LATEST)
+    default_offsets: Position | dict[str, Position] = default
     given = values.parsed(
-        offsets, _offsets, default,
+        offsets, _offsets, default_offsets,
         f"{EARLIEST}, {LATEST}, a sequence, or JSON such as "
         '{"ORDERS": 123, "OTHERS": "earliest"}',
     )

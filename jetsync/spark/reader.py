@@ -1,8 +1,12 @@
 """Batch reads: the whole range is fixed while planning, each task reads its part."""
 
+# pyspark is optional, so its base classes are unknown where it is not installed.
+# mypy: disallow-subclassing-any=False
+
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -53,9 +57,7 @@ class JetStreamReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Fix the range of each stream and cut it into pieces. Blocks; runs on the driver."""
         ranges = [
-            with_patience(
-                self._options.link, f"planning {name}", lambda js, name=name: self._range(js, name)
-            )
+            with_patience(self._options.link, f"planning {name}", partial(self._range, name))
             for name in self._options.streams
         ]
         pieces = split_ranges(
@@ -65,7 +67,7 @@ class JetStreamReader(DataSourceReader):
         )
         return [RangePartition(piece) for piece in pieces]
 
-    def _range(self, js: JetStream, name: str) -> SequenceRange:
+    def _range(self, name: str, js: JetStream) -> SequenceRange:
         head = read_head(js, name)
         starting, ending = self._options.starting[name], self._options.ending[name]
         start = resolve_start(js, head, starting, self._options)

@@ -5,11 +5,15 @@ first exception, calls ``initialOffset`` more than once, may never call ``stop``
 latest offset in a tight loop when there is nothing to do.
 """
 
+# pyspark is optional, so its base classes are unknown where it is not installed.
+# mypy: disallow-subclassing-any=False
+
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,6 +27,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from jetsync.spark.connection import with_patience
+from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.positions import (
     Head,
@@ -92,14 +97,20 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         offset = Offset.from_dict(start)
         heads = self._rate_limited_heads()
-        begins, jumps = self._begins(offset, heads)
-        targets = {name: max(begins[name], self._target(heads[name])) for name in heads}
-        ends = self._limited(begins, targets, limit)
-        ends = self._skip_empty(begins, ends, jumps)
+        waiting = {name: self._waiting(offset, head) for name, head in heads.items()}
+        begins = {name: item.begin for name, item in waiting.items()}
+        ends = self._limited(begins, {name: item.end for name, item in waiting.items()}, limit)
+        if ends is None:
+            return start
         marks = {name: Mark(ends[name], heads[name].created) for name in heads}
         if marks == dict(offset.marks):
             return start
         self._last_batch_at = time.monotonic()
+        jumps = {
+            name: begin
+            for name, begin in begins.items()
+            if offset.marks.get(name) != Mark(begin, heads[name].created)
+        }
         return offset.advanced(marks, jumps).to_dict()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -125,10 +136,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         before, after = Offset.from_dict(start), Offset.from_dict(end)
         ranges = []
         for name, mark in after.marks.items():
-            begin = _batch_begin(before, after, name)
+            begin = batch_begin(before, after, name)
             if begin >= mark.seq:
                 continue
-            head = self._patiently(lambda js, name=name: read_head(js, name), name)
+            head = self._ask_head(name)
             first = check_available(head, mark.created, begin + 1, self._options)
             if head.created == mark.created:
                 ranges.append(SequenceRange(name, mark.created, first, mark.seq))
@@ -154,11 +165,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _patiently(self, action: Callable[[JetStream], T], stream: str) -> T:
         return with_patience(self._options.link, f"planning {stream}", action)
 
+    def _ask_head(self, stream: str) -> Head:
+        return self._patiently(lambda js: read_head(js, stream), stream)
+
     def _ask_heads(self) -> dict[str, Head]:
-        self._heads = {
-            name: self._patiently(lambda js, name=name: read_head(js, name), name)
-            for name in self._options.streams
-        }
+        self._heads = {name: self._ask_head(name) for name in self._options.streams}
         self._asked_at = time.monotonic()
         return self._heads
 
@@ -177,32 +188,109 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _target(self, head: Head) -> int:
         """Return how far this run may read: the head, or the frozen one of AvailableNow."""
-        frozen = self._frozen.get(head.stream) if self._frozen is not None else None
+        if self._frozen is None:
+            return head.last_seq
+        frozen = self._frozen.get(head.stream)
         if frozen is None or frozen.created != head.created:
-            return head.last_seq if self._frozen is None else 0
+            return 0
         return min(head.last_seq, frozen.seq)
 
-    def _begins(
-        self, offset: Offset, heads: Mapping[str, Head]
-    ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return where the next batch begins, and for which streams that is not their mark."""
-        begins: dict[str, int] = {}
-        jumps: dict[str, int] = {}
-        for name, head in heads.items():
-            mark = offset.marks.get(name)
-            if mark is None:
-                # A stream that was added to the options of an existing query.
-                begins[name] = jumps[name] = self._resolve_start(head).seq
-                continue
-            scanned = self._scanned.get(name)
-            known = mark.seq
-            if scanned is not None and scanned.created == mark.created:
-                known = max(known, scanned.seq)
-            first = check_available(head, mark.created, known + 1, self._options)
-            begins[name] = mark.seq
-            if head.created != mark.created or first > known + 1 or head.first_seq > mark.seq + 1:
-                begins[name] = first - 1
-                if begins[name] != mark.seq or head.created != mark.created:
-                    jumps[name] = begins[name]
-            self._check_not_backwards(head, mark)
-        return begins, jumps
+    def _waiting(self, offset: Offset, head: Head) -> _Waiting:
+        """Return what is there to read of one stream after ``offset``."""
+        mark = offset.marks.get(head.stream)
+        if mark is None:
+            # A stream that was added to the options of an existing query.
+            begin = self._resolve_start(head).seq
+            return _Waiting(begin, max(begin, self._target(head)))
+        if head.created == mark.created:
+            self._check_not_backwards(offset, head, mark)
+        scanned = self._scanned.get(head.stream)
+        known = mark.seq
+        if scanned is not None and scanned.created == mark.created:
+            known = max(known, scanned.seq)
+        first = check_available(head, mark.created, known + 1, self._options)
+        overtaken = head.created != mark.created or head.first_seq > mark.seq + 1
+        begin = first - 1 if overtaken else mark.seq
+        end = max(begin, self._target(head))
+        if not self._options.filter_subjects or begin == end:
+            return _Waiting(begin, end)
+        return self._first_match(head, _Waiting(begin, end), first, overtaken)
+
+    def _first_match(
+        self, head: Head, waiting: _Waiting, first: int, overtaken: bool
+    ) -> _Waiting:
+        """Skip what the filters leave out at the beginning; nothing at all means no batch.
+
+        The skipped part is remembered, and only written into an offset when the stream's limits
+        are about to remove the position that the checkpoint still names.
+        """
+        found = self._patiently(
+            lambda js: first_at_or_after(js, head.stream, first, self._options.filter_subjects),
+            head.stream,
+        )
+        if found is not None and found <= waiting.end:
+            return _Waiting(found - 1, waiting.end)
+        self._scanned[head.stream] = Mark(waiting.end, head.created)
+        at = waiting.end if overtaken else waiting.begin
+        return _Waiting(at, at)
+
+    def _check_not_backwards(self, offset: Offset, head: Head, mark: Mark) -> None:
+        # A new query may name a sequence that is yet to come.
+        if head.last_seq >= mark.seq or offset.is_beginning:
+            return
+        text = (
+            f"stream {head.stream!r} was read up to {mark.seq}, but now ends at {head.last_seq}: "
+            "it lost messages, or an older copy was restored"
+        )
+        if self._options.fail_on_data_loss:
+            raise SparkSourceError(
+                f"{text}. Use a new checkpointLocation, or failOnDataLoss=false to wait until it "
+                "has grown beyond that",
+                code="JETSYNC_DATA_LOSS",
+            )
+        log.warning("%s", text)
+
+    def _limited(
+        self, begins: Mapping[str, int], ends: dict[str, int], limit: ReadLimit
+    ) -> dict[str, int] | None:
+        """Apply the options that make batches smaller or rarer; None means not now."""
+        if isinstance(limit, ReadAllAvailable):
+            return ends
+        total = sum(ends[name] - begins[name] for name in ends)
+        least = self._options.min_offsets_per_trigger
+        if least is not None and total < least and self._frozen is None:
+            waited = time.monotonic() - self._last_batch_at
+            if waited < self._options.max_trigger_delay:
+                return None
+        budgets = [self._options.max_offsets_per_trigger]
+        if self._options.max_bytes_per_trigger is not None:
+            budgets.append(self._affordable(self._options.max_bytes_per_trigger))
+        return limit_heads(begins, ends, min((b for b in budgets if b is not None), default=None))
+
+    def _affordable(self, max_bytes: int) -> int | None:
+        """Return how many messages of average size fit, at least one."""
+        messages = sum(head.messages for head in self._heads.values())
+        size = sum(head.bytes for head in self._heads.values())
+        return max(1, max_bytes * messages // size) if size else None
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """What is to be read of one stream: the sequences after ``begin`` up to ``end``."""
+
+    begin: int
+    end: int
+
+
+def batch_begin(before: Offset, after: Offset, name: str) -> int:
+    """Return the last sequence before a batch: the pinned one if there is, else Spark's start."""
+    if name in after.base:
+        return after.base[name]
+    mark = before.marks.get(name)
+    if mark is None or mark.created != after.marks[name].created:
+        raise SparkSourceError(
+            f"the offsets of a batch do not fit together for stream {name!r}; use a new "
+            "checkpointLocation",
+            code="JETSYNC_INVALID_OFFSET",
+        )
+    return mark.seq

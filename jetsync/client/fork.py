@@ -1,0 +1,40 @@
+"""Fork: what the child does with the connections of its parent. One hook, one error."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from jetsync._core.mailbox import abandon
+from jetsync.client.lifecycle import open_connections
+from jetsync.errors import ForkedError
+
+__all__: list[str] = []
+
+
+def _after_fork_in_child() -> None:
+    """Poison every inherited connection.
+
+    Its threads do not exist here and its locks may be held by them for ever, so nothing of it is
+    used or freed. The descriptor is closed, not shut down: the parent goes on using the socket.
+    """
+    parent = os.getppid()
+    for nc in list(open_connections):
+        nc._refusal = lambda: ForkedError(
+            f"this connection was made in process {parent}, before a fork; connect again in this "
+            "process (jetsync.shared_connection does that by itself)"
+        )
+        nc._forked = True
+        abandon(nc)
+        abandon(nc._inbound)
+        abandon(nc._outbound)
+        for mailbox in nc._all_mailboxes():
+            abandon(mailbox)
+        link = nc._session._link
+        if link is not None:
+            with contextlib.suppress(OSError):
+                link.sock.close()
+    open_connections.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

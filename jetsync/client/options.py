@@ -1,0 +1,141 @@
+"""ConnectOptions: everything ``connect`` takes, as one validated object that pickles."""
+
+from __future__ import annotations
+
+import dataclasses
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from jetsync._deadline import to_seconds
+from jetsync.client.events import Handler
+from jetsync.errors import ConfigError
+from jetsync.protocol.auth import Credentials
+from jetsync.protocol.ids import check_inbox_prefix
+from jetsync.protocol.url import ServerURL, parse_servers
+
+__all__ = ["ConnectOptions", "Secret"]
+
+Secret = str | Callable[[], str]
+"""A secret, or a function that is asked for it again at every connection attempt."""
+
+_SECRETS = ("password", "token", "nkey_seed", "jwt", "user")
+_DURATIONS = (
+    "connect_timeout",
+    "timeout",
+    "reconnect_wait",
+    "reconnect_jitter",
+    "write_timeout",
+    "ping_interval",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ConnectOptions:
+    """The options of a connection: the keywords of :func:`jetsync.connect`, picklable.
+
+    Everything is checked when the object is made (``ConfigError``). ``repr`` hides secrets. Share
+    it between processes and connect in each of them; a connection itself cannot be shared.
+
+    Durations are seconds (or ``timedelta``; they read back as ``float`` seconds):
+    ``connect_timeout`` is the budget for one server (name lookup, TCP, handshake), ``timeout`` the
+    default budget of every other blocking call, ``write_timeout`` how long a publish waits for
+    room in the outbound buffer. ``reconnect_wait`` grows from pass to pass over the servers;
+    ``reconnect_jitter`` is a random part added to it (None: all of the wait is random). ``pending_*_limit`` bound what waits in one subscription,
+    ``reconnect_buffer_size`` what is kept while there is no connection.
+    """
+
+    servers: str | Sequence[str] = "nats://127.0.0.1:4222"
+    name: str | None = None
+    user: Secret | None = None
+    password: Secret | None = None
+    token: Secret | None = None
+    credentials: str | Path | None = None
+    nkey_seed: Secret | None = None
+    jwt: Secret | None = None
+    tls: bool | ssl.SSLContext | None = None
+    tls_hostname: str | None = None
+    tls_handshake_first: bool = False
+    connect_timeout: float | timedelta = 2.0
+    timeout: float | timedelta = 5.0
+    reconnect: bool = True
+    max_reconnects: int = -1
+    reconnect_wait: float | timedelta = 0.05
+    reconnect_jitter: float | timedelta | None = None
+    retry_on_initial_connect: bool = False
+    reconnect_buffer_size: int = 8 * 2**20
+    pending_bytes_limit: int = 64 * 2**20
+    pending_messages_limit: int = 512 * 1024
+    write_timeout: float | timedelta = 10.0
+    ping_interval: float | timedelta = 20.0
+    max_pings_outstanding: int = 2
+    echo: bool = True
+    inbox_prefix: str = "_INBOX"
+    randomize_servers: bool = True
+    ignore_discovered_servers: bool = False
+    abort_on_auth_error: int = 0
+    on_error: Handler | None = None
+    on_disconnected: Handler | None = None
+    on_reconnected: Handler | None = None
+    on_closed: Handler | None = None
+    on_discovered_servers: Handler | None = None
+    on_lame_duck: Handler | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.servers, str):
+            object.__setattr__(self, "servers", tuple(self.servers))
+        for field in _DURATIONS:
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, to_seconds(getattr(self, field), field))
+        for field in ("connect_timeout", "ping_interval", "write_timeout"):
+            if getattr(self, field) <= 0:
+                raise ConfigError(f"{field} must be above 0 seconds")
+        for field in ("pending_bytes_limit", "pending_messages_limit", "reconnect_buffer_size"):
+            value = getattr(self, field)
+            if not isinstance(value, int) or value < 0:
+                raise ConfigError(f"{field} must be a number of 0 or more, not {value!r}")
+        if not isinstance(self.max_pings_outstanding, int) or self.max_pings_outstanding < 1:
+            raise ConfigError("max_pings_outstanding must be 1 or more")
+        if self.name is not None and not isinstance(self.name, str):
+            raise ConfigError("name must be a str")
+        check_inbox_prefix(self.inbox_prefix)
+        for url in self.server_urls():
+            if url.requires_tls:
+                raise ConfigError(
+                    f"{url}: TLS connections are not supported by this version; "
+                    "use a nats:// URL on a trusted network"
+                )
+        if self.tls or self.tls_handshake_first:
+            raise ConfigError("TLS connections are not supported by this version; leave tls unset")
+        self.make_credentials()
+
+    def server_urls(self) -> list[ServerURL]:
+        """Return the parsed server URLs. Raises ConfigError for a bad one."""
+        return parse_servers(self.servers)
+
+    def make_credentials(self) -> Credentials:
+        """Return what signs in. Raises ConfigError when several kinds are given."""
+        return Credentials(
+            user=self.user,
+            password=self.password,
+            token=self.token,
+            credentials=self.credentials,
+            nkey_seed=self.nkey_seed,
+            jwt=self.jwt,
+        )
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if field.name == "servers":
+                text = repr(",".join(str(url) for url in self.server_urls()))
+            elif field.name in _SECRETS:
+                text = "'***'"
+            else:
+                text = repr(value)
+            shown.append(f"{field.name}={text}")
+        return f"ConnectOptions({', '.join(shown)})"

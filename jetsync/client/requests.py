@@ -1,0 +1,151 @@
+"""Request and reply over one shared inbox: every request has a token no other ever had."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.message import Msg
+from jetsync._core.outbound import encode_headers
+from jetsync._deadline import Deadline
+from jetsync.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    NoRespondersError,
+    PermissionsError,
+    TimeoutError,
+)
+from jetsync.headers import HeaderInput
+
+if TYPE_CHECKING:
+    from jetsync.client.connection import Connection
+
+__all__ = ["Requests"]
+
+
+class Requests:
+    """The pending requests of a connection. Thread-safe.
+
+    A reply goes to ``<inbox>.<token>``; the reader finds the waiting mailbox by the token alone.
+    A token is never used twice, so a late reply finds nobody and is counted, never delivered to
+    another caller.
+    """
+
+    def __init__(self, nc: Connection) -> None:
+        self._nc = nc
+        self._lock = threading.Lock()
+        self._prefix: str | None = None
+        self._sid = 0
+        self._subjects: dict[int, tuple[str, Mailbox]] = {}
+
+    def _reply_prefix(self) -> str:
+        """The subject before the token; subscribes the inbox at first use."""
+        with self._lock:
+            if self._prefix is None:
+                prefix = self._nc.new_inbox() + "."
+                sid = self._nc._open_route(prefix + "*", None, Mailbox())
+                self._nc._inbound.set_reply_route(prefix.encode(), sid)
+                self._sid = sid
+                self._prefix = prefix
+            return self._prefix
+
+    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
+        prefix = self._reply_prefix()
+        mailbox = Mailbox(owner=self._nc)
+        token = self._nc._inbound.add_reply(mailbox)
+        self._subjects[token] = (subject, mailbox)
+        try:
+            outbound = self._nc._outbound
+            outbound.publish(subject, data, f"{prefix}{token}", encode_headers(headers), False)
+            outbound.send_now()
+        except BaseException:
+            self._end(token)
+            raise
+        return token, mailbox
+
+    def _end(self, token: int) -> None:
+        self._nc._inbound.remove_reply(token)
+        self._subjects.pop(token, None)
+
+    def request(
+        self, subject: str, data: bytes, timeout: float, headers: HeaderInput | None
+    ) -> Msg:
+        deadline = Deadline(timeout)
+        token, mailbox = self._begin(subject, data, headers)
+        try:
+            msg = mailbox.get(deadline.remaining())
+            if msg is None:
+                raise self._why_nothing(mailbox, subject, timeout)
+            if msg.status == 503 and not msg.data:
+                raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
+            return msg
+        finally:
+            self._end(token)
+
+    def request_many(
+        self,
+        subject: str,
+        data: bytes,
+        timeout: float,
+        headers: HeaderInput | None,
+        max_messages: int | None,
+        stall: float | None,
+        sentinel: object,
+    ) -> Iterator[Msg]:
+        deadline = Deadline(timeout)
+        token, mailbox = self._begin(subject, data, headers)
+        try:
+            count = 0
+            while max_messages is None or count < max_messages:
+                wait = deadline.remaining()
+                if stall is not None and count and wait is not None:
+                    wait = min(wait, stall)
+                msg = mailbox.get(wait)
+                if msg is None:
+                    if mailbox.error is not None:
+                        raise mailbox.error
+                    return
+                if msg.status == 503 and not msg.data:
+                    if count == 0:
+                        raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
+                    return
+                if sentinel is not None and self._is_sentinel(sentinel, msg):
+                    return
+                count += 1
+                yield msg
+        finally:
+            self._end(token)
+
+    @staticmethod
+    def _is_sentinel(sentinel: object, msg: Msg) -> bool:
+        return bool(sentinel(msg)) if callable(sentinel) else not msg.data
+
+    @staticmethod
+    def _why_nothing(mailbox: Mailbox, subject: str, timeout: float) -> Exception:
+        if mailbox.error is not None:
+            return mailbox.error  # type: ignore[no-any-return]
+        return TimeoutError(
+            f"no reply to the request on {subject!r} within {timeout:g} s", operation="request"
+        )
+
+    def fail_all(self, reason: str, *, closed: bool = False) -> None:
+        """End every pending request: its answer may be lost with the link."""
+        kind = ConnectionClosedError if closed else DisconnectedError
+        for mailbox in self._nc._inbound.pending_replies():
+            mailbox.finish(kind(reason))
+
+    def on_permission_error(self, error: PermissionsError) -> None:
+        """Fail the requests that a permission violation is about."""
+        if error.operation == "publish":
+            for subject, mailbox in list(self._subjects.values()):
+                if subject == error.subject:
+                    mailbox.finish(error)
+        elif self._prefix is not None and error.subject == self._prefix + "*":
+            for mailbox in self._nc._inbound.pending_replies():
+                mailbox.finish(error)
+            with self._lock:
+                # The inbox was refused: the next request tries a new one.
+                self._nc._close_route(self._sid)
+                self._prefix = None

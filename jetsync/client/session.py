@@ -1,0 +1,358 @@
+"""The life of the reader thread: connect, replay, pump, back off, repeat. Reconnect lives here."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import logging
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from jetsync._core.inbound import (
+    EVENT_BAD,
+    EVENT_EOF,
+    EVENT_ERR,
+    EVENT_INFO,
+    EVENT_PONG,
+    EVENT_SLOW,
+)
+from jetsync._core.outbound import Outbound
+from jetsync._deadline import Deadline
+from jetsync.client.dial import Link, dial
+from jetsync.client.runner import start_thread
+from jetsync.errors import (
+    AuthorizationError,
+    ConnectError,
+    DisconnectedError,
+    Error,
+    NoServersError,
+    PermissionsError,
+    ProtocolError,
+    SlowConsumerError,
+    StaleConnectionError,
+)
+from jetsync.protocol.info import ServerInfo
+from jetsync.protocol.server_errors import ServerErrorInfo
+from jetsync.protocol.serverpool import ServerPool
+from jetsync.protocol.states import Status
+
+if TYPE_CHECKING:
+    from jetsync.client.connection import Connection
+
+__all__ = ["Pong", "Session"]
+
+logger = logging.getLogger("jetsync")
+
+
+class Pong:
+    """Somebody waiting for the answer to a PING."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self.error: Exception | None = None
+
+    def finish(self, error: Exception | None = None) -> None:
+        self.error = error
+        self._done.set()
+
+    def wait(self, timeout: float | None) -> bool:
+        return self._done.wait(timeout)
+
+
+class Session:
+    """Keeps a connection linked to some server. Owns the reader and the writer thread.
+
+    Only the reader declares a link dead: whoever suspects it shuts the socket down and lets the
+    reader find out. So there is one way into reconnecting and no race between two of them.
+    """
+
+    def __init__(self, nc: Connection) -> None:
+        self._nc = nc
+        self._inbound = nc._inbound
+        self._outbound: Outbound = nc._outbound
+        options = nc.options
+        self._credentials = options.make_credentials()
+        self._pool = ServerPool(
+            options.server_urls(),
+            randomize=options.randomize_servers,
+            reconnect_wait=options.reconnect_wait,
+            reconnect_jitter=options.reconnect_jitter,
+            max_reconnects=options.max_reconnects,
+            ignore_discovered=options.ignore_discovered_servers,
+        )
+        self._stop = threading.Event()
+        self._first = threading.Event()
+        self._first_error: Exception | None = None
+        self._lock = threading.Lock()  # link, pongs, suspicion
+        self._link: Link | None = None
+        self._pongs: collections.deque[Pong | None] = collections.deque()
+        self._unanswered = 0
+        self._suspicion: Exception | None = None
+        self._auth_failures = 0
+        self.info: ServerInfo | None = None
+        self.reconnects = 0
+        self.epoch = 0
+        """How many links there have been; a changed value tells that answers may be lost."""
+        self._writer = start_thread(f"writer-{nc._label}", self._outbound.pump)
+        self._reader = start_thread(f"reader-{nc._label}", self._run)
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        reason: Exception | None = None
+        while (link := self._dial_until_connected()) is not None:
+            self._take_over(link)
+            reason = self._pump(link)
+            self._on_disconnect(link, reason)
+            if not self._nc.options.reconnect:
+                break
+        if not self._stop.is_set():
+            self._nc._lifecycle.give_up(self._first_error or reason)
+
+    def _dial_until_connected(self) -> Link | None:
+        """Try servers until one accepts us. None: closed, or no server left to try."""
+        options = self._nc.options
+        tried_first_round = 0
+        while not self._stop.is_set():
+            attempt = self._pool.next()
+            if attempt is None:
+                self._first_error = self._exhausted(self._first_error)
+                self._first.set()
+                return None
+            if self._stop.wait(attempt.delay):
+                return None
+            try:
+                deadline = Deadline(options.connect_timeout)
+                link = dial(attempt.server, options, self._credentials, deadline)
+            except (OSError, Error) as error:
+                self._pool.failed(attempt.server)
+                if self._on_dial_error(attempt.server.netloc, error):
+                    return None
+                tried_first_round += 1
+                if not self._first.is_set() and tried_first_round >= len(self._pool.servers):
+                    self._first_error = self._exhausted(error)
+                    self._first.set()
+                    if not options.retry_on_initial_connect:
+                        return None
+                    self._first_error = None
+            else:
+                self._pool.succeeded(attempt.server)
+                self._auth_failures = 0
+                return link
+        return None
+
+    def _exhausted(self, last: Exception | None) -> Exception:
+        """What to tell when no server is left to try."""
+        if isinstance(last, (AuthorizationError, NoServersError)):
+            return last
+        names = ", ".join(server.netloc for server in self._pool.servers)
+        error = NoServersError(f"no server gave a connection ({names}); last: {last}")
+        error.__cause__ = last
+        return error
+
+    def _on_dial_error(self, address: str, error: Exception) -> bool:
+        """Note a failed attempt; returns whether to stop trying altogether."""
+        logger.debug("cannot connect to %s: %s", address, error)
+        self._nc._set_last_error(error)
+        if not isinstance(error, AuthorizationError):
+            return False
+        self._nc._post("error", error, address)
+        self._auth_failures += 1
+        limit = self._nc.options.abort_on_auth_error
+        if limit and self._auth_failures >= limit:
+            self._first_error = error
+            self._first.set()
+            return True
+        return False
+
+    def _take_over(self, link: Link) -> None:
+        """Make a fresh link the current one: replayed subscriptions first, then what waits."""
+        with self._lock:
+            self._link = link
+            self._suspicion = None
+            self._unanswered = 0
+        self.epoch += 1
+        self._inbound.reset(max(64 << 20, 2 * link.info.max_payload))
+        self._learn(link.info)
+        with self._nc._registry_lock:
+            self._outbound.attach(
+                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload
+            )
+        again = self.epoch > 1
+        self._nc._transition(Status.CONNECTED)
+        self._first_error = None
+        self._first.set()
+        if again:
+            self.reconnects += 1
+            self._nc._post("reconnected", None, link.server.netloc)
+        self._nc._wake_engines()
+        if self._stop.is_set():
+            self.suspect(None)
+
+    def _pump(self, link: Link) -> Exception | None:
+        """Receive until the link is dead; returns why."""
+        fd = link.sock.fileno()
+        early = self._inbound.feed(link.leftover)
+        while True:
+            kind, detail = early.pop(0) if early else self._inbound.pump(fd)
+            if kind == EVENT_PONG:
+                self._on_pong()
+            elif kind == EVENT_INFO:
+                try:
+                    self._learn(ServerInfo.parse(detail))
+                except ProtocolError as error:
+                    return error
+            elif kind == EVENT_ERR:
+                self._on_err(detail)
+            elif kind == EVENT_SLOW:
+                self._on_slow(detail)
+            elif kind == EVENT_BAD:
+                return ProtocolError(f"{link.server.netloc} sent {detail}")
+            elif kind == EVENT_EOF:
+                return self._end_of(link, detail)
+
+    def _end_of(self, link: Link, errno: int) -> Exception | None:
+        with self._lock:
+            if self._suspicion is not None:
+                return self._suspicion
+        text = os.strerror(errno) if errno else "the server closed the connection"
+        return DisconnectedError(f"{link.server.netloc}: {text}")
+
+    def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
+        """Leave a dead link: nobody may use its descriptor once it is closed."""
+        with self._lock:
+            self._link = None
+            pongs = list(self._pongs)
+            self._pongs.clear()
+        with contextlib.suppress(OSError):
+            link.sock.shutdown(socket.SHUT_RDWR)
+        self._outbound.detach()
+        link.sock.close()
+        lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
+        for pong in pongs:
+            if pong is not None:
+                pong.finish(lost)
+        self._nc._requests.fail_all(str(lost))
+        if self._stop.is_set():
+            return
+        if reason is not None:
+            self._nc._set_last_error(reason)
+        if self._nc.options.reconnect:
+            self._nc._transition(Status.RECONNECTING)
+        self._nc._post("disconnected", reason, link.server.netloc)
+        self._nc._wake_engines()
+
+    # -- what the server says --------------------------------------------------------------------
+
+    def _learn(self, info: ServerInfo) -> None:
+        self.info = info
+        self._outbound.max_payload = info.max_payload
+        link = self._link
+        if link is None:
+            return
+        new = self._pool.update_discovered(info.connect_urls, current=link.server)
+        if new:
+            self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))
+        if info.ldm:
+            self._nc._post("lame_duck", None, link.server.netloc)
+            if self._pool.prefer_other(link.server):
+                self._nc._timer.call_later(0, self._leave_lame_duck)
+
+    def _leave_lame_duck(self) -> None:
+        with contextlib.suppress(Error):
+            self._nc.flush(1.0)
+        self.suspect(DisconnectedError("the server is shutting down (lame duck)"))
+
+    def _on_pong(self) -> None:
+        with self._lock:
+            self._unanswered = 0
+            pong = self._pongs.popleft() if self._pongs else None
+        if pong is not None:
+            pong.finish()
+
+    def _on_err(self, detail: bytes) -> None:
+        problem = ServerErrorInfo.parse(detail)
+        error = problem.error
+        self._nc._set_last_error(error)
+        if problem.closes:
+            with self._lock:
+                self._suspicion = error
+        if isinstance(error, PermissionsError):
+            self._nc._on_permission_error(error)
+        self._nc._post("error", error)
+
+    def _on_slow(self, sid: int) -> None:
+        mailbox = self._inbound.get(sid)
+        if mailbox is None:
+            return
+        subject = self._nc._subject_of(sid)
+        self._nc._post(
+            "error",
+            SlowConsumerError(
+                f"subscription {subject!r} is too slow: {mailbox.pending_messages} messages wait, "
+                "new ones are dropped; consume faster or raise its pending limits",
+                subject=subject,
+                dropped=mailbox.dropped,
+            ),
+        )
+
+    # -- asked for by others ---------------------------------------------------------------------
+
+    def wait_first(self, timeout: float | None) -> Exception | None:
+        """Wait for the first connection; returns why there is none. Ctrl-C interrupts."""
+        if not self._first.wait(timeout):
+            return ConnectError("no connection in time")
+        return self._first_error
+
+    def ping(self, pong: Pong | None) -> None:
+        """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""
+        with self._lock:
+            if self._link is None:
+                if pong is not None:
+                    pong.finish(DisconnectedError("not connected at the moment; try again"))
+                return
+            self._pongs.append(pong)
+            self._outbound.ping()
+        self._outbound.send_now()
+
+    def check_alive(self) -> None:
+        """Called every ping interval: give the link up when too many pings went unanswered."""
+        limit = self._nc.options.max_pings_outstanding
+        with self._lock:
+            if self._link is None:
+                return
+            stale = self._unanswered >= limit
+            self._unanswered += 1
+        if stale:
+            self.suspect(StaleConnectionError(f"{limit} pings were not answered"))
+        else:
+            self.ping(None)
+
+    def suspect(self, reason: Exception | None) -> None:
+        """Shut the link down; the reader finds out and decides."""
+        with self._lock:
+            if self._link is None:
+                return
+            if self._suspicion is None:
+                self._suspicion = reason
+            with contextlib.suppress(OSError):
+                self._link.sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def server(self) -> str | None:
+        """The address of the current server, or None."""
+        link = self._link
+        return link.server.netloc if link is not None else None
+
+    def close(self, timeout: float) -> None:
+        """End both threads and join them (but not the calling one). Blocks up to ``timeout``."""
+        self._stop.set()
+        self._first.set()
+        self.suspect(None)
+        self._outbound.close()
+        deadline = Deadline(timeout)
+        for thread in (self._reader, self._writer):
+            if thread is not threading.current_thread():
+                thread.join(deadline.remaining())

@@ -1,0 +1,35 @@
+"""jetsync.jetstream - streams, consumers, publishing and acknowledgements.
+
+Room:      L4. May import: client, protocol, hallway. May not: kv, objectstore, spark or cli.
+Threads:   none of its own; callbacks run on threads that client/ starts.
+Touch me:  to change what a stream, a consumer, a pull or an acknowledgement means.
+Not here:  sockets and reconnecting (client/), the bytes of a frame (_core/, csrc/).
+"""
+
+from __future__ import annotations
+
+from jetsync.jetstream.account import AccountInfo
+from jetsync.jetstream.consumer import Consumer
+from jetsync.jetstream.context import JetStream
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata, parse_ack_subject
+from jetsync.jetstream.messages import ConsumeContext, MessageStream
+from jetsync.jetstream.puback import PubAck, PublishReport
+from jetsync.jetstream.publish import AUTO
+from jetsync.jetstream.stream import StoredMsg, Stream
+
+__all__ = [
+    "AUTO",
+    "AccountInfo",
+    "ConsumeContext",
+    "Consumer",
+    "JetStream",
+    "JetStreamMsg",
+    "MessageStream",
+    "MsgBatch",
+    "MsgMetadata",
+    "PubAck",
+    "PublishReport",
+    "StoredMsg",
+    "Stream",
+    "parse_ack_subject",
+]

@@ -1,0 +1,87 @@
+"""PubAck, and what publishing calls return."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from jetsync._core.message import parse_puback
+from jetsync.errors import NotStoredError, PublishError, PublishUnknownError
+from jetsync.jetstream.api import decode
+
+__all__ = ["PubAck", "PublishReport", "decode_puback"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PubAck:
+    """The stream's confirmation: the message is stored under ``seq``.
+
+    ``duplicate`` says that a message with this id was there already (``seq`` is that one's);
+    ``value`` is the new total of a counter stream.
+    """
+
+    stream: str
+    seq: int
+    duplicate: bool = False
+    domain: str | None = None
+    value: str | None = None
+
+
+def decode_puback(data: bytes) -> PubAck:
+    """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense."""
+    usual = parse_puback(data)
+    if usual is not None and b'"domain"' not in data and b'"val"' not in data:
+        return PubAck(*usual)
+    answer = decode(data)
+    return PubAck(
+        stream=str(answer.get("stream", "")),
+        seq=int(answer.get("seq", 0)),
+        duplicate=bool(answer.get("duplicate", False)),
+        domain=answer.get("domain"),
+        value=answer.get("val"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishReport:
+    """What became of a bulk publish.
+
+    ``stored`` messages are in the stream, ``duplicates`` of them were there before. ``failed`` has
+    ``(index, error)`` for every other message, in order: NotStoredError, PublishUnknownError, or
+    ConfigError / MaxPayloadError for one that could not be sent. Sequences are 0 when nothing was
+    stored.
+    """
+
+    stored: int
+    duplicates: int
+    failed: list[tuple[int, Exception]]
+    first_seq: int
+    last_seq: int
+
+    def raise_for_failed(self) -> PublishReport:
+        """Raise when a message failed: PublishUnknownError when any outcome is unknown, else
+        NotStoredError; the first cause is chained. Returns the report otherwise."""
+        if not self.failed:
+            return self
+        total = self.stored + len(self.failed)
+        unknown = [item for item in self.failed if isinstance(item[1], PublishUnknownError)]
+        index, cause = (unknown or self.failed)[0]
+        kind: type[PublishError] = PublishUnknownError if unknown else NotStoredError
+        raise kind(
+            f"{len(self.failed)} of {total} messages were not confirmed; first: message {index}: "
+            f"{cause}"
+        ) from cause
+
+    def __add__(self, other: Any) -> PublishReport:
+        """Join the reports of two consecutive calls; indices of the second go on after the first."""
+        if not isinstance(other, PublishReport):
+            return NotImplemented
+        offset = self.stored + len(self.failed)
+        firsts = [seq for seq in (self.first_seq, other.first_seq) if seq]
+        return PublishReport(
+            self.stored + other.stored,
+            self.duplicates + other.duplicates,
+            self.failed + [(index + offset, error) for index, error in other.failed],
+            min(firsts, default=0),
+            max(self.last_seq, other.last_seq),
+        )

@@ -1,0 +1,219 @@
+"""Credentials: what the user gives, and the CONNECT fields that come of it.
+
+Everything is asked for again at each attempt: a rotated password, a renewed ``.creds`` file or a
+fresh token takes effect with the next reconnect.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+from jetsync.errors import ConfigError
+from jetsync.protocol import nkeys
+from jetsync.protocol.url import ServerURL
+
+__all__ = ["Credentials", "CredsSource", "TextSource", "parse_creds"]
+
+TextSource: TypeAlias = str | Callable[[], str]
+"""A value, or something to call without arguments that returns it."""
+
+_Path: TypeAlias = str | os.PathLike[str]
+CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
+"""Where a ``.creds`` file is, or (as bytes) what is in it; or something to call that says so."""
+
+_MASK = "***"
+_CREDS_BLOCK = re.compile(
+    r"-{3,} *BEGIN (?P<label>[^\r\n]*?) *-{3,}\s+(?P<body>\S+)\s+-{3,} *END [^\r\n]*-{3,}"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Credentials:
+    """At most one kind of credentials; picklable if its callables are; ``repr`` hides secrets.
+
+    The kinds: ``user`` (with ``password``), ``token``, ``credentials`` (a ``.creds`` file),
+    ``nkey_seed``, ``jwt`` (with ``nkey_seed``, or alone when it is a bearer token). Raises
+    ``ConfigError`` if more than one is given or a value is unusable. Safe to share between threads
+    if its callables are.
+    """
+
+    user: TextSource | None = None
+    password: TextSource | None = None
+    token: TextSource | None = None
+    credentials: CredsSource | None = None
+    nkey_seed: TextSource | None = None
+    jwt: TextSource | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in _NAMES if getattr(self, name) is not None]
+        by_kind: dict[str, str] = {}
+        for name in given:
+            by_kind.setdefault(_KINDS[name], name)
+        if len(by_kind) > 1:
+            names = " and ".join(by_kind.values())
+            raise ConfigError(f"{names} are two ways to log in; give only one of them")
+        if self.password is not None and self.user is None:
+            raise ConfigError("password was given without user")
+        for name in given:
+            value = getattr(self, name)
+            if name == "credentials":
+                _check_creds_source(value)
+            elif isinstance(value, str):
+                _check_text(name, value)
+            elif not callable(value):
+                raise ConfigError(f"{name} must be a str or a callable, not {type(value).__name__}")
+
+    @property
+    def kind(self) -> str | None:
+        """Which way to log in: "user", "token", "credentials", "nkey", "jwt", or None."""
+        if self.jwt is not None:
+            return "jwt"
+        return next((_KINDS[name] for name in _NAMES if getattr(self, name) is not None), None)
+
+    def resolve(self, nonce: str | None, *, server: ServerURL | None = None) -> dict[str, str]:
+        """Return the CONNECT fields for one attempt, signing ``nonce`` where that is called for.
+
+        Callables are called and the ``.creds`` file is read, every time. The user, password or
+        token in the URL of ``server`` counts when nothing else was given. A server that has no
+        nkey or JWT users sends no nonce; then nothing is signed. Blocks only as long as callables
+        and the file do. Raises ``ConfigError``; secrets never appear in its text.
+        """
+        if self.user is not None:
+            entry = {"user": _ask("user", self.user)}
+            if self.password is not None:
+                entry["pass"] = _ask("password", self.password)
+            return entry
+        if self.token is not None:
+            return {"auth_token": _ask("token", self.token)}
+        if self.credentials is not None:
+            jwt, seed = _read_creds(self.credentials)
+            return {"jwt": jwt, **_signature(seed, nonce)}
+        if self.jwt is not None:
+            entry = {"jwt": _ask("jwt", self.jwt).strip()}
+            if self.nkey_seed is not None:
+                entry.update(_signature(_ask("nkey_seed", self.nkey_seed).strip(), nonce))
+            return entry
+        if self.nkey_seed is not None:
+            seed = _ask("nkey_seed", self.nkey_seed).strip()
+            return {"nkey": nkeys.public_key(seed), **_signature(seed, nonce)}
+        return {} if server is None else _from_url(server)
+
+    def __repr__(self) -> str:
+        shown = []
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if callable(value):
+                shown.append(f"{name}=<callable>")
+            elif name == "user" or (name == "credentials" and not isinstance(value, bytes)):
+                shown.append(f"{name}={value!r}")
+            else:
+                shown.append(f"{name}={_MASK!r}")
+        return f"Credentials({', '.join(shown)})"
+
+
+_NAMES = tuple(f.name for f in fields(Credentials))
+_KINDS = {
+    "user": "user",
+    "password": "user",
+    "token": "token",
+    "credentials": "credentials",
+    "nkey_seed": "nkey",
+    "jwt": "nkey",  # a JWT goes with a seed, so the two do not conflict
+}
+
+
+def parse_creds(content: bytes) -> tuple[str, str]:
+    """Read the JWT and the seed out of the content of a ``.creds`` file.
+
+    Takes any run of three or more dashes as framing. Raises ``ConfigError`` that never holds any
+    of the content.
+    """
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError("the credentials are not text") from None
+    jwt = seed = None
+    for block in _CREDS_BLOCK.finditer(text):
+        label = block["label"].upper()
+        if jwt is None and label.endswith("JWT"):
+            jwt = block["body"]
+        elif seed is None and label.endswith("SEED"):
+            seed = block["body"]
+    if jwt is None or seed is None:
+        missing = "user JWT" if jwt is None else "nkey seed"
+        raise ConfigError(f"the credentials hold no {missing} between lines of dashes")
+    return jwt, seed
+
+
+def _signature(seed: str, nonce: str | None) -> dict[str, str]:
+    return {"sig": nkeys.sign_nonce(seed, nonce)} if nonce else {}
+
+
+def _from_url(server: ServerURL) -> dict[str, str]:
+    if server.token is not None:
+        return {"auth_token": server.token}
+    if server.user is not None:
+        return {"user": server.user, "pass": server.password or ""}
+    return {}
+
+
+def _ask(name: str, value: TextSource) -> str:
+    if isinstance(value, str):
+        return value
+    answer = _call(name, value)
+    if not isinstance(answer, str):
+        raise ConfigError(f"the callable for {name} must return a str, not {type(answer).__name__}")
+    return _check_text(name, answer)
+
+
+def _call(name: str, function: Callable[[], object]) -> object:
+    try:
+        return function()
+    except Exception as error:  # whatever it is, it is about one option and ends one attempt
+        raise ConfigError(f"the callable for {name} raised {type(error).__name__}") from error
+
+
+def _check_text(name: str, value: str) -> str:
+    if not value and name != "password":
+        raise ConfigError(f"{name} is empty")
+    return value
+
+
+def _check_creds_source(source: object) -> None:
+    if isinstance(source, str) and "\n" in source:
+        raise ConfigError("credentials is a path; give the content of the file as bytes")
+    if isinstance(source, (str, bytes)) and not source:
+        raise ConfigError("credentials is empty")
+    if not isinstance(source, (str, bytes, os.PathLike)) and not callable(source):
+        raise ConfigError(
+            "credentials must be a path, the content as bytes, or a callable that returns one, "
+            f"not {type(source).__name__}"
+        )
+
+
+def _read_creds(source: CredsSource) -> tuple[str, str]:
+    answer: object = source
+    if callable(source):
+        answer = _call("credentials", source)
+        _check_creds_source(answer)
+    if isinstance(answer, bytes):
+        return parse_creds(answer)
+    if not isinstance(answer, (str, os.PathLike)):
+        raise ConfigError("the callable for credentials must return a path, or content as bytes")
+    path = os.path.expanduser(os.fspath(answer))
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"credentials file {path!r} cannot be read: {reason}") from None
+    try:
+        return parse_creds(content)
+    except ConfigError as error:
+        raise ConfigError(f"{error} (file {path!r})") from None

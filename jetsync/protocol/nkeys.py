@@ -1,0 +1,150 @@
+"""NKeys: the text form of Ed25519 keys, and signatures with them.
+
+The text form is ours: base32 without padding of ``prefix | key | CRC-16``. The signing itself is
+done by the ``nkeys`` package, which is optional and loaded only when something is to be signed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from jetsync.errors import ConfigError
+
+__all__ = [
+    "decode_public",
+    "decode_seed",
+    "encode_public",
+    "encode_seed",
+    "public_key",
+    "sign",
+    "sign_nonce",
+]
+
+# Prefix bytes; the first base32 letter shows them.
+SEED = 18 << 3  # S
+OPERATOR = 14 << 3  # O
+ACCOUNT = 0 << 3  # A
+USER = 20 << 3  # U
+SERVER = 13 << 3  # N
+CLUSTER = 2 << 3  # C
+CURVE = 23 << 3  # X
+
+_PUBLIC_KINDS = {
+    OPERATOR: "operator",
+    ACCOUNT: "account",
+    USER: "user",
+    SERVER: "server",
+    CLUSTER: "cluster",
+    CURVE: "curve",
+}
+_KEY_BYTES = 32
+
+
+def encode_public(prefix: int, key: bytes) -> str:
+    """Write a public key as text. Raises ``ConfigError`` for a wrong prefix or length."""
+    _check_parts(prefix, key)
+    return _encode(bytes([prefix]) + key)
+
+
+def decode_public(text: str) -> tuple[int, bytes]:
+    """Read a public key: its prefix and 32 bytes. Raises ``ConfigError`` if it is not one."""
+    raw = _decode(text, "public nkey")
+    if len(raw) != 1 + _KEY_BYTES or raw[0] not in _PUBLIC_KINDS:
+        raise ConfigError("the public nkey is not one: wrong length or first letter")
+    return raw[0], raw[1:]
+
+
+def encode_seed(prefix: int, key: bytes) -> str:
+    """Write a seed as text. Raises ``ConfigError`` for a wrong prefix or length."""
+    _check_parts(prefix, key)
+    # The kind is squeezed in right behind the five bits that make the first letter an S.
+    return _encode(bytes([SEED | prefix >> 5, (prefix & 31) << 3]) + key)
+
+
+def decode_seed(text: str) -> tuple[int, bytes]:
+    """Read a seed: the prefix of its kind and 32 bytes.
+
+    Raises ``ConfigError`` if it is not a seed; the text never holds any of it.
+    """
+    raw = _decode(text, "nkey seed")
+    if len(raw) != 2 + _KEY_BYTES or raw[0] & 0xF8 != SEED:
+        raise ConfigError("the nkey seed is not one: seeds start with S and have 58 characters")
+    prefix = (raw[0] & 7) << 5 | raw[1] >> 3
+    if prefix not in _PUBLIC_KINDS or raw[1] & 7:
+        raise ConfigError("the nkey seed is of an unknown kind; a user seed starts with SU")
+    return prefix, raw[2:]
+
+
+def public_key(seed: str) -> str:
+    """Return the public key of a user's seed as text (``U...``).
+
+    Raises ``ConfigError`` if it is no user seed or the ``nkeys`` package is missing.
+    """
+    pair = _key_pair(seed)
+    try:
+        return bytes(pair.public_key).decode("ascii")
+    finally:
+        pair.wipe()
+
+
+def sign(seed: str, data: bytes) -> bytes:
+    """Return the Ed25519 signature (64 bytes) of ``data``.
+
+    Raises ``ConfigError`` if it is no user seed or the ``nkeys`` package is missing.
+    """
+    pair = _key_pair(seed)
+    try:
+        return bytes(pair.sign(data))
+    finally:
+        pair.wipe()
+
+
+def sign_nonce(seed: str, nonce: str) -> str:
+    """Return the ``sig`` field of CONNECT: the signed nonce in base64url without padding."""
+    signature = sign(seed, nonce.encode("utf-8"))
+    return base64.urlsafe_b64encode(signature).rstrip(b"=").decode("ascii")
+
+
+def _key_pair(seed: str) -> Any:
+    prefix, _ = decode_seed(seed)
+    if prefix != USER:
+        raise ConfigError(
+            f"the nkey seed is a seed of kind {_PUBLIC_KINDS[prefix]!r}; "
+            "connecting takes a user seed, which starts with SU"
+        )
+    try:
+        import nkeys
+    except ImportError:
+        raise ConfigError(
+            "signing with nkeys or a .creds file needs the nkeys package: "
+            'pip install "jetsync[nkeys]"'
+        ) from None
+    return nkeys.from_seed(seed.encode("ascii"))
+
+
+def _check_parts(prefix: int, key: bytes) -> None:
+    if prefix not in _PUBLIC_KINDS:
+        raise ConfigError(f"{prefix} is not the prefix byte of an nkey")
+    if len(key) != _KEY_BYTES:
+        raise ConfigError(f"an nkey has {_KEY_BYTES} bytes, not {len(key)}")
+
+
+def _checksum(raw: bytes) -> bytes:
+    # crc_hqx is CRC-16/XMODEM, the one that nkeys use.
+    return binascii.crc_hqx(raw, 0).to_bytes(2, "little")
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b32encode(raw + _checksum(raw)).rstrip(b"=").decode("ascii")
+
+
+def _decode(text: str, what: str) -> bytes:
+    try:
+        raw = base64.b32decode(text + "=" * (-len(text) % 8))
+    except ValueError:  # also what non-ASCII text raises
+        raise ConfigError(f"the {what} is not base32 text") from None
+    if len(raw) < 3 or _checksum(raw[:-2]) != raw[-2:] or _encode(raw[:-2]) != text:
+        raise ConfigError(f"the {what} has a wrong checksum: a character was lost or changed")
+    return raw[:-2]

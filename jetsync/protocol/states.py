@@ -1,0 +1,64 @@
+"""The life of a connection as a table: what may follow what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from jetsync.errors import ConnectionClosedError, DrainingError, Error
+
+__all__ = ["TRANSITIONS", "Status", "diagram", "transition"]
+
+
+class Status(str, Enum):
+    """Where a connection is in its life; compares equal to its name as a string."""
+
+    DISCONNECTED = "DISCONNECTED"
+    CONNECTING = "CONNECTING"
+    CONNECTED = "CONNECTED"
+    RECONNECTING = "RECONNECTING"
+    DRAINING_SUBS = "DRAINING_SUBS"
+    DRAINING_PUBS = "DRAINING_PUBS"
+    CLOSED = "CLOSED"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+INITIAL = Status.DISCONNECTED
+
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    Status.DISCONNECTED: frozenset({Status.CONNECTING, Status.CLOSED}),
+    # To RECONNECTING: the first connect failed and retry_on_initial_connect goes on behind.
+    Status.CONNECTING: frozenset({Status.CONNECTED, Status.RECONNECTING, Status.CLOSED}),
+    Status.CONNECTED: frozenset({Status.RECONNECTING, Status.DRAINING_SUBS, Status.CLOSED}),
+    Status.RECONNECTING: frozenset({Status.CONNECTED, Status.DRAINING_SUBS, Status.CLOSED}),
+    # A link that dies while draining does not change the status: there is no way back from here.
+    Status.DRAINING_SUBS: frozenset({Status.DRAINING_PUBS, Status.CLOSED}),
+    Status.DRAINING_PUBS: frozenset({Status.CLOSED}),
+    Status.CLOSED: frozenset(),
+}
+
+
+def transition(old: Status, new: Status) -> Status:
+    """Return ``new`` if a connection may go there from ``old``.
+
+    Otherwise raises ``ConnectionClosedError`` (it is closed), ``DrainingError`` (it is on its way
+    to be) or ``Error`` (a mistake inside jetsync). Pure: who holds the status keeps it.
+    """
+    if new in TRANSITIONS[old]:
+        return new
+    if old is Status.CLOSED:
+        raise ConnectionClosedError("the connection is closed; make a new one")
+    if old in (Status.DRAINING_SUBS, Status.DRAINING_PUBS):
+        raise DrainingError(f"the connection is being drained and cannot become {new}")
+    raise Error(f"a connection cannot go from {old} to {new}")
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram; the documentation is made from it."""
+    lines = ["stateDiagram-v2", f"    [*] --> {INITIAL}"]
+    for old in Status:
+        lines += [f"    {old} --> {new}" for new in Status if new in TRANSITIONS[old]]
+    lines += [f"    {end} --> [*]" for end in Status if not TRANSITIONS[end]]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,127 @@
+"""One real Spark session and one real nats-server for everything in this folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jetsync
+import pyspark_jetsync
+from jetsync.server import NatsServer
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            # Sockets to the JVM are pyspark's own business.
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local session with two slots, where failed tasks are repeated (not so with ``local[2]``)."""
+    from pyspark.sql import SparkSession
+
+    # What Spark's Python workers must find: this checkout, the format's entry, and test sources.
+    places = [HERE / "workers", Path(pyspark_jetsync.__file__).parent]
+    places.append(Path(jetsync.__file__).parent.parent)
+    seen = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, dict.fromkeys(places)), seen])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    sys.path.insert(0, str(HERE / "workers"))
+    session = (
+        SparkSession.builder.master("local[2,4]")
+        .appName("jetsync tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[NatsServer]:
+    """The server that tests share; each makes streams of its own."""
+    with NatsServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def js(server) -> Iterator[Any]:
+    with jetsync.connect(server.url) as nc:
+        yield nc.jetstream()
+
+
+class NewStream:
+    """A stream of one test, with subjects ``<name>.>``, and how Spark options name it."""
+
+    def __init__(self, js: Any, url: str, **config: Any) -> None:
+        self.name = "T" + uuid.uuid4().hex[:10]
+        self.js = js
+        self.url = url
+        self.config = config
+        self.create()
+
+    def create(self) -> None:
+        self.js.create_stream(name=self.name, subjects=[f"{self.name}.>"], **self.config)
+
+    @property
+    def read_options(self) -> dict[str, str]:
+        return {"servers": self.url, "stream": self.name}
+
+    @property
+    def write_options(self) -> dict[str, str]:
+        return {"servers": self.url}
+
+    def fill(self, count: int, token: str = "x") -> None:
+        """Publish ``count`` messages whose payload is their position in the stream."""
+        before = self.last_seq
+        report = self.js.publish_many(
+            [(f"{self.name}.{token}", b"%d" % (before + i + 1)) for i in range(count)]
+        )
+        assert not report.failed
+
+    @property
+    def last_seq(self) -> int:
+        return int(self.js.stream(self.name).info().state.last_seq)
+
+    @property
+    def messages(self) -> int:
+        return int(self.js.stream(self.name).info().state.messages)
+
+
+@pytest.fixture
+def new_stream(js, server):
+    """Make streams; they are gone after the test."""
+    made: list[NewStream] = []
+
+    def make(count: int = 0, **config: Any) -> NewStream:
+        stream = NewStream(js, server.url, **config)
+        made.append(stream)
+        if count:
+            stream.fill(count)
+        return stream
+
+    yield make
+    for stream in made:
+        try:
+            js.delete_stream(stream.name)
+        except jetsync.StreamNotFoundError:
+            pass  # a test deleted it

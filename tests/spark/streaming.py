@@ -1,0 +1,61 @@
+"""Running streaming queries to their end, with what they delivered."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Collected", "offset_log", "read_stream", "run_available", "wait_for"]
+
+
+class Collected:
+    """Rows per batch, as ``foreachBatch`` got them; repeated batches replace earlier attempts."""
+
+    def __init__(self, column: str = "seq", *, fail_on: int | None = None) -> None:
+        self.batches: dict[int, list[Any]] = {}
+        self._column = column
+        self._fail_on = fail_on
+
+    def __call__(self, frame: Any, batch_id: int) -> None:
+        self.batches[batch_id] = sorted(row[0] for row in frame.select(self._column).collect())
+        if batch_id == self._fail_on:
+            raise RuntimeError("the sink of this test fails here")
+
+    @property
+    def rows(self) -> list[Any]:
+        return [value for _, batch in sorted(self.batches.items()) for value in batch]
+
+
+def read_stream(spark: Any, stream: Any, **options: Any) -> Any:
+    return spark.readStream.format("jetstream").options(**stream.read_options, **options).load()
+
+
+def run_available(frame: Any, sink: Any, checkpoint: Path) -> Any:
+    """Read what is there and wait for the end; returns the ended query."""
+    query = (
+        frame.writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60), "the query did not end"
+    return query
+
+
+def offset_log(checkpoint: Path, batch_id: int) -> dict[str, Any]:
+    """Return the end offset that Spark wrote for a batch."""
+    lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
+    return json.loads(lines[2])
+
+
+def wait_for(condition: Callable[[], bool], timeout: float = 60.0) -> None:
+    """Return as soon as ``condition()`` holds; fail when it does not within ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        pause.wait(0.05)

@@ -1,0 +1,111 @@
+"""Reading one range against a real server that does not always behave."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import StructType
+
+import jetsync
+from jetsync.server import NatsServer
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.range_read import read_range
+from jetsync.spark.ranges import SequenceRange
+from jetsync.spark.read_options import ReadOptions
+from jetsync.spark.schema import Layout
+
+SCHEMA = StructType().add("seq", "long").add("data", "binary")
+
+
+def whole(js, name, **options):
+    given = {"stream": name, "fetchBatch": "50", **options}
+    parsed = ReadOptions.parse(given, streaming=False)
+    info = js.stream(name).info()
+    wanted = SequenceRange(name, info.created.isoformat(), 1, info.state.last_seq)
+    return read_range(parsed, Layout(SCHEMA), wanted)
+
+
+def rest(batches):
+    return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
+
+
+def test_a_server_restart_in_the_middle_loses_and_repeats_nothing(tmp_path):
+    with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s.>"])
+        js.publish_many([("s.x", b"%d" % i) for i in range(1000)])
+        batches = whole(js, "S", servers=server.url)
+        seen = rest([next(batches), next(batches)])
+        server.kill()
+        server.start()
+        seen += rest(batches)
+        assert seen == list(range(1, 1001))
+
+
+def test_a_consumer_deleted_by_somebody_is_made_again(js, new_stream):
+    stream = new_stream(1000)
+    batches = whole(js, stream.name, servers=stream.url)
+    seen = rest([next(batches)])
+    for name in list(js.consumer_names(stream.name)):
+        js.delete_consumer(stream.name, name)
+    seen += rest(batches)
+    assert seen == list(range(1, 1001))
+
+
+def test_no_consumer_is_left_behind(js, new_stream):
+    stream = new_stream(200)
+    rest(whole(js, stream.name, servers=stream.url))
+    unfinished = whole(js, stream.name, servers=stream.url)
+    next(unfinished)
+    unfinished.close()
+    assert list(js.consumer_names(stream.name)) == []
+
+
+def test_trimming_while_reading_is_noticed(js, new_stream):
+    stream = new_stream(1000)
+    batches = whole(js, stream.name, servers=stream.url)
+    seen = rest([next(batches)])
+    js.stream(stream.name).purge(seq=900)
+    with pytest.raises(SparkSourceError) as caught:
+        for batch in batches:
+            seen += batch.column("seq").to_pylist()
+    assert caught.value.code == "JETSYNC_DATA_LOSS"
+    # What came before was whole: the loss is told before anything beyond it is given out.
+    assert seen == list(range(1, len(seen) + 1))
+
+
+def test_deleting_inside_while_reading_is_a_hole_not_loss(js, new_stream):
+    stream = new_stream(1000)
+    batches = whole(js, stream.name, servers=stream.url)
+    seen = rest([next(batches)])
+    for seq in (990, 1000):
+        js.stream(stream.name).delete_msg(seq)
+    seen += rest(batches)
+    assert seen == [seq for seq in range(1, 1001) if seq not in (990, 1000)]
+
+
+def test_a_stream_made_again_while_reading_is_noticed(js, new_stream):
+    stream = new_stream(1000)
+    batches = whole(js, stream.name, servers=stream.url)
+    next(batches)
+    js.delete_stream(stream.name)
+    stream.create()
+    stream.fill(1000)
+    with pytest.raises(SparkSourceError) as caught:
+        rest(batches)
+    assert caught.value.code == "JETSYNC_STREAM_RECREATED"
+
+
+def test_a_server_that_stays_away_ends_in_a_coded_error(tmp_path):
+    with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s.>"])
+        js.publish_many([("s.x", b"%d" % i) for i in range(1000)])
+        batches = whole(
+            js, "S", servers=server.url, serverUnavailableTimeout="500ms", requestTimeout="300ms"
+        )
+        next(batches)
+        server.kill()
+        with pytest.raises(SparkSourceError) as caught:
+            rest(batches)
+        assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
+        server.start()

@@ -1,0 +1,196 @@
+"""The driver's side of a streaming read, called as Spark calls it, against a real server."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.offsets import Offset
+from jetsync.spark.read_options import ReadOptions
+from jetsync.spark.stream_reader import JetStreamStreamReader
+
+ALL = ReadAllAvailable()
+
+
+def reader(stream, **options):
+    """A reader as a fresh process would have it."""
+    given = {**stream.read_options, "pollInterval": "0s", **options}
+    return JetStreamStreamReader(
+        ReadOptions.parse(given, streaming=True), StructType().add("seq", "long")
+    )
+
+
+def travel(offset):
+    """An offset as it comes back from Spark's log."""
+    return json.loads(json.dumps(offset))
+
+
+def planned(made, start, end):
+    return [seq for part in made.partitions(travel(start), travel(end))
+            for seq in range(part.range.first, part.range.last + 1)]
+
+
+def seq_of(offset, stream):
+    return Offset.from_dict(offset).marks[stream.name].seq
+
+
+def test_nothing_new_gives_back_exactly_the_start(new_stream):
+    stream = new_stream(3)
+    made = reader(stream)
+    end = made.latestOffset(travel(made.initialOffset()), ALL)
+    assert json.dumps(made.latestOffset(travel(end), ALL)) == json.dumps(end)
+
+
+def test_a_second_process_repeats_the_first_batch_from_the_pinned_start(new_stream):
+    stream = new_stream(100)
+    first = reader(stream, startingOffsets="latest")
+    start = travel(first.initialOffset())
+    stream.fill(12)
+    end = first.latestOffset(start, ALL)
+    stream.fill(5)
+    second = reader(stream, startingOffsets="latest")
+    moved = second.initialOffset()
+    assert seq_of(moved, stream) == 117
+    assert planned(second, moved, end) == list(range(101, 113))
+
+
+def test_earliest_is_pinned_too_so_trimming_before_the_first_batch_is_noticed(js, new_stream):
+    stream = new_stream(10)
+    first = reader(stream)
+    end = first.latestOffset(travel(first.initialOffset()), ALL)
+    js.stream(stream.name).purge(seq=5)
+    second = reader(stream)
+    with pytest.raises(SparkSourceError) as caught:
+        second.partitions(second.initialOffset(), travel(end))
+    assert caught.value.code == "JETSYNC_DATA_LOSS"
+
+
+def test_the_initial_offset_does_not_move_in_one_process(new_stream):
+    stream = new_stream(3)
+    made = reader(stream, startingOffsets="latest")
+    before = made.initialOffset()
+    stream.fill(3)
+    assert made.initialOffset() == before
+
+
+def test_available_now_reads_no_further_than_the_head_at_its_start(new_stream):
+    stream = new_stream(5)
+    made = reader(stream)
+    start = made.initialOffset()
+    made.prepareForTriggerAvailableNow()
+    stream.fill(5)
+    end = made.latestOffset(travel(start), ALL)
+    assert seq_of(end, stream) == 5
+    assert made.latestOffset(travel(end), ALL) == end
+
+
+def test_available_now_prepared_before_a_later_start_goes_nowhere(new_stream):
+    stream = new_stream(5)
+    made = reader(stream, startingOffsets="latest")
+    made.prepareForTriggerAvailableNow()
+    stream.fill(5)
+    start = made.initialOffset()
+    assert made.latestOffset(travel(start), ALL) == start
+
+
+def test_limits_count_sequences_and_are_lifted_when_spark_asks_for_everything(new_stream):
+    stream = new_stream(10)
+    made = reader(stream, maxOffsetsPerTrigger="4")
+    start = travel(made.initialOffset())
+    assert seq_of(made.latestOffset(start, ReadMaxRows(4)), stream) == 4
+    assert seq_of(made.latestOffset(start, ALL), stream) == 10
+
+
+def test_bytes_are_estimated_by_the_average(new_stream, js):
+    stream = new_stream(100)
+    size = js.stream(stream.name).info().state.bytes
+    made = reader(stream, maxBytesPerTrigger=str(size // 4))
+    end = made.latestOffset(travel(made.initialOffset()), made.getDefaultReadLimit())
+    assert 20 <= seq_of(end, stream) <= 26
+
+
+def test_too_few_messages_wait_for_more_but_not_longer_than_allowed(new_stream):
+    stream = new_stream(3)
+    patient = reader(stream, minOffsetsPerTrigger="5")
+    start = travel(patient.initialOffset())
+    limit = patient.getDefaultReadLimit()
+    assert patient.latestOffset(start, limit) == start
+    hasty = reader(stream, minOffsetsPerTrigger="5", maxTriggerDelay="0s")
+    assert seq_of(hasty.latestOffset(start, limit), stream) == 3
+    stream.fill(2)
+    assert seq_of(patient.latestOffset(start, limit), stream) == 5
+
+
+def test_asked_too_soon_it_waits_for_the_poll_interval(new_stream):
+    stream = new_stream(1)
+    made = reader(stream, pollInterval="300ms")
+    start = travel(made.initialOffset())
+    began = time.monotonic()
+    made.latestOffset(start, ALL)
+    assert time.monotonic() - began > 0.2
+
+
+def test_a_filtered_query_survives_that_unwanted_messages_are_trimmed(js, new_stream):
+    stream = new_stream(50)
+    made = reader(stream, filterSubjects=f"{stream.name}.wanted")
+    start = travel(made.initialOffset())
+    assert made.latestOffset(start, ALL) == start
+    js.stream(stream.name).purge(seq=41)
+    end = made.latestOffset(start, ALL)
+    assert seq_of(end, stream) == 50
+    assert planned(reader(stream), start, end) == []
+
+
+def test_a_filtered_query_begins_at_the_first_wanted_message(new_stream):
+    stream = new_stream(50)
+    stream.fill(1, "wanted")
+    made = reader(stream, filterSubjects=f"{stream.name}.wanted", maxOffsetsPerTrigger="10")
+    start = travel(made.initialOffset())
+    end = made.latestOffset(start, ReadMaxRows(10))
+    assert planned(made, start, end) == [51]
+
+
+def test_a_stream_that_went_backwards_is_loss(new_stream):
+    stream = new_stream(10)
+    made = reader(stream)
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    end["streams"][stream.name]["seq"] = 500
+    end.pop("base")
+    with pytest.raises(SparkSourceError) as caught:
+        made.latestOffset(end, ALL)
+    assert caught.value.code == "JETSYNC_DATA_LOSS"
+    lossy = reader(stream, failOnDataLoss="false")
+    assert lossy.latestOffset(end, ALL) == end
+
+
+def test_a_new_query_may_start_at_a_sequence_that_is_yet_to_come(new_stream):
+    stream = new_stream(3)
+    made = reader(stream, startingOffsets="6")
+    start = travel(made.initialOffset())
+    assert made.latestOffset(start, ALL) == start
+    stream.fill(5)
+    end = made.latestOffset(start, ALL)
+    assert planned(made, start, end) == [6, 7, 8]
+
+
+def test_a_stream_added_to_a_query_begins_where_the_options_say(new_stream):
+    one, two = new_stream(3), new_stream(4)
+    before = reader(one)
+    end = before.latestOffset(travel(before.initialOffset()), ALL)
+    both = reader(one, stream=f"{one.name},{two.name}")
+    next_end = both.latestOffset(travel(end), ALL)
+    ranges = [part.range for part in both.partitions(travel(end), travel(next_end))]
+    assert [(r.stream, r.first, r.last) for r in ranges] == [(two.name, 1, 4)]
+
+
+def test_the_head_is_reported_without_asking_again(new_stream):
+    stream = new_stream(4)
+    made = reader(stream)
+    made.initialOffset()
+    stream.fill(3)
+    assert seq_of(made.reportLatestOffset(), stream) == 4

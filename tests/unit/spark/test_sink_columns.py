@@ -1,0 +1,154 @@
+"""The columns of the sink."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.sink_columns import SinkColumns
+from jetsync.spark.write_options import WriteOptions
+
+NORMAL_HEADERS = pa.map_(pa.string(), pa.list_(pa.binary()))
+
+
+def struct(**types: object) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def check(schema: StructType, **options: str) -> SinkColumns:
+    return SinkColumns.check(schema, WriteOptions.parse(options))
+
+
+def code_of(schema: StructType, **options: str) -> str | None:
+    with pytest.raises(SparkOptionError) as caught:
+        check(schema, **options)
+    return caught.value.code
+
+
+def test_subject_and_data_are_enough():
+    columns = check(struct(subject=StringType(), data=StringType()))
+    assert columns == SinkColumns(subject=None, headers=False, msg_id=False)
+    assert pickle.loads(pickle.dumps(columns)) == columns
+
+
+def test_the_fixed_subject_replaces_the_column():
+    assert check(struct(data=BinaryType()), subject="a.b").subject == "a.b"
+    assert check(struct(subject=StringType(), data=BinaryType()), subject="a.b").subject == "a.b"
+
+
+def test_missing_columns_are_named():
+    assert code_of(struct(subject=StringType())) == "JETSYNC_MISSING_COLUMN"
+    assert code_of(struct(data=StringType())) == "JETSYNC_MISSING_COLUMN"
+    schema = struct(subject=StringType(), data=StringType())
+    assert code_of(schema, dedup="column") == "JETSYNC_MISSING_COLUMN"
+
+
+def test_unknown_columns_are_refused_not_dropped():
+    schema = struct(subject=StringType(), data=StringType(), seq=LongType(), carrier=StringType())
+    with pytest.raises(SparkOptionError, match="seq, carrier") as caught:
+        check(schema)
+    assert caught.value.code == "JETSYNC_UNKNOWN_COLUMN"
+
+
+def test_an_id_column_that_would_be_ignored_is_refused():
+    schema = struct(subject=StringType(), data=StringType(), msg_id=StringType())
+    assert code_of(schema) == "JETSYNC_OPTION_CONFLICT"
+    assert check(schema, dedup="column").msg_id
+
+
+def test_wrong_types_are_refused():
+    assert code_of(struct(subject=StringType(), data=LongType())) == "JETSYNC_COLUMN_TYPE"
+    schema = struct(subject=StringType(), data=StringType(), headers=StringType())
+    assert code_of(schema) == "JETSYNC_COLUMN_TYPE"
+
+
+@pytest.mark.parametrize("value", [StringType(), BinaryType()])
+def test_every_documented_header_type_is_taken(value):
+    kafka = StructType([StructField("key", StringType()), StructField("value", value)])
+    for kind in (
+        MapType(StringType(), value), MapType(StringType(), ArrayType(value)), ArrayType(kafka),
+    ):
+        assert check(struct(data=StringType(), headers=kind), subject="s").headers
+
+
+def normal(columns: SinkColumns, **arrays: pa.Array) -> pa.RecordBatch:
+    return columns.normalise(pa.RecordBatch.from_pydict(arrays))
+
+
+WITH_HEADERS = SinkColumns(subject="s", headers=True, msg_id=False)
+DATA = pa.array(["1", "2", "3"])
+KAFKA = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pa.array([[("A", ["1", "2"])], None, []], pa.map_(pa.string(), pa.list_(pa.string()))),
+        pa.array([[("A", [b"1", b"2"])], None, []], NORMAL_HEADERS),
+        pa.array(
+            [[("A", ["1", "2"])], None, []],
+            pa.map_(pa.large_string(), pa.large_list(pa.large_string())),
+        ),
+    ],
+)
+def test_lists_of_header_values_become_one_form(headers):
+    found = normal(WITH_HEADERS, data=DATA, headers=headers).column("headers")
+    assert found.type == NORMAL_HEADERS
+    assert found.to_pylist() == [[("A", [b"1", b"2"])], None, []]
+    found.validate(full=True)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pa.array([[("A", "1"), ("B", "2")], None, []], pa.map_(pa.string(), pa.string())),
+        pa.array([[("A", b"1"), ("B", b"2")], None, []], pa.map_(pa.string(), pa.binary())),
+        pa.array([[{"key": "A", "value": "1"}, {"key": "B", "value": "2"}], None, []], KAFKA),
+    ],
+)
+def test_single_header_values_become_the_same_form(headers):
+    found = normal(WITH_HEADERS, data=DATA, headers=headers).column("headers")
+    assert found.to_pylist() == [[("A", [b"1"]), ("B", [b"2"])], None, []]
+    found.validate(full=True)
+
+
+def test_repeated_names_of_kafka_like_headers_are_kept():
+    headers = pa.array([[{"key": "A", "value": "1"}, {"key": "A", "value": "2"}]], KAFKA)
+    found = normal(WITH_HEADERS, data=pa.array(["x"]), headers=headers).column("headers")
+    assert found.to_pylist() == [[("A", [b"1"]), ("A", [b"2"])]]
+
+
+def test_a_slice_is_normalised_like_its_rows():
+    headers = pa.array([[("A", ["1"])], [("B", ["2"])], None], NORMAL_HEADERS)
+    whole = pa.RecordBatch.from_pydict({"data": DATA, "headers": headers})
+    assert WITH_HEADERS.normalise(whole.slice(1)).to_pylist() == [
+        {"data": b"2", "headers": [("B", [b"2"])]},
+        {"data": b"3", "headers": None},
+    ]
+
+
+def test_null_data_is_an_empty_payload():
+    columns = SinkColumns(subject="s", headers=False, msg_id=False)
+    found = normal(columns, data=pa.array(["x", None], pa.large_string()))
+    assert found.to_pylist() == [{"data": b"x"}, {"data": b""}]
+
+
+@pytest.mark.parametrize("name", ["subject", "msg_id"])
+def test_null_subjects_and_ids_are_refused(name):
+    columns = SinkColumns(subject=None, headers=False, msg_id=True)
+    arrays = {"subject": DATA, "data": DATA, "msg_id": DATA, name: pa.array(["a", None, "b"])}
+    with pytest.raises(SparkSourceError) as caught:
+        normal(columns, **arrays)
+    assert caught.value.code == "JETSYNC_NULL_VALUE"
