@@ -28,8 +28,16 @@ def enabled(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
-compile_args = ["-std=c11", "-fvisibility=hidden", "-fstack-protector-strong", "-Wall", "-Wformat",
-                "-Wformat-security", "-Wno-unused-function", "-Wno-deprecated-declarations"]
+compile_args = [
+    "-std=c11",
+    "-fvisibility=hidden",
+    "-fstack-protector-strong",
+    "-Wall",
+    "-Wformat",
+    "-Wformat-security",
+    "-Wno-unused-function",
+    "-Wno-deprecated-declarations",
+]
 link_args: list[str] = []
 
 if enabled("JETSYNC_DEBUG") or enabled("JETSYNC_SANITIZE"):
@@ -49,13 +57,16 @@ if sys.platform == "linux":
 
 setup(
     libraries=[
-        ("jet", {
-            "sources": CSRC,
-            "include_dirs": ["csrc"],
-            "cflags": [*compile_args, "-fPIC", "-Wextra", "-Werror"],
-            # A changed header rebuilds the library.
-            "obj_deps": {"": HEADERS},
-        })
+        (
+            "jet",
+            {
+                "sources": CSRC,
+                "include_dirs": ["csrc"],
+                "cflags": [*compile_args, "-fPIC", "-Wextra", "-Werror"],
+                # A changed header rebuilds the library.
+                "obj_deps": {"": HEADERS},
+            },
+        )
     ],
     ext_modules=cythonize(
         [

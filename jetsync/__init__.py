@@ -18,7 +18,7 @@ their own. The import needs no third-party package.
 from __future__ import annotations
 
 try:
-    from jetsync._core import message as _message  # noqa: F401
+    from jetsync._core import message as _message
 except ImportError as error:  # pragma: no cover - only without a build
     raise ImportError(
         "jetsync's compiled core is missing or was built for another Python; build it with "

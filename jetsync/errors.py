@@ -19,7 +19,7 @@
     +-- TimeoutError(builtins.TimeoutError)   the time budget is used up (``.operation``)
     +-- NoRespondersError               nobody listens on the requested subject (status 503)
     +-- MaxPayloadError                 message larger than the server takes
-    +-- OutboundFullError               the bounded outbound buffer stayed full for ``write_timeout``
+    +-- OutboundFullError               the outbound buffer stayed full for ``write_timeout``
     +-- SlowConsumerError               a subscription's limit was hit (given to ``on_error`` only)
     +-- ServerUnavailableError          the embedded nats-server could not be found or started
     +-- JetStreamError
@@ -84,7 +84,7 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """An option, name or argument is wrong; nothing was sent. Correct the value named in the text."""
+    """An option, name or argument is wrong; nothing was sent. Correct the one named."""
 
 
 class ConnectError(Error, ConnectionError):
@@ -96,7 +96,7 @@ class NoServersError(ConnectError):
 
 
 class AuthorizationError(ConnectError):
-    """The server refused the credentials, or they expired. Check user, token, seed or ``.creds``."""
+    """The server refused the credentials, or they expired. Check what you gave."""
 
 
 class TLSRequiredError(ConnectError):
@@ -116,7 +116,7 @@ class DrainingError(ConnectionClosedError):
 
 
 class DisconnectedError(Error, ConnectionError):
-    """The link broke while this call waited for an answer. The request may have been carried out."""
+    """The link broke while this call waited. The request may have been carried out."""
 
 
 class StaleConnectionError(DisconnectedError):
@@ -131,7 +131,11 @@ class PermissionsError(ServerError):
     """The account may not publish or subscribe to ``subject``. Ask for the permission."""
 
     def __init__(
-        self, message: str = "", *, subject: str | None = None, queue: str | None = None,
+        self,
+        message: str = "",
+        *,
+        subject: str | None = None,
+        queue: str | None = None,
         operation: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -161,26 +165,24 @@ class NoRespondersError(Error):
 
 
 class MaxPayloadError(Error):
-    """The message is larger than the server's ``max_payload``; nothing was sent. Make it smaller."""
+    """The message is larger than the server's ``max_payload``; nothing was sent."""
 
 
 class OutboundFullError(Error):
-    """The bounded outbound buffer stayed full (server slow or away). Nothing of the message left."""
+    """The outbound buffer stayed full (server slow or away). Nothing of the message left."""
 
 
 class SlowConsumerError(Error):
-    """A subscription's pending limit was hit and new messages were dropped. Given to ``on_error``."""
+    """A subscription's limit was hit, new messages were dropped. Given to ``on_error``."""
 
-    def __init__(
-        self, message: str = "", *, subject: str | None = None, dropped: int = 0
-    ) -> None:
+    def __init__(self, message: str = "", *, subject: str | None = None, dropped: int = 0) -> None:
         super().__init__(message)
         self.subject = subject
         self.dropped = dropped
 
 
 class ServerUnavailableError(Error):
-    """The embedded nats-server could not be found or did not start; the text says what to install."""
+    """The embedded nats-server could not be found or started; the text says what to do."""
 
 
 class JetStreamError(Error):
@@ -212,7 +214,7 @@ class ConsumerDeletedError(JetStreamError):
 
 
 class PullTerminatedError(JetStreamError):
-    """The server ended a pull for a reason of its own: ``status`` is its code, the text its words."""
+    """The server ended a pull for its own reason: ``status`` is the code, the text its words."""
 
     def __init__(self, message: str = "", *, status: int = 0) -> None:
         super().__init__(message)

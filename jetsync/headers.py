@@ -23,13 +23,15 @@ class Headers(Mapping[str, str]):
     malformed: int
     """How many lines of the block were not ``name: value`` and were left out."""
 
-    def __init__(self, items: Mapping[str, Sequence[str]] | None = None, malformed: int = 0) -> None:
+    def __init__(
+        self, items: Mapping[str, Sequence[str]] | None = None, malformed: int = 0
+    ) -> None:
         self._items: dict[str, list[str]] = {k: list(v) for k, v in (items or {}).items()}
         self.malformed = malformed
 
     @classmethod
     def parse(cls, raw: bytes) -> Headers:
-        """Read a header block as it came from the wire. Never raises: what cannot be read is counted."""
+        """Read a header block from the wire. Never raises: what cannot be read is counted."""
         self = cls()
         if not raw:
             return self

@@ -1,6 +1,6 @@
 """jetsync.client - sockets, threads, and everything that can block.
 
-Room:      L3. May import: protocol, _core, hallway, stdlib. May not: jetstream or anything above it.
+Room:      L3. May import: protocol, _core, hallway, stdlib. May not: jetstream or above.
 Threads:   this is the only room that starts any (see docs/internals/threads.md).
 Touch me:  to change connecting, reconnecting, closing, forking, subscriptions, request/reply.
 Not here:  message semantics (jetstream/), byte formats (protocol/, _core/, csrc/).
@@ -9,9 +9,10 @@ Not here:  message semantics (jetstream/), byte formats (protocol/, _core/, csrc
 from __future__ import annotations
 
 from jetsync._core.batch import MsgBatch
-from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync._core.message import Msg
-from jetsync.client.connection import Connection, connect
+from jetsync.client import fork as _fork  # registers what a forked child does
+from jetsync.client.connect import connect
+from jetsync.client.connection import Connection
 from jetsync.client.events import Event
 from jetsync.client.options import ConnectOptions
 from jetsync.client.shared import shared_connection

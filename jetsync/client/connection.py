@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
 import time
@@ -39,7 +38,7 @@ from jetsync.protocol.states import Status, transition
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
 
-__all__ = ["Connection", "connect"]
+__all__ = ["Connection"]
 
 _numbers = itertools.count(1)
 
@@ -405,7 +404,7 @@ class Connection:
         """The last error of any kind, or None."""
         return self._last_error
 
-    # -- for the other files of this room and for upper rooms ---------------------------------------
+    # -- for the other files of this room and for upper rooms ----------------------------------
 
     def _check(self) -> None:
         """Refuse work when the connection has ended."""
@@ -461,7 +460,10 @@ class Connection:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         if kind is None and not self.is_closed:
             self.drain()
@@ -477,39 +479,3 @@ class Connection:
     def __repr__(self) -> str:
         server = None if self._forked else self._session.server
         return f"Connection({server or 'not connected'}, {self._status.name})"
-
-
-def connect(
-    servers: Any = None, *, options: ConnectOptions | None = None, **fields: Any
-) -> Connection:
-    """Connect to a NATS system and return the connection.
-
-    Takes the fields of :class:`ConnectOptions` as keywords, or ``options`` (then no others).
-    Blocks until the first server has accepted us: at most ``connect_timeout`` seconds for each.
-
-    Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
-    NoServersError when no server answered (with ``retry_on_initial_connect=True`` it goes on
-    trying in the background instead and returns after the first round).
-    """
-    if options is not None:
-        if servers is not None or fields:
-            raise ConfigError("give either options= or single options, not both")
-    else:
-        if servers is not None:
-            fields["servers"] = servers
-        unknown = set(fields) - set(ConnectOptions.__dataclass_fields__)
-        if unknown:
-            raise ConfigError(f"unknown option {sorted(unknown)[0]!r} for connect()")
-        options = ConnectOptions(**fields)
-    nc = Connection(options)
-    try:
-        error = nc._session.wait_first(None)
-    except BaseException:
-        nc.close()
-        raise
-    if error is not None:
-        nc.close()
-        with contextlib.suppress(AttributeError):
-            error.__traceback__ = None
-        raise error
-    return nc

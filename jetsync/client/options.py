@@ -42,7 +42,8 @@ class ConnectOptions:
     ``connect_timeout`` is the budget for one server (name lookup, TCP, handshake), ``timeout`` the
     default budget of every other blocking call, ``write_timeout`` how long a publish waits for
     room in the outbound buffer. ``reconnect_wait`` grows from pass to pass over the servers;
-    ``reconnect_jitter`` is a random part added to it (None: all of the wait is random). ``pending_*_limit`` bound what waits in one subscription,
+    ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
+    ``pending_*_limit`` bound what waits in one subscription,
     ``reconnect_buffer_size`` what is kept while there is no connection.
     """
 

@@ -38,5 +38,5 @@ def run_callbacks(
     for item in items:
         try:
             callback(item)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
             on_error(error)

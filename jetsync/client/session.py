@@ -24,7 +24,6 @@ from jetsync.client.dial import Link, dial
 from jetsync.client.runner import start_thread
 from jetsync.errors import (
     AuthorizationError,
-    ConnectError,
     DisconnectedError,
     Error,
     NoServersError,
@@ -300,10 +299,10 @@ class Session:
 
     # -- asked for by others ---------------------------------------------------------------------
 
-    def wait_first(self, timeout: float | None) -> Exception | None:
-        """Wait for the first connection; returns why there is none. Ctrl-C interrupts."""
-        if not self._first.wait(timeout):
-            return ConnectError("no connection in time")
+    def wait_first(self) -> Exception | None:
+        """Wait for the first connection; returns why there is none. Ctrl-C interrupts. Bounded by
+        the connect timeout of each server."""
+        self._first.wait()
         return self._first_error
 
     def ping(self, pong: Pong | None) -> None:

@@ -7,7 +7,8 @@ import os
 import threading
 from typing import Any
 
-from jetsync.client.connection import Connection, connect
+from jetsync.client.connect import connect
+from jetsync.client.connection import Connection
 from jetsync.client.options import ConnectOptions
 from jetsync.errors import ConfigError
 

@@ -17,11 +17,13 @@ __all__ = ["API", "decode"]
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """Read an API answer. Raises the APIError it carries, ProtocolError when it is no JSON object."""
+    """Read an API answer. Raises the APIError it carries, ProtocolError for no JSON object."""
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"the JetStream API answered with something else than JSON: {error}") from error
+        raise ProtocolError(
+            f"the JetStream API answered with something else than JSON: {error}"
+        ) from error
     if not isinstance(answer, dict):
         raise ProtocolError("the JetStream API answered with something else than a JSON object")
     # Other fields may stand next to an error: it is looked at first.

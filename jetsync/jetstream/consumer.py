@@ -40,7 +40,7 @@ class Consumer:
         self._idle: list[PullEngine] = []
         self._ack_none = info.config is not None and info.config.ack_policy == AckPolicy.NONE
 
-    # -- engines: an idle one keeps its inbox, so the next fetch costs one request --------------------
+    # -- engines: an idle one keeps its inbox, so the next fetch costs one request ----------------
 
     @contextlib.contextmanager
     def _engine(self) -> Iterator[PullEngine]:
@@ -185,9 +185,7 @@ class Consumer:
             stop_after=stop_after,
         )
 
-    def consume(
-        self, callback: Callable[[JetStreamMsg], Any], **options: Any
-    ) -> ConsumeContext:
+    def consume(self, callback: Callable[[JetStreamMsg], Any], **options: Any) -> ConsumeContext:
         """Give every message to ``callback``, one by one, on a thread of its own.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
@@ -199,9 +197,7 @@ class Consumer:
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
-        self._info = self._js._consumer_info(
-            self.stream_name, self.name, timeout
-        )
+        self._info = self._js._consumer_info(self.stream_name, self.name, timeout)
         return self._info
 
     @property
@@ -237,7 +233,10 @@ class Consumer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         self.close()
 

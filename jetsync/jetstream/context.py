@@ -18,7 +18,7 @@ from jetsync.jetstream.consumer_config import ConsumerConfig
 from jetsync.jetstream.consumer_info import ConsumerInfo
 from jetsync.jetstream.puback import PubAck, PublishReport
 from jetsync.jetstream.publish import AUTO, Auto, publish, publish_headers
-from jetsync.jetstream.publish_many import bulk_publish, rows_of_arrow, rows_of_iterable
+from jetsync.jetstream.publish_many import ArrowBatches, IterableRows, bulk_publish
 from jetsync.jetstream.stream import Stream
 from jetsync.jetstream.stream_config import StreamConfig
 from jetsync.jetstream.stream_info import StreamInfo
@@ -133,7 +133,7 @@ class JetStream:
         self._nc._check()
         return bulk_publish(
             self._nc,
-            rows_of_iterable(messages),
+            IterableRows(messages),
             timeout=None if timeout is None else to_seconds(timeout),
             max_pending=self._max_pending if max_pending is None else max_pending,
             auto_ids=auto,
@@ -165,9 +165,7 @@ class JetStream:
         self._nc._check()
         return bulk_publish(
             self._nc,
-            rows_of_arrow(
-                batch, subject=subject, data_column=data, headers=headers, msg_id=column
-            ),
+            ArrowBatches(batch, subject=subject, data_column=data, headers=headers, msg_id=column),
             timeout=None if timeout is None else to_seconds(timeout),
             max_pending=self._max_pending if max_pending is None else max_pending,
             auto_ids=auto,
@@ -212,9 +210,7 @@ class JetStream:
 
     def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a stream with everything in it. Raises StreamNotFoundError."""
-        self._api.request(
-            f"STREAM.DELETE.{check_name('stream', name)}", timeout=timeout
-        )
+        self._api.request(f"STREAM.DELETE.{check_name('stream', name)}", timeout=timeout)
 
     def stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
         """Look a stream up. Raises StreamNotFoundError."""
@@ -258,15 +254,15 @@ class JetStream:
         for name in self.stream_names(subject):
             return name
         raise StreamNotFoundError(
-            f"no stream takes messages on {subject!r}", code=404, err_code=10059,
+            f"no stream takes messages on {subject!r}",
+            code=404,
+            err_code=10059,
             description="stream not found",
         )
 
     def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
         """Return usage and limits of the account."""
-        return AccountInfo.from_wire(
-            self._api.request("INFO", timeout=timeout, repeatable=True)
-        )
+        return AccountInfo.from_wire(self._api.request("INFO", timeout=timeout, repeatable=True))
 
     # -- consumers ---------------------------------------------------------------------------------
 
@@ -334,9 +330,7 @@ class JetStream:
         return Consumer(self, self._consumer_info(stream, name, timeout))
 
     def _consumer_info(self, stream: str, name: str, timeout: Seconds | None) -> ConsumerInfo:
-        operation = (
-            f"CONSUMER.INFO.{check_name('stream', stream)}.{check_name('consumer', name)}"
-        )
+        operation = f"CONSUMER.INFO.{check_name('stream', stream)}.{check_name('consumer', name)}"
         return ConsumerInfo.from_wire(
             self._api.request(operation, timeout=timeout, repeatable=True)
         )
@@ -350,9 +344,7 @@ class JetStream:
 
     def consumers(self, stream: str) -> Iterator[ConsumerInfo]:
         """Iterate over the consumers of a stream."""
-        for item in self._api.pages(
-            f"CONSUMER.LIST.{check_name('stream', stream)}", "consumers"
-        ):
+        for item in self._api.pages(f"CONSUMER.LIST.{check_name('stream', stream)}", "consumers"):
             yield ConsumerInfo.from_wire(item)
 
     def consumer_names(self, stream: str) -> Iterator[str]:
@@ -370,9 +362,7 @@ class JetStream:
         past = datetime(1970, 1, 2, tzinfo=timezone.utc)
         self._pause(stream, name, {"pause_until": format_time(past)}, timeout)
 
-    def _pause(
-        self, stream: str, name: str, body: dict[str, Any], timeout: Seconds | None
-    ) -> None:
+    def _pause(self, stream: str, name: str, body: dict[str, Any], timeout: Seconds | None) -> None:
         self._api.request(
             f"CONSUMER.PAUSE.{check_name('stream', stream)}.{check_name('consumer', name)}",
             body,

@@ -52,8 +52,15 @@ def _metadata(fields: tuple[Any, ...]) -> MsgMetadata:
         fields
     )
     return MsgMetadata(
-        stream, consumer, delivered, stream_seq, consumer_seq, timestamp, pending,
-        domain or None, account or None,
+        stream,
+        consumer,
+        delivered,
+        stream_seq,
+        consumer_seq,
+        timestamp,
+        pending,
+        domain or None,
+        account or None,
     )
 
 
@@ -132,7 +139,7 @@ class JetStreamMsg(Msg):
 
 
 def confirm(nc: Any, reply: str, seconds: float) -> None:
-    """Double ack: send until the server answers. Repeating is safe, the server answers each time."""
+    """Double ack: send until the server answers. Repeating is safe."""
     deadline = Deadline(seconds)
     # A server that just restarted may not serve the consumer yet; one that is gone never will.
     patience = Deadline(min(2.0, seconds))

@@ -302,7 +302,10 @@ class MessageStream:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -327,7 +330,7 @@ class ConsumeContext:
             run_callbacks(
                 self._stream, self._callback, lambda error: self._nc._post("error", error)
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - kept for the user to look at
             self.error = error
             if not self._nc.is_closed:
                 self._nc._post("error", error)
@@ -336,7 +339,7 @@ class ConsumeContext:
             self._done.set()
 
     def stop(self) -> None:
-        """End after the message in hand; the rest is handed back. Does not wait for the callback."""
+        """End after the message in hand; the rest is handed back. Does not wait."""
         self._stream.stop()
 
     def drain(self, timeout: Seconds | None = None) -> None:
@@ -363,7 +366,10 @@ class ConsumeContext:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         if kind is None:
             self.drain()

@@ -73,7 +73,7 @@ class PublishReport:
         ) from cause
 
     def __add__(self, other: Any) -> PublishReport:
-        """Join the reports of two consecutive calls; indices of the second go on after the first."""
+        """Join the reports of two consecutive calls; indices go on after the first one's."""
         if not isinstance(other, PublishReport):
             return NotImplemented
         offset = self.stored + len(self.failed)

@@ -96,7 +96,11 @@ def _ttl(ttl: Seconds | str) -> str:
 
 
 def publish(
-    nc: Connection, subject: str, data: bytes, timeout: float, headers: dict[str, Any],
+    nc: Connection,
+    subject: str,
+    data: bytes,
+    timeout: float,
+    headers: dict[str, Any],
     msg_id: str | None,
 ) -> PubAck:
     """Publish until the stream has confirmed it or the time is over."""

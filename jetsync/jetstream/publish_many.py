@@ -27,7 +27,7 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from jetsync.client import Connection
 
-__all__ = ["bulk_publish", "rows_of_arrow", "rows_of_iterable"]
+__all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
 
 STALL = 30.0
 """Without a time budget: give up when nothing was confirmed for so long."""
@@ -42,7 +42,7 @@ class _Source(Protocol):
         """Add a chunk; False when there is nothing left."""
 
 
-class rows_of_iterable:  # noqa: N801 - reads as what it is at the call
+class IterableRows:
     """``(subject, data[, headers])`` tuples of any iterable, read a little ahead."""
 
     def __init__(self, messages: Iterable[Any]) -> None:
@@ -66,7 +66,7 @@ class rows_of_iterable:  # noqa: N801 - reads as what it is at the call
         return True
 
 
-class rows_of_arrow:  # noqa: N801
+class ArrowBatches:
     """The rows of pyarrow record batches or a table."""
 
     def __init__(
@@ -111,8 +111,14 @@ class _Bulk:
     """One bulk publish: a window, an inbox of its own, and the clock that watches both."""
 
     def __init__(
-        self, nc: Connection, *, timeout: float | None, max_pending: int, ids: str | None,
-        has_ids: bool, fixed: dict[str, str],
+        self,
+        nc: Connection,
+        *,
+        timeout: float | None,
+        max_pending: int,
+        ids: str | None,
+        has_ids: bool,
+        fixed: dict[str, str],
     ) -> None:
         self._nc = nc
         self._deadline = Deadline(timeout)
@@ -203,7 +209,9 @@ class _Bulk:
             self._fail(number, PublishUnknownError(str(problem), operation="publish_many"))
         else:
             # A confirmation in an unusual layout: count it as the plain ones are.
-            self.window.confirm(number, decode_puback(payload).seq, decode_puback(payload).duplicate)
+            self.window.confirm(
+                number, decode_puback(payload).seq, decode_puback(payload).duplicate
+            )
 
     def _retry_or_fail(self, number: int, error: Exception) -> None:
         if not self._repeatable:

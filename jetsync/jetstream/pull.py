@@ -165,9 +165,7 @@ class PullEngine:
         )
         self._idle_since = now
         outbound = self._nc._outbound
-        outbound.publish(
-            self._subject, options.body(), f"{self._inbox}.{self._number}", b"", False
-        )
+        outbound.publish(self._subject, options.body(), f"{self._inbox}.{self._number}", b"", False)
         outbound.send_now()
 
     @property

@@ -68,9 +68,7 @@ class Stream:
         With ``subjects_filter`` the message counts per matching subject come along (every page of
         them), with ``deleted_details`` the sequences of interior deletes.
         """
-        self._info = self._js._stream_info(
-            self.name, subjects_filter, deleted_details, timeout
-        )
+        self._info = self._js._stream_info(self.name, subjects_filter, deleted_details, timeout)
         return self._info
 
     def purge(
@@ -131,7 +129,7 @@ class Stream:
         """Delete the stream with everything in it."""
         self._js.delete_stream(self.name, timeout=timeout)
 
-    # -- consumers of this stream --------------------------------------------------------------------
+    # -- consumers of this stream ---------------------------------------------------------------
 
     def create_consumer(
         self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any

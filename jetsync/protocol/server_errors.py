@@ -41,8 +41,8 @@ _CLOSING: dict[str, type[Error]] = {
 # can be told even where somebody left the quotes inside unescaped.
 _PERMISSIONS = re.compile(
     r"permissions violation for (?P<what>publish to|publish with reply of|subscription to)"
-    r' "(?P<subject>\S*?)"(?=[\s,]|$)'
-    r'(?: using queue "(?P<queue>\S*?)"(?=[\s,]|$))?'
+    r' "(?P<subject>\S*?)"(?=,?\s|$)'
+    r'(?: using queue "(?P<queue>\S*?)"(?=,?\s|$))?'
     r'(?:.*?\(sid "(?P<sid>\d{1,20})"\))?',
     re.IGNORECASE | re.ASCII,
 )

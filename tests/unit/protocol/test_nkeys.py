@@ -34,7 +34,7 @@ def test_the_text_form_is_that_of_the_nkeys_package(kind: int, raw: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "letter"), zip(KINDS, "OAUNCX", strict=True), ids=list("OAUNCX")
+    ("kind", "letter"), list(zip(KINDS, "OAUNCX", strict=True)), ids=list("OAUNCX")
 )
 def test_the_first_letters_show_the_kind(kind: int, letter: str) -> None:
     assert nkeys.encode_public(kind, RAW)[0] == letter

@@ -1,0 +1,85 @@
+"""connect: the front door."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from jetsync.client.connection import Connection
+from jetsync.client.events import Handler
+from jetsync.client.options import ConnectOptions, Secret
+from jetsync.errors import ConfigError
+
+__all__ = ["connect"]
+
+
+def connect(
+    servers: str | Sequence[str] = "nats://127.0.0.1:4222",
+    *,
+    options: ConnectOptions | None = None,
+    name: str | None = None,
+    user: Secret | None = None,
+    password: Secret | None = None,
+    token: Secret | None = None,
+    credentials: str | Path | None = None,
+    nkey_seed: Secret | None = None,
+    jwt: Secret | None = None,
+    tls: bool | ssl.SSLContext | None = None,
+    tls_hostname: str | None = None,
+    tls_handshake_first: bool = False,
+    connect_timeout: float | timedelta = 2.0,
+    timeout: float | timedelta = 5.0,
+    reconnect: bool = True,
+    max_reconnects: int = -1,
+    reconnect_wait: float | timedelta = 0.05,
+    reconnect_jitter: float | timedelta | None = None,
+    retry_on_initial_connect: bool = False,
+    reconnect_buffer_size: int = 8 * 2**20,
+    pending_bytes_limit: int = 64 * 2**20,
+    pending_messages_limit: int = 512 * 1024,
+    write_timeout: float | timedelta = 10.0,
+    ping_interval: float | timedelta = 20.0,
+    max_pings_outstanding: int = 2,
+    echo: bool = True,
+    inbox_prefix: str = "_INBOX",
+    randomize_servers: bool = True,
+    ignore_discovered_servers: bool = False,
+    abort_on_auth_error: int = 0,
+    on_error: Handler | None = None,
+    on_disconnected: Handler | None = None,
+    on_reconnected: Handler | None = None,
+    on_closed: Handler | None = None,
+    on_discovered_servers: Handler | None = None,
+    on_lame_duck: Handler | None = None,
+) -> Connection:
+    """Connect to a NATS system and return the connection.
+
+    The keywords are the fields of :class:`ConnectOptions` and mean what they mean there;
+    ``options`` is such an object instead of them (give one or the other). Blocks until a server
+    has accepted us: at most ``connect_timeout`` seconds for each of them. Ctrl-C interrupts.
+
+    Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
+    NoServersError when no server answered. With ``retry_on_initial_connect`` it returns after the
+    first round instead and goes on trying in the background.
+    """
+    given = dict(locals())
+    given.pop("options")
+    if options is None:
+        options = ConnectOptions(**given)
+    elif any(value != getattr(_DEFAULTS, name) for name, value in given.items()):
+        raise ConfigError("give either options= or single options, not both")
+    nc = Connection(options)
+    try:
+        error = nc._session.wait_first()
+    except BaseException:
+        nc.close()
+        raise
+    if error is not None:
+        nc.close()
+        raise error
+    return nc
+
+
+_DEFAULTS = ConnectOptions()

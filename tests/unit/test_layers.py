@@ -1,0 +1,117 @@
+"""The floors of docs/internals/architecture.md hold: nothing imports up or sideways."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HALLWAY = {"errors", "_api_errors", "headers", "_deadline", "_version"}
+
+# The one door up: Connection.jetstream() imports lazily, inside the function or for type checkers.
+DOORS = {("client/connection.py", "jetstream")}
+# `jetsync/__init__.py` is the shop window and `__main__.py` the bell: they show every floor.
+OUTSIDE = {"__init__.py", "__main__.py"}
+
+
+def rooms() -> dict[str, set[str]]:
+    """Read the table: room -> rooms it may import."""
+    text = (ROOT / "docs/internals/architecture.md").read_text()
+    table = text.split("## Floors")[1].split("##")[0]
+    found = {}
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 6 and cells[2] in ("Python", "Cython", "C11"):
+            found[cells[1]] = {part.strip() for part in cells[3].split(",")}
+    return found
+
+
+def room_of(path: Path) -> str:
+    relative = path.relative_to(ROOT / "jetsync")
+    return "hallway" if len(relative.parts) == 1 else relative.parts[0]
+
+
+def target_room(module: str) -> str | None:
+    parts = module.split(".")
+    if parts[0] != "jetsync" or len(parts) < 2:
+        return None
+    if parts[1] in HALLWAY:
+        return "hallway"
+    # `from jetsync import Consumer` uses the public surface, which jetstream is the top of.
+    return parts[1] if (ROOT / "jetsync" / parts[1]).is_dir() else "jetstream"
+
+
+def python_imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            if node.module == "jetsync":
+                found.update(f"jetsync.{alias.name}" for alias in node.names)
+            else:
+                found.add(node.module)
+    return found
+
+
+def cython_imports(path: Path) -> set[str]:
+    return set(re.findall(r"^\s*from\s+([\w.]+)\s+c?import", path.read_text(), re.M))
+
+
+def sources() -> list[Path]:
+    files = [p for s in ("*.py", "*.pyx", "*.pxd") for p in (ROOT / "jetsync").rglob(s)]
+    return sorted(p for p in files if p.relative_to(ROOT / "jetsync").as_posix() not in OUTSIDE)
+
+
+def test_the_table_names_every_room():
+    on_disk = {
+        p.name for p in (ROOT / "jetsync").iterdir() if p.is_dir() and p.name != "__pycache__"
+    }
+    assert on_disk | {"csrc", "hallway"} == set(rooms())
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_a_file_imports_only_what_its_room_may(path):
+    room = room_of(path)
+    allowed = rooms()[room] | {room}
+    imports = python_imports(path) if path.suffix == ".py" else cython_imports(path)
+    for module in imports:
+        target = target_room(module)
+        if target is None or (path.relative_to(ROOT / "jetsync").as_posix(), target) in DOORS:
+            continue
+        assert target in allowed, f"{path.name} ({room}) imports {module} ({target})"
+
+
+def test_only_one_file_names_c_functions():
+    naming = [
+        p.name
+        for p in sources()
+        if p.suffix in (".pxd", ".pyx") and re.search(r"cdef extern from \"jet", p.read_text())
+    ]
+    assert naming == ["csrc.pxd"]
+
+
+def test_the_c_library_knows_neither_python_nor_threads():
+    for path in (ROOT / "csrc").glob("*.[ch]"):
+        assert not re.search(r"Python\.h|pthread|printf\(", path.read_text()), path.name
+
+
+def test_threads_start_in_one_file_only():
+    starting = {
+        p.relative_to(ROOT / "jetsync").as_posix()
+        for p in sources()
+        if re.search(r"\bThread\(", p.read_text())
+    }
+    assert starting == {"client/runner.py"}
+
+
+def test_the_lower_floors_never_learn_the_word_jetstream():
+    for room in ("client", "protocol"):
+        for path in (ROOT / "jetsync" / room).rglob("*.py"):
+            relative = path.relative_to(ROOT / "jetsync").as_posix()
+            if (relative, "jetstream") in DOORS or path.name in ("__init__.py", "info.py"):
+                continue
+            assert "jetstream" not in path.read_text().lower(), relative
