@@ -56,5 +56,9 @@ from jetsync.jetstream import (
     Stream,
     parse_ack_subject,
 )
+from jetsync.jetstream.consumer_config import *  # noqa: F403
+from jetsync.jetstream.consumer_info import *  # noqa: F403
+from jetsync.jetstream.stream_config import *  # noqa: F403
+from jetsync.jetstream.stream_info import *  # noqa: F403
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.states import Status

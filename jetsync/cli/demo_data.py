@@ -18,7 +18,7 @@ from pathlib import Path
 
 from jetsync.cli.failure import CommandError
 
-__all__ = ["END_SUBJECT", "MESSAGE_ID", "WATERMARK_DAYS", "Flights", "find_flights_csv"]
+__all__ = ["END_SUBJECT", "MESSAGE_ID", "WATERMARK_DAYS", "Flights", "Message", "find_flights_csv"]
 
 MESSAGE_ID = "Nats-Msg-Id"
 END_SUBJECT = "flights.end"
@@ -68,7 +68,7 @@ class Flights:
         return len(self.lines)
 
     def messages(self, first: int = 0, last: int | None = None) -> Iterator[Message]:
-        """Yield the flights from position ``first`` up to ``last`` as (subject, JSON, headers).
+        """Yield the flights, or those from ``first`` to before ``last``: subject, JSON, headers.
 
         The subject is ``flights.<origin>.<carrier>``; a value that is missing is a JSON null.
         """

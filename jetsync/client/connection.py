@@ -31,7 +31,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.headers import HeaderInput
-from jetsync.protocol.ids import next_nuid
+from jetsync.protocol.ids import new_inbox
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.states import Status, transition
 
@@ -321,7 +321,7 @@ class Connection:
 
     def new_inbox(self) -> str:
         """Return a subject that nobody else has, for replies. Does not block."""
-        return f"{self.options.inbox_prefix}.{next_nuid()}"
+        return new_inbox(self.options.inbox_prefix)
 
     def jetstream(
         self,

@@ -39,7 +39,7 @@ __all__ = [
     "bad_input",
     "format_time",
     "from_nanoseconds",
-    "parse_time",
+    "read_time",
     "time_to_nanoseconds",
     "to_nanoseconds",
 ]
@@ -84,23 +84,23 @@ def time_to_nanoseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def parse_time(value: str) -> tuple[datetime, int] | None:
+def read_time(value: object, where: str) -> tuple[datetime, int] | None:
     """Read RFC 3339 text as (UTC datetime, nanoseconds since 1970), or None for Go's zero time.
 
-    Raises ``ValueError`` for anything else.
+    Raises ``ProtocolError``, naming ``where``, for anything else.
     """
-    match = _RFC3339.fullmatch(value)
+    match = _RFC3339.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is no RFC 3339 time")
+        raise bad_answer(where, "an RFC 3339 time", value)
     day, clock, fraction, sign, hours, minutes = match.groups()
-    moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
-    below = int((fraction or "").ljust(9, "0"))
-    if sign:
-        offset = timedelta(hours=int(hours), minutes=int(minutes))
-        try:
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
+        if sign:
+            offset = timedelta(hours=int(hours), minutes=int(minutes))
             moment = moment - offset if sign == "+" else moment + offset
-        except OverflowError as error:
-            raise ValueError(f"{value!r} is out of range") from error
+    except (ValueError, OverflowError):
+        raise bad_answer(where, "an RFC 3339 time", value) from None
+    below = int((fraction or "").ljust(9, "0"))
     if moment == ZERO_TIME and not below:
         return None
     moment = moment.replace(microsecond=below // 1000)
@@ -139,8 +139,6 @@ class WireEnum(str, Enum):
 
     def __str__(self) -> str:
         return str(self.value)
-
-    __format__ = str.__format__
 
 
 class UnknownValue(str):
@@ -240,12 +238,7 @@ class TimeCodec(Codec):
         return _aware(value, where)
 
     def load(self, value: Any, where: str) -> tuple[datetime, int] | None:
-        if not isinstance(value, str):
-            raise bad_answer(where, "a time", value)
-        try:
-            return parse_time(value)
-        except ValueError:
-            raise bad_answer(where, "a time", value) from None
+        return read_time(value, where)
 
 
 class Choice(Codec):

@@ -45,6 +45,7 @@ from jetsync.jetstream._codecs import (
     bad_input,
     format_time,
     from_nanoseconds,
+    read_time,
     time_to_nanoseconds,
     to_nanoseconds,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "UINT64_MAX",
     "ZERO_TIME",
     "Duration",
+    "Durations",
     "Listing",
     "MaybeDuration",
     "WireEnum",
@@ -67,6 +69,8 @@ __all__ = [
     "listing",
     "mapping",
     "nested",
+    "parse_time",
+    "parse_time_ns",
     "raw",
     "seconds",
     "text",
@@ -92,10 +96,12 @@ if TYPE_CHECKING:
 
     Duration = _Converted[float, Seconds]
     MaybeDuration = _Converted[float | None, Seconds | None]
+    Durations = _Converted[list[float], Iterable[Seconds]]
     Listing = _Converted[list[T], Iterable[T]]
 else:
     Duration = float
     MaybeDuration = float | None
+    Durations = list[float]
     Listing = list
 
 
@@ -323,6 +329,21 @@ class WireObject:
         if self.extra:
             shown.append(f"extra={dict(self.extra)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def parse_time(value: str | None) -> datetime | None:
+    """Read a time the server sent (RFC 3339) as ``datetime`` in UTC; None for its zero time.
+
+    Raises ``ProtocolError`` for what is no time.
+    """
+    found = None if value is None else read_time(value, "time")
+    return None if found is None else found[0]
+
+
+def parse_time_ns(value: str | None) -> int | None:
+    """Read a time like :func:`parse_time`, as nanoseconds since 1970."""
+    found = None if value is None else read_time(value, "time")
+    return None if found is None else found[1]
 
 
 def build(cls: type[W], config: W | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> W:

@@ -89,6 +89,9 @@ class MessageStream:
         self._left = stop_after
         self._engine = PullEngine(consumer)
         self._busy = threading.Lock()
+        self._hand: list[JetStreamMsg] = []  # taken from the mailbox, last one first
+        self._hand_bytes = 0  # of one of them, on average
+        self._refill_at = -1  # how many are in hand when the next pull is due
         self._stopped = False
         self._draining = False
         self._error: Exception | None = None
@@ -141,44 +144,61 @@ class MessageStream:
     def _take(self, deadline: Deadline) -> JetStreamMsg | None:
         self._enter()
         try:
-            while not self._over():
+            hand = self._hand
+            if not hand:
+                batch = self._load(self._max_messages, deadline)
+                hand.extend(batch)
+                hand.reverse()
+                self._hand_bytes = batch.nbytes // max(1, len(batch))
                 self._refill()
-                msg = self._engine.mailbox.get(self._wait(deadline))
-                if msg is None:
-                    if deadline.expired:
-                        return None
-                    self._look()
-                elif msg.status and not msg.data:
-                    self._on_status(msg)
-                else:
-                    self._count(1, msg.size if self._max_bytes is not None else 0)
-                    return msg  # type: ignore[no-any-return]
-            return None
+            if self._stopped:
+                self._hand_back()
+            if not hand:
+                return None
+            msg = hand.pop()
+            if len(hand) == self._refill_at:
+                self._refill()
+            return msg
         finally:
             self._busy.release()
 
     def _take_batch(self, limit: int, deadline: Deadline) -> MsgBatch:
         self._enter()
         try:
-            batch: MsgBatch = self._engine.mailbox.new_batch(MsgBatch, self._nc._outbound)
-            batch._ack_none = self._consumer._ack_none
-            while not len(batch) and not self._over():
-                self._refill()
-                if self._left is not None:
-                    limit = min(limit, self._left)
-                for msg in self._engine.mailbox.take_into(batch, limit, self._wait(deadline)):
-                    self._on_status(msg)
-                if len(batch):
-                    self._count(len(batch), batch.nbytes)
-                    # What was just taken makes room: ask before the caller starts its work.
-                    self._refill()
-                elif deadline.expired:
-                    break
-                else:
-                    self._look()
+            if self._hand:
+                raise ConfigError("messages were taken one by one and are not used up yet")
+            batch = self._load(limit, deadline)
+            # What was just taken makes room: ask before the caller starts its work.
+            self._refill()
             return batch
         finally:
             self._busy.release()
+
+    def _load(self, limit: int, deadline: Deadline) -> MsgBatch:
+        """Take what is ready; wait for the first message. Empty when time is up or it is over."""
+        batch: MsgBatch = self._engine.mailbox.new_batch(MsgBatch, self._nc._outbound)
+        batch._ack_none = self._consumer._ack_none
+        if self._left is not None:
+            limit = min(limit, self._left)
+        while not len(batch) and not self._over():
+            self._refill()
+            for msg in self._engine.mailbox.take_into(batch, limit, self._wait(deadline)):
+                self._on_status(msg)
+            if len(batch):
+                self._engine.delivered(len(batch), batch.nbytes)
+                self._backoff = 0.1
+            elif deadline.expired:
+                break
+            else:
+                self._look()
+        if self._left is not None:
+            self._left -= len(batch)
+        return batch
+
+    def _hand_back(self) -> None:
+        """Give messages that nobody will take to the server again."""
+        while self._hand:
+            self._hand.pop().nak()
 
     def _enter(self) -> None:
         self._nc._check()
@@ -187,7 +207,11 @@ class MessageStream:
 
     def _over(self) -> bool:
         """Whether nothing more will be handed out."""
-        if self._stopped or (self._left is not None and self._left <= 0):
+        if self._stopped:
+            return True
+        if self._hand:
+            return False
+        if self._left is not None and self._left <= 0:
             return True
         ending = self._draining or self._error is not None or self._engine.mailbox.finished
         return ending and self._engine.mailbox.pending_messages == 0
@@ -198,14 +222,6 @@ class MessageStream:
         if self._pull_again_at:
             wait = min(wait, max(0.0, self._pull_again_at - time.monotonic()) + 0.001)
         return 0.0 if self._draining else deadline.within(wait)
-
-    def _count(self, messages: int, size: int) -> None:
-        self._engine.delivered(messages, size)
-        self._backoff = 0.1
-        if self._left is not None:
-            self._left -= messages
-            if self._left <= 0:
-                self.stop()
 
     # -- pulling -----------------------------------------------------------------------------------
 
@@ -219,20 +235,24 @@ class MessageStream:
         if not self._nc.is_connected:
             return
         engine, mailbox = self._engine, self._engine.mailbox
-        have = engine.outstanding + mailbox.pending_messages
+        waiting = engine.outstanding + mailbox.pending_messages
+        have = waiting + len(self._hand)
+        self._refill_at = self._threshold - waiting
         want = self._max_messages - have
         if self._left is not None:
-            want = min(want, self._left - have)
+            want = min(want, self._left - waiting)
         low = have <= self._threshold
         max_bytes = None
         if self._max_bytes is not None:
             have_bytes = engine.outstanding_bytes + mailbox.pending_bytes
+            have_bytes += self._hand_bytes * len(self._hand)
             max_bytes = self._max_bytes - have_bytes
             low = low or have_bytes <= self._threshold_bytes
             if max_bytes <= 0 or (engine.outstanding and have_bytes > self._threshold_bytes):
                 return
         if not low or want <= 0:
             return
+        self._refill_at = -1
         self._pull_again_at = 0.0
         engine.pull(
             PullOptions(
@@ -287,6 +307,12 @@ class MessageStream:
         if not self._stopped:
             self._stopped = True
             self._engine.close()
+            # Somebody taking at this moment hands back what is in hand; else it is ours to do.
+            if self._busy.acquire(blocking=False):
+                try:
+                    self._hand_back()
+                finally:
+                    self._busy.release()
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""
@@ -296,7 +322,7 @@ class MessageStream:
     @property
     def pending(self) -> int:
         """Messages that are buffered."""
-        return self._engine.mailbox.pending_messages
+        return self._engine.mailbox.pending_messages + len(self._hand)
 
     def __enter__(self) -> MessageStream:
         return self

@@ -6,6 +6,8 @@ means every server with JetStream has it. Source: nats-server 2.15, ADR-8, ADR-3
 ADR-49, ADR-50, ADR-51.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 from collections import Counter
@@ -123,9 +125,9 @@ class ExternalStream(WireObject):
     def _check(self) -> None:
         if not self.api:
             raise ConfigError("ExternalStream.api is missing: give the prefix of the other API")
-        _subject("ExternalStream.api", check_publish_subject, self.api)
+        check_field("ExternalStream.api", check_publish_subject, self.api)
         if self.deliver:
-            _subject("ExternalStream.deliver", check_publish_subject, self.deliver)
+            check_field("ExternalStream.deliver", check_publish_subject, self.deliver)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -139,7 +141,7 @@ class SubjectTransform(WireObject):
 
     def _check(self) -> None:
         if self.src:
-            _subject("SubjectTransform.src", check_subscribe_subject, self.src)
+            check_field("SubjectTransform.src", check_subscribe_subject, self.src)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -155,7 +157,7 @@ class RePublish(WireObject):
 
     def _check(self) -> None:
         if self.src:
-            _subject("RePublish.src", check_subscribe_subject, self.src)
+            check_field("RePublish.src", check_subscribe_subject, self.src)
         if not self.dest:
             raise ConfigError("RePublish.dest is missing: give the subject to publish to")
 
@@ -207,9 +209,9 @@ class StreamSource(WireObject):
     def _check(self) -> None:
         if not self.name:
             raise ConfigError("StreamSource.name is missing: name the other stream")
-        _subject("StreamSource.name", lambda name: check_name("stream", name), self.name)
+        check_field("StreamSource.name", lambda name: check_name("stream", name), self.name)
         if self.filter_subject:
-            _subject("StreamSource.filter_subject", check_subscribe_subject, self.filter_subject)
+            check_field("StreamSource.filter_subject", check_subscribe_subject, self.filter_subject)
         if self.filter_subject and self.subject_transforms:
             raise ConfigError(
                 "StreamSource.filter_subject excludes subject_transforms: a transform filters too"
@@ -234,7 +236,7 @@ class StreamConfig(WireObject):
     retention: RetentionPolicy | str = choice(RetentionPolicy.LIMITS)
     """When messages are removed. To or from ``workqueue`` it cannot be changed."""
     max_consumers: int = integer(-1, least=-1)
-    """Most consumers. Cannot be changed."""
+    """Most consumers at a time."""
     max_msgs: int = integer(-1, least=-1)
     """Most messages."""
     max_bytes: int = integer(-1, least=-1)
@@ -259,13 +261,13 @@ class StreamConfig(WireObject):
     placement: Placement | None = nested(Placement, optional=True)
     """Which servers should hold it."""
     mirror: StreamSource | None = nested(StreamSource, optional=True)
-    """The stream of which this is a copy. Cannot be changed (until server 2.12, not removed)."""
+    """The stream of which this is a copy. Cannot be changed, only removed."""
     sources: Listing[StreamSource] = listing(StreamSource)
     """Streams from which messages are taken in addition to ``subjects``."""
     compression: StoreCompression | str = choice(StoreCompression.NONE)
     """Compression of the file store. Server 2.10."""
     first_seq: int = integer(0, most=UINT64_MAX)
-    """Sequence of the first message; 0 leaves it at 1. Cannot be changed. Server 2.10."""
+    """Sequence of the first message; 0 leaves it at 1. Server 2.10."""
     subject_transform: SubjectTransform | None = nested(SubjectTransform, optional=True)
     """Rename subjects before messages are stored. Server 2.10."""
     republish: RePublish | None = nested(RePublish, optional=True)
@@ -308,10 +310,10 @@ class StreamConfig(WireObject):
     def _check(self) -> None:
         if not self.name:
             raise ConfigError("StreamConfig.name is missing: every stream needs a name")
-        _subject("StreamConfig.name", lambda name: check_name("stream", name), self.name)
+        check_field("StreamConfig.name", lambda name: check_name("stream", name), self.name)
         check_texts("StreamConfig", self.description, self.metadata)
         for subject in self.subjects:
-            _subject("StreamConfig.subjects", check_subscribe_subject, subject)
+            check_field("StreamConfig.subjects", check_subscribe_subject, subject)
         twice = [subject for subject, times in Counter(self.subjects).items() if times > 1]
         if twice:
             raise ConfigError(f"StreamConfig.subjects has {twice[0]!r} more than once")
@@ -368,7 +370,7 @@ def check_texts(kind: str, description: str | None, metadata: Mapping[str, str])
         raise ConfigError(f"{kind}.metadata must have at most {_METADATA_MAX_BYTES} bytes in all")
 
 
-def _subject(where: str, check: Callable[[str], str], value: str) -> None:
+def check_field(where: str, check: Callable[[str], str], value: str) -> None:
     try:
         check(value)
     except ConfigError as error:

@@ -4,6 +4,8 @@ Nothing here is sent to a server. Times are ``datetime`` in UTC with an ``_ns`` 
 them, durations are ``float`` seconds. Source: nats-server 2.15, ``$JS.API.STREAM.INFO``.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -206,9 +208,9 @@ class StreamInfo(WireObject):
     )
 
     @property
-    def created_ns(self) -> int | None:
+    def created_ns(self) -> int:
         """``created`` in nanoseconds since 1970."""
-        return self._time_ns("created")
+        return self._time_ns("created") or 0
 
     @property
     def ts_ns(self) -> int | None:

@@ -72,7 +72,7 @@ def decode_seed(text: str) -> tuple[int, bytes]:
     if len(raw) != 2 + _KEY_BYTES or raw[0] & 0xF8 != SEED:
         raise ConfigError("the nkey seed is not one: seeds start with S and have 58 characters")
     prefix = (raw[0] & 7) << 5 | raw[1] >> 3
-    if prefix not in _PUBLIC_KINDS or raw[1] & 7:
+    if prefix not in _PUBLIC_KINDS:
         raise ConfigError("the nkey seed is of an unknown kind; a user seed starts with SU")
     return prefix, raw[2:]
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jetsync._deadline import Deadline
-from jetsync.errors import (
-    APIError,
-    NoRespondersError,
-    NotStoredError,
-    PublishUnknownError,
-)
+from jetsync.errors import APIError, NotStoredError, PublishUnknownError, TimeoutError
 from jetsync.spark.connection import is_transient, with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.ids import ContentIds, PositionIds, short_hash
@@ -30,6 +25,8 @@ __all__ = ["Published", "RowPublisher", "check_target", "make_ids"]
 log = logging.getLogger("jetsync.spark")
 
 NO_STREAM_FOR_SUBJECT = 10059
+
+Failures = list[tuple[int, Exception]]
 
 
 class Ids(Protocol):
@@ -50,7 +47,7 @@ def make_ids(options: WriteOptions, query: str, batch_id: str, partition: int) -
 
 @dataclass(frozen=True)
 class Published:
-    """How many rows were stored now, and how many the server knew already."""
+    """How many rows are in the stream, and how many of them were there before."""
 
     stored: int = 0
     duplicates: int = 0
@@ -83,22 +80,26 @@ class RowPublisher:
         while True:
             report = self._send(rows)
             total = total + Published(report.stored, report.duplicates)
-            if not report.failed:
+            failed = [*report.failed, *_never_sent(rows, report)]
+            if not failed:
                 return total
-            self._refuse_hopeless(rows, report.failed)
-            if report.stored or report.duplicates:
+            self._refuse_hopeless(rows, failed)
+            if report.stored:
                 patience = Deadline(link.server_unavailable_timeout)
                 repeats = 0
             elif patience.expired and repeats >= self._options.publish_retries:
-                raise self._failed(rows, report.failed)
+                raise self._failed(rows, failed)
             repeats += 1
             log.warning("%d of %d rows were not acknowledged (%s); publishing them again",
-                        len(report.failed), rows.num_rows, report.failed[0][1])
-            rows = rows.take([index for index, _ in report.failed])
+                        len(failed), rows.num_rows, failed[0][1])
+            rows = rows.take([index for index, _ in failed])
             time.sleep(patience.within(min(0.05 * repeats, 1.0)))
 
     def _send(self, rows: pa.RecordBatch) -> PublishReport:
         columns = self._columns
+        # publishTimeout is meant for one acknowledgement: each window of them gets as long.
+        windows = -(-rows.num_rows // self._options.max_inflight)
+        budget = self._options.publish_timeout * windows
 
         def send(js: JetStream) -> PublishReport:
             return js.publish_arrow(
@@ -107,24 +108,22 @@ class RowPublisher:
                 data="data",
                 headers="headers" if columns.headers else None,
                 msg_id="msg_id" if "msg_id" in rows.schema.names else None,
-                timeout=self._options.publish_timeout,
+                timeout=budget,
                 max_pending=self._options.max_inflight,
+                expected_stream=self._options.publish_stream,
             )
 
         return with_patience(self._options.link, "publishing", send)
 
-    def _refuse_hopeless(self, rows: pa.RecordBatch, failed: Any) -> None:
+    def _refuse_hopeless(self, rows: pa.RecordBatch, failed: Failures) -> None:
         """Raise at once for a row that will never be stored."""
         for index, error in failed:
-            cause = error.__cause__ if isinstance(error, NotStoredError) else error
-            if isinstance(cause, NoRespondersError):
-                # Either no stream takes the subject, or no server is ready: the API knows.
-                find_stream(self._options, self._subject(rows, index))
-            elif isinstance(error, PublishUnknownError) or (
-                cause is not None and is_transient(cause)
-            ):
+            if isinstance(error, PublishUnknownError):
                 continue
-            else:
+            if isinstance(error, NotStoredError) and error.__cause__ is None:
+                # Nobody took it: no stream has the subject, or no server is ready. The API knows.
+                find_stream(self._options, self._subject(rows, index))
+            elif not is_transient(error.__cause__ or error):
                 raise self._failed(rows, failed) from error
 
     def _subject(self, rows: pa.RecordBatch, index: int) -> str:
@@ -132,13 +131,20 @@ class RowPublisher:
             return self._columns.subject
         return str(rows.column("subject")[index].as_py())
 
-    def _failed(self, rows: pa.RecordBatch, failed: Any) -> SparkSourceError:
+    def _failed(self, rows: pa.RecordBatch, failed: Failures) -> SparkSourceError:
         index, error = failed[0]
         return SparkSourceError(
             f"{len(failed)} row(s) were not acknowledged; the first goes to subject "
             f"{self._subject(rows, index)!r}: {type(error).__name__}: {error}",
             code="JETSYNC_PUBLISH_FAILED",
         )
+
+
+def _never_sent(rows: pa.RecordBatch, report: PublishReport) -> Failures:
+    """Return the rows at the end that a publish out of time did not come to."""
+    settled = report.stored + len(report.failed)
+    late = TimeoutError("the time was over before the row was sent", operation="publish_arrow")
+    return [(index, late) for index in range(settled, rows.num_rows)]
 
 
 def find_stream(options: WriteOptions, subject: str) -> str:

@@ -36,7 +36,7 @@ log = logging.getLogger("jetsync.spark")
 
 
 class PublishedMessage(WriterCommitMessage):
-    """What one task tells the driver: how many rows were stored, how many were known already."""
+    """What one task tells the driver: how many rows are stored, and how many were before."""
 
     def __init__(self, stored: int, duplicates: int) -> None:
         self.stored = stored
@@ -62,7 +62,7 @@ def _publish(publisher: RowPublisher, batches: Iterator[pa.RecordBatch]) -> Publ
 def _report(what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
     done = [item for item in messages if isinstance(item, PublishedMessage)]
     log.info(
-        "%s: %d messages stored, %d were there already (%d of %d tasks)", what,
+        "%s: %d messages are stored, %d of them were before (%d of %d tasks)", what,
         sum(item.stored for item in done), sum(item.duplicates for item in done), len(done),
         len(messages),
     )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.cli.demo_process import Ended, Running, jetsync
 
 ROWS = 12_000

@@ -38,7 +38,7 @@ def test_a_batch_read_equals_what_was_published(spark, js, new_stream):
     assert [row.seq for row in rows] == [1, 2, 3]
     assert {row.stream for row in rows} == {stream.name}
     stored = js.stream(stream.name).get_msg(1)
-    micros = stored.timestamp_ns // 1000
+    micros = stored.time_ns // 1000
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     seen = rows[0].timestamp.astimezone(timezone.utc)
     assert (seen - epoch) // timedelta(microseconds=1) == micros
@@ -60,7 +60,7 @@ def test_every_column_can_be_chosen_with_its_exact_type(spark, new_stream):
     ]
     rows = frame.orderBy("seq").collect()
     assert [row["size"] for row in rows] == [1, 1, 1]
-    assert rows[0].timestamp_ns == stream.js.stream(stream.name).get_msg(1).timestamp_ns
+    assert rows[0].timestamp_ns == stream.js.stream(stream.name).get_msg(1).time_ns
 
 
 def test_a_schema_of_the_user_is_a_projection(spark, new_stream):
@@ -95,9 +95,9 @@ def test_sequences_choose_the_range(spark, new_stream, start, end, expected):
 
 def test_timestamps_choose_the_range(spark, js, new_stream):
     stream = new_stream(10)
-    when = js.stream(stream.name).get_msg(4).timestamp_ns
-    first = next(s for s in range(1, 11) if js.stream(stream.name).get_msg(s).timestamp_ns >= when)
-    last = max(s for s in range(1, 11) if js.stream(stream.name).get_msg(s).timestamp_ns <= when)
+    when = js.stream(stream.name).get_msg(4).time_ns
+    first = next(s for s in range(1, 11) if js.stream(stream.name).get_msg(s).time_ns >= when)
+    last = max(s for s in range(1, 11) if js.stream(stream.name).get_msg(s).time_ns <= when)
     text = f"{datetime.fromtimestamp(when // 10**9, timezone.utc):%Y-%m-%dT%H:%M:%S}"
     text += f".{when % 10**9:09d}Z"
     assert seqs(read(spark, stream, startingTimestamp=text)) == list(range(first, 11))

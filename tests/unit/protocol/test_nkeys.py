@@ -54,8 +54,19 @@ def test_one_changed_character_is_found_and_not_shown(position: int, letter: str
 
 @pytest.mark.parametrize(
     "text",
-    ["", "S", "SU", "not base32!", SEED.lower(), SEED + "=", SEED + "\n", SEED[:-1], "é" * 58,
-     SEED + SEED, nkeys.encode_public(nkeys.USER, RAW)],
+    [
+        "",
+        "S",
+        "SU",
+        "not base32!",
+        SEED.lower(),
+        SEED + "=",
+        SEED + "\n",
+        SEED[:-1],
+        "é" * 58,
+        SEED + SEED,
+        nkeys.encode_public(nkeys.USER, RAW),
+    ],
 )
 def test_what_is_no_seed_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):

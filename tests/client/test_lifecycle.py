@@ -1,0 +1,333 @@
+"""Staying connected and ending: reconnect, replay, drain, close, fork, exit, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+from tests.harness.waiting import wait_until
+
+
+@pytest.fixture
+def server():
+    with NatsServer(jetstream=False) as one:
+        yield one
+
+
+def run(code: str, *args: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *args],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def test_subscriptions_and_buffered_publishes_survive_a_restart(server):
+    events = []
+    with jetsync.connect(
+        server.url,
+        on_disconnected=lambda event: events.append(event.kind),
+        on_reconnected=lambda event: events.append(event.kind),
+    ) as nc:
+        sub = nc.subscribe("a.*")
+        limited = nc.subscribe("a.*")
+        limited.unsubscribe(max_messages=3)
+        nc.publish("a.1", b"before")
+        nc.flush()
+        server.kill()
+        wait_until(lambda: not nc.is_connected, timeout=5)
+        nc.publish("a.2", b"while away")
+        server.start()
+        wait_until(lambda: nc.is_connected, timeout=10)
+        for n in range(3):
+            nc.publish("a.3", b"%d" % n)
+        assert [sub.next(timeout=5).data for _ in range(5)] == [
+            b"before", b"while away", b"0", b"1", b"2",
+        ]
+        assert [msg.data for msg in limited] == [b"before", b"while away", b"0"]
+        assert nc.stats.reconnects == 1
+        wait_until(lambda: events == ["disconnected", "reconnected"], timeout=5)
+
+
+def test_the_reconnect_buffer_is_bounded_and_says_so(server):
+    with jetsync.connect(server.url, reconnect_buffer_size=1000) as nc:
+        server.kill()
+        wait_until(lambda: not nc.is_connected, timeout=5)
+        with pytest.raises(jetsync.OutboundFullError, match="reconnect"):
+            for _ in range(100):
+                nc.publish("x", b"y" * 100)
+        nc.close()
+
+
+def test_a_pending_request_fails_as_soon_as_the_link_breaks(server):
+    with jetsync.connect(server.url) as nc:
+        silent = nc.subscribe("silent")
+        nc.flush()
+        threading.Timer(0.2, server.kill).start()
+        start = time.monotonic()
+        with pytest.raises(jetsync.DisconnectedError):
+            nc.request("silent", timeout=20)
+        assert time.monotonic() - start < 5
+        assert silent.is_active
+        nc.close()
+
+
+def test_a_frozen_server_is_left_within_its_pings(server):
+    with jetsync.connect(server.url, ping_interval=0.2, max_pings_outstanding=2) as nc:
+        server.pause()
+        wait_until(lambda: not nc.is_connected, timeout=0.2 * 3 + 2)
+        server.resume()
+        wait_until(lambda: nc.is_connected, timeout=10)
+        assert isinstance(nc.last_error, Exception)
+
+
+def test_without_reconnect_the_connection_ends_and_waiters_are_told(server):
+    with jetsync.connect(server.url, reconnect=False) as nc:
+        sub = nc.subscribe("a")
+        server.kill()
+        with pytest.raises(jetsync.ConnectionClosedError):
+            sub.next(timeout=10)
+        wait_until(lambda: nc.is_closed, timeout=5)
+
+
+def test_reconnects_are_given_up_after_their_number(server):
+    nc = jetsync.connect(server.url, max_reconnects=2, reconnect_wait=0.01)
+    sub = nc.subscribe("a")
+    server.kill()
+    with pytest.raises(jetsync.ConnectionClosedError):
+        sub.next(timeout=10)
+    wait_until(lambda: nc.is_closed, timeout=5)
+
+
+def test_moves_to_another_server():
+    with NatsServer(jetstream=False) as one, NatsServer(jetstream=False) as two:
+        with jetsync.connect([one.url, two.url], randomize_servers=False) as nc:
+            assert nc.connected_url.endswith(str(one.port))
+            one.kill()
+            wait_until(
+                lambda: nc.is_connected and nc.connected_url.endswith(str(two.port)), timeout=10
+            )
+
+
+def test_drain_delivers_everything_and_then_closes(server):
+    seen = []
+    with jetsync.connect(server.url) as other, jetsync.connect(server.url) as nc:
+        nc.subscribe("a", callback=lambda msg: seen.append(msg.data))
+        nc.flush()
+        for n in range(1000):
+            other.publish("a", b"%d" % n)
+        other.flush()
+        nc.drain(timeout=10)
+        assert len(seen) == 1000
+        assert nc.is_closed
+        with pytest.raises(jetsync.ConnectionClosedError):
+            nc.publish("a")
+
+
+def test_what_was_published_before_close_arrives(server):
+    with jetsync.connect(server.url) as other:
+        sub = other.subscribe("a")
+        other.flush()
+        nc = jetsync.connect(server.url)
+        for _ in range(1000):
+            nc.publish("a")
+        nc.close()
+        for _ in range(1000):
+            sub.next(timeout=5)
+
+
+def test_close_is_quick_in_every_state(server):
+    for prepare in (lambda: None, server.pause, server.kill):
+        nc = jetsync.connect(server.url)
+        nc.subscribe("a", callback=lambda msg: None)
+        prepare()
+        start = time.monotonic()
+        nc.close()
+        assert time.monotonic() - start < 1.25
+        nc.close()
+        with pytest.raises(jetsync.ConnectionClosedError):
+            nc.request("a")
+        if prepare is server.pause:
+            server.resume()
+
+
+def test_close_wakes_every_waiter(server):
+    nc = jetsync.connect(server.url)
+    sub = nc.subscribe("a")
+    results = []
+
+    def wait(call):
+        try:
+            call()
+        except Exception as error:
+            results.append(type(error))
+
+    threads = [
+        threading.Thread(target=wait, args=(call,))
+        for call in (
+            lambda: sub.next(timeout=30),
+            lambda: nc.request("a", timeout=30),
+        )
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: nc.stats.out_messages >= 1, timeout=5)
+    nc.close()
+    for thread in threads:
+        thread.join(2)
+        assert not thread.is_alive()
+    assert results == [jetsync.ConnectionClosedError] * 2
+
+
+def test_eight_threads_close_at_once(server):
+    nc = jetsync.connect(server.url)
+    threads = [threading.Thread(target=nc.close) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+        assert not thread.is_alive()
+    assert nc.is_closed
+
+
+def test_permission_errors_reach_the_subscription_and_the_request():
+    config = """
+    authorization { users: [{user: a, password: b, permissions: {
+        publish: {deny: "no.>"}, subscribe: {deny: "no.>"}}}] }
+    """
+    with (
+        NatsServer(config=config, jetstream=False) as server,
+        jetsync.connect(server.url, user="a", password="b") as nc,
+    ):
+        with pytest.raises(jetsync.PermissionsError) as caught:
+            nc.request("no.x", timeout=5)
+        assert caught.value.subject == "no.x"
+        sub = nc.subscribe("no.y")
+        with pytest.raises(jetsync.PermissionsError):
+            sub.next(timeout=5)
+
+
+def test_a_forked_child_gets_an_error_and_the_parent_goes_on(server):
+    with jetsync.connect(server.url) as nc:
+        sub = nc.subscribe("a")
+        nc.flush()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                nc.publish("a", b"from the child")
+            except jetsync.ForkedError:
+                try:
+                    sub.next(timeout=1)
+                except jetsync.ForkedError:
+                    with jetsync.shared_connection(server.url) as mine:
+                        mine.publish("a", b"own connection")
+                    code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        nc.publish("a", b"parent")
+        assert {sub.next(timeout=5).data, sub.next(timeout=5).data} == {
+            b"own connection", b"parent",
+        }
+
+
+def test_a_shared_connection_is_one_per_process_and_options(server):
+    one = jetsync.shared_connection(server.url)
+    assert jetsync.shared_connection(server.url) is one
+    assert jetsync.shared_connection(server.url, name="x") is not one
+    jetsync.shared_connection(server.url, name="x").close()
+    one.close()
+    assert jetsync.shared_connection(server.url) is not one
+    jetsync.shared_connection(server.url).close()
+
+
+def test_leaving_without_close_is_silent_and_sends_what_was_published(server):
+    with jetsync.connect(server.url) as nc:
+        sub = nc.subscribe("bye")
+        nc.flush()
+        done = run(
+            """
+            import sys, jetsync
+            nc = jetsync.connect(sys.argv[1])
+            nc.subscribe("a", callback=print)
+            nc.publish("bye", b"x")
+            sys.exit(7)
+            """,
+            server.url,
+        )
+        assert (done.returncode, done.stderr) == (7, "")
+        assert sub.next(timeout=5).data == b"x"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sub.next(timeout=60)",
+        "next(iter(sub))",
+        "nc.request('held', timeout=60)",
+        "[nc.publish('flood', b'x' * 500_000) for _ in range(10_000)]",
+        "nc.flush(timeout=60)",
+    ],
+)
+def test_ctrl_c_interrupts_every_wait(server, call):
+    frozen = "flush" in call or "flood" in call
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(
+                f"""
+                import os, signal, sys, jetsync
+                nc = jetsync.connect(sys.argv[1], write_timeout=60)
+                sub = nc.subscribe("a")
+                held = nc.subscribe("held")
+                nc.flush()
+                print("ready", flush=True)
+                sys.stdin.readline()
+                try:
+                    {call}
+                except KeyboardInterrupt:
+                    print("interrupted", flush=True)
+                    os._exit(0)
+                """
+            ),
+            server.url,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        if frozen:
+            server.pause()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        wait_until(lambda: _is_waiting(process.pid), timeout=20)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - start < 1.0
+        server.resume()
+
+
+def _is_waiting(pid: int) -> bool:
+    """Whether the main thread sleeps in a lock (futex) again and again."""
+    looks = []
+    for _ in range(5):
+        with open(f"/proc/{pid}/wchan") as wchan, open(f"/proc/{pid}/stat") as stat:
+            looks.append("futex" in wchan.read() or stat.read().split(") ")[1][0] == "S")
+        time.sleep(0.02)  # between two looks, not for luck: all five have to agree
+    return all(looks)

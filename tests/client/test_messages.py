@@ -1,0 +1,275 @@
+"""Core messages: publish, subscribe, queue groups, callbacks, requests."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+
+import jetsync
+from tests.harness.waiting import wait_until
+
+_subjects = (f"t{n}" for n in itertools.count())
+
+
+@pytest.fixture
+def subject():
+    return next(_subjects)
+
+
+def test_a_message_arrives_with_headers_reply_and_payload(nc, subject):
+    sub = nc.subscribe(subject)
+    nc.publish(subject, b"pay\r\nload", reply="answer.me", headers={"A": ["1", "2"], "b": "x"})
+    msg = sub.next(timeout=2)
+    assert (msg.subject, msg.data, msg.reply) == (subject, b"pay\r\nload", "answer.me")
+    assert msg.headers["A"] == "1"
+    assert msg.headers.get_all("A") == ["1", "2"]
+    assert msg.headers.get("B") is None
+
+
+def test_messages_come_in_order_and_all_of_them(nc, subject):
+    sub = nc.subscribe(subject)
+    for n in range(20_000):
+        nc.publish(subject, b"%d" % n)
+    assert [int(sub.next(timeout=5).data) for _ in range(20_000)] == list(range(20_000))
+
+
+def test_iteration_ends_with_unsubscribe_and_keeps_what_came(nc, subject):
+    sub = nc.subscribe(subject)
+    for n in range(3):
+        nc.publish(subject, b"%d" % n)
+    nc.flush()
+    sub.unsubscribe()
+    assert [msg.data for msg in sub] == [b"0", b"1", b"2"]
+    assert not sub.is_active
+    with pytest.raises(jetsync.ConnectionClosedError):
+        sub.next(timeout=1)
+
+
+def test_unsubscribe_after_a_number_of_messages(nc, subject):
+    sub = nc.subscribe(subject)
+    sub.unsubscribe(max_messages=2)
+    for n in range(5):
+        nc.publish(subject, b"%d" % n)
+    nc.flush()
+    assert [msg.data for msg in sub] == [b"0", b"1"]
+
+
+def test_next_raises_timeout_error_of_both_kinds(nc, subject):
+    sub = nc.subscribe(subject)
+    with pytest.raises(TimeoutError) as caught:
+        sub.next(timeout=0.05)
+    assert isinstance(caught.value, jetsync.TimeoutError)
+
+
+def test_a_queue_group_shares_the_messages(nc, subject):
+    members = [nc.subscribe(subject, queue="q") for _ in range(3)]
+    for _ in range(300):
+        nc.publish(subject)
+    nc.flush()
+    counts = [member.pending_messages for member in members]
+    assert sum(counts) == 300
+    assert all(counts)
+
+
+def test_callbacks_run_one_by_one_and_survive_exceptions(url, subject):
+    errors, seen = [], []
+    with jetsync.connect(url, on_error=lambda event: errors.append(event.error)) as nc:
+
+        def callback(msg):
+            seen.append(msg.data)
+            if msg.data == b"1":
+                raise ValueError("mine")
+
+        sub = nc.subscribe(subject, callback=callback)
+        for n in range(4):
+            nc.publish(subject, b"%d" % n)
+        sub.drain(timeout=5)
+        assert seen == [b"0", b"1", b"2", b"3"]
+        wait_until(lambda: errors, timeout=5)
+    assert [type(error) for error in errors] == [ValueError]
+
+
+def test_everything_may_be_called_from_a_callback(nc, subject):
+    done = threading.Event()
+
+    def callback(msg):
+        nc.flush()
+        other = nc.subscribe(subject + ".other")
+        nc.publish(subject + ".other", b"x")
+        assert other.next(timeout=2).data == b"x"
+        nc.close()
+        done.set()
+
+    nc.subscribe(subject, callback=callback)
+    nc.publish(subject)
+    assert done.wait(5)
+    assert nc.is_closed
+
+
+def test_two_threads_share_a_subscription_and_no_message_is_lost_or_doubled(nc, subject):
+    sub = nc.subscribe(subject)
+    got: list[list[int]] = [[], []]
+
+    def take(mine):
+        while True:
+            number = int(sub.next(timeout=5).data)
+            if number < 0:
+                return
+            mine.append(number)
+
+    threads = [threading.Thread(target=take, args=(mine,)) for mine in got]
+    for thread in threads:
+        thread.start()
+    for n in range(5_000):
+        nc.publish(subject, b"%d" % n)
+    nc.publish(subject, b"-1")
+    nc.publish(subject, b"-1")
+    for thread in threads:
+        thread.join(20)
+    assert sorted(got[0] + got[1]) == list(range(5_000))
+
+
+def test_an_iterator_in_two_threads_is_refused(nc, subject):
+    sub = nc.subscribe(subject)
+    iterator = iter(sub)
+    nc.publish(subject)
+    next(iterator)
+    caught = []
+
+    def misuse():
+        try:
+            next(iterator)
+        except jetsync.ConfigError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=misuse)
+    thread.start()
+    thread.join(5)
+    assert caught
+
+
+def test_slow_subscriptions_drop_and_count_exactly_and_tell_once(url, subject):
+    events = []
+    with jetsync.connect(url, on_error=lambda event: events.append(event.error)) as nc:
+        sub = nc.subscribe(subject, pending_messages_limit=10)
+        other = nc.subscribe(subject)
+        for _ in range(100):
+            nc.publish(subject)
+        nc.flush()
+        assert (sub.pending_messages, sub.dropped) == (10, 90)
+        assert other.pending_messages == 100
+        wait_until(lambda: events, timeout=5)
+        assert nc.stats.dropped == 90
+        for _ in range(10):
+            sub.next(timeout=1)
+        nc.publish(subject, b"again")
+        assert sub.next(timeout=1).data == b"again"
+    assert [type(error) for error in events] == [jetsync.SlowConsumerError]
+
+
+def test_request_and_reply(nc, subject):
+    nc.subscribe(subject, callback=lambda msg: msg.respond(msg.data[::-1], headers={"H": "v"}))
+    reply = nc.request(subject, b"abc", timeout=2)
+    assert (reply.data, reply.headers["H"]) == (b"cba", "v")
+
+
+def test_no_responders_is_known_at_once(nc, subject):
+    with pytest.raises(jetsync.NoRespondersError) as caught:
+        nc.request(subject, timeout=5)
+    assert caught.value.subject == subject
+
+
+def test_a_late_reply_never_reaches_another_request(nc, subject):
+    held = nc.subscribe(subject)
+    with pytest.raises(jetsync.TimeoutError):
+        nc.request(subject, b"first", timeout=0.05)
+    late = held.next(timeout=1)
+    answers = []
+    thread = threading.Thread(
+        target=lambda: answers.append(nc.request(subject, b"second", timeout=5).data)
+    )
+    thread.start()
+    second = held.next(timeout=2)
+    late.respond(b"late")
+    second.respond(b"right")
+    thread.join(5)
+    assert answers == [b"right"]
+    wait_until(lambda: nc.stats.unmatched >= 1, timeout=5)
+
+
+def test_many_threads_get_their_own_answers(nc, subject):
+    nc.subscribe(subject, callback=lambda msg: msg.respond(msg.data))
+    wrong = []
+
+    def ask(base):
+        for n in range(200):
+            wanted = b"%d" % (base + n)
+            if nc.request(subject, wanted, timeout=10).data != wanted:
+                wrong.append(wanted)
+
+    threads = [threading.Thread(target=ask, args=(base * 1000,)) for base in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+
+
+def test_request_many_ends_by_count_stall_and_sentinel(nc, subject):
+    def answer(msg):
+        for n in range(3):
+            nc.publish(msg.reply, b"%d" % n)
+        nc.publish(msg.reply, b"")
+
+    nc.subscribe(subject, callback=answer)
+    assert [m.data for m in nc.request_many(subject, max_messages=2)] == [b"0", b"1"]
+    assert [m.data for m in nc.request_many(subject, sentinel=True)] == [b"0", b"1", b"2"]
+    assert len(list(nc.request_many(subject, stall=0.2))) == 4
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "a\r\nPING", "a\tb", "a\x00b", "a.*", ">", "a\x7f"])
+def test_bad_publish_subjects_are_refused_and_nothing_leaves(nc, bad):
+    before = nc.stats.out_messages
+    with pytest.raises(jetsync.ConfigError):
+        nc.publish(bad, b"")
+    with pytest.raises(jetsync.ConfigError):
+        nc.publish("ok", b"", reply=bad or " ")
+    assert nc.stats.out_messages == before
+    nc.flush()
+
+
+@pytest.mark.parametrize("bad", ["", "a..b", ".a", "a.>.b", "a b"])
+def test_bad_subscribe_subjects_are_refused(nc, bad):
+    with pytest.raises(jetsync.ConfigError):
+        nc.subscribe(bad)
+
+
+def test_bad_headers_and_data_are_refused(nc):
+    for headers in ({"a:b": "x"}, {"": "x"}, {"a": "x\r\nB: y"}, {"a\n": "x"}, {"a": "\x00"}):
+        with pytest.raises(jetsync.ConfigError):
+            nc.publish("ok", b"", headers=headers)
+    for data in ("text", 5, None):
+        with pytest.raises(jetsync.ConfigError):
+            nc.publish("ok", data)
+
+
+def test_a_message_over_max_payload_is_refused_before_it_is_sent(nc):
+    with pytest.raises(jetsync.MaxPayloadError):
+        nc.publish("big", b"x" * (nc.max_payload + 1))
+    nc.flush()
+    assert nc.is_connected
+
+
+def test_a_control_line_over_4096_is_refused_before_it_is_sent(nc):
+    with pytest.raises(jetsync.ConfigError, match="4096"):
+        nc.publish("s" * 4096, b"")
+    nc.flush()
+
+
+def test_every_buffer_like_payload_is_taken(nc, subject):
+    sub = nc.subscribe(subject)
+    for data in (b"x", bytearray(b"x"), memoryview(b"x")):
+        nc.publish(subject, data)
+        assert sub.next(timeout=1).data == b"x"

@@ -1,0 +1,28 @@
+"""A connection to the session's server, closed after the test."""
+
+from __future__ import annotations
+
+import pytest
+
+import jetsync
+
+
+@pytest.fixture
+def nc(url):
+    connection = jetsync.connect(url)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def js(nc):
+    return nc.jetstream()
+
+
+@pytest.fixture
+def stream(js, request):
+    """A fresh memory stream of its own; its subjects begin with its name."""
+    name = f"S{abs(hash(request.node.nodeid)) % 10**9}"
+    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
+    yield made
+    made.delete()
