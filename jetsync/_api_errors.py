@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from jetsync.errors import APIError
+from jetsync.errors import APIError, NotStoredError
 
 __all__ = [
     "ApiLevelRequiredError",
@@ -54,6 +54,10 @@ class _KnownError(APIError):
     retryable: ClassVar[bool] = False
 
 
+class _RefusedPublish(_KnownError, NotStoredError):
+    """Base of those that only a publish gets: the message is certainly not in the stream."""
+
+
 # -- something does not exist ----------------------------------------------------------------------
 
 
@@ -92,7 +96,7 @@ class ConsumerInUseError(_KnownError):
 # -- a publish broke a condition -------------------------------------------------------------------
 
 
-class WrongLastSequenceError(_KnownError):
+class WrongLastSequenceError(_RefusedPublish):
     """The stream or subject has moved on since ``expected_last_seq`` was read: somebody else wrote.
 
     ``actual_seq`` is where it is now, None if the server does not say. Read again and decide anew.
@@ -106,22 +110,22 @@ class WrongLastSequenceError(_KnownError):
         self.actual_seq: int | None = int(found[1]) if found else None
 
 
-class WrongLastMsgIdError(_KnownError):
+class WrongLastMsgIdError(_RefusedPublish):
     """The last message of the stream has another id than ``expected_last_msg_id``. Read again."""
 
 
-class ExpectedStreamMismatchError(_KnownError):
+class ExpectedStreamMismatchError(_RefusedPublish):
     """The subject belongs to another stream than ``expected_stream``. Correct one of them."""
 
 
-class DuplicateInProcessError(_KnownError):
+class DuplicateInProcessError(_RefusedPublish):
     """A message with this id is being stored at this moment. The same publish, a little later,
     answers as a duplicate."""
 
     retryable = True
 
 
-class MessageTooLargeError(_KnownError):
+class MessageTooLargeError(_RefusedPublish):
     """The message is larger than the stream's ``max_msg_size``. Make it smaller or raise that."""
 
 

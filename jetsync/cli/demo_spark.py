@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,6 +31,10 @@ FLIGHT_SCHEMA = (
 
 _JVM_EXIT_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+
+# A Python worker's error arrives as text: a traceback, and in its first unindented line the error.
+_JETSYNC_SAID = re.compile(r"(\[JETSYNC_\w+\][^\n]*)")
+_PYTHON_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -91,7 +96,7 @@ class Spark:
             self._session = SparkSession.builder.getOrCreate()
         except Exception as error:
             raise CommandError(
-                f"Spark could not start on {self._master} ({first_line(error)}); "
+                f"Spark could not start on {self._master} ({reason(error)}); "
                 f"{self._log} has the details."
             ) from error
         # PySpark has put its own Ctrl-C handler in place; it talks to a JVM that may be going.
@@ -211,7 +216,9 @@ def publish_daily_results(
     """Start the query that publishes one result per day and carrier and then ends.
 
     Append mode: a day is published once, complete, when the watermark has passed it. The key (day
-    and carrier) is the message id, so a batch that Spark runs twice is stored once.
+    and carrier) is the message id, so a batch that Spark runs twice is stored once. The end marker
+    moves the watermark like a flight, and its own day is never passed. It must not be filtered out
+    here: Spark would do that before it looks at the time.
     """
     from pyspark.sql import functions as F
 
@@ -227,7 +234,6 @@ def publish_daily_results(
             F.avg("dep_delay").alias("delay_mean"),
             F.sum("distance").alias("miles"),
         )
-        .where(F.col("carrier").isNotNull())
         .withColumn("day", F.date_format("window.start", "yyyy-MM-dd"))
     )
     columns = ("day", "carrier", "flights", "departures", "delay_sum", "delay_mean", "miles")
@@ -260,7 +266,7 @@ def watch(query: StreamingQuery, on_rows: Callable[[int], None]) -> None:
             _count_rows(query, rows, on_rows)
         _count_rows(query, rows, on_rows)
     except PySparkException as error:
-        raise CommandError(f"a Spark query failed: {first_line(error)}") from error
+        raise CommandError(f"a Spark query failed: {reason(error)}") from error
     finally:
         with interrupts.deferred():
             _stop_query(query)
@@ -281,8 +287,11 @@ def _stop_query(query: StreamingQuery) -> None:
         logging.getLogger(__name__).debug("stopping a query: %s", error)
 
 
-def first_line(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """Return what a person can use of an error's text: Spark appends whole stack traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if "[JETSYNC_" in line]
-    return (ours or lines or [type(error).__name__])[0][:300]
+    text = str(error)
+    for pattern in (_JETSYNC_SAID, _PYTHON_RAISED):
+        found = pattern.search(text)
+        if found:
+            return found.group(1).strip()[:300]
+    return (text.strip().splitlines() or [type(error).__name__])[0][:300]

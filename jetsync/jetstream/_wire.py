@@ -126,8 +126,11 @@ def flag(default: bool = False) -> Any:
     return _field(FLAG, default)
 
 
-def integer(default: int | None, *, least: int = 0, most: int = INT64_MAX) -> Any:
-    """Declare an integer field; users may give what is between ``least`` and ``most``."""
+def integer(default: int | None, *, least: int = 0, most: int | None = None) -> Any:
+    """Declare an integer field; users may give what is between ``least`` and ``most`` (by default
+    what a server can hold: 63 bits with negative numbers, 64 without)."""
+    if most is None:
+        most = INT64_MAX if least < 0 else UINT64_MAX
     return _field(Integer(least, most), default)
 
 

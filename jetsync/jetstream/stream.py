@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import Headers
-from jetsync.jetstream._wire import parse_time
+from jetsync.jetstream._wire import parse_time, parse_time_ns
 from jetsync.jetstream.consumer import Consumer
 from jetsync.jetstream.consumer_config import ConsumerConfig
 from jetsync.jetstream.consumer_info import ConsumerInfo
@@ -32,6 +32,8 @@ class StoredMsg:
     data: bytes
     time: datetime | None
     raw_headers: bytes = b""
+    time_ns: int | None = None
+    """``time`` in nanoseconds since 1970."""
 
     @property
     def headers(self) -> Headers:
@@ -116,6 +118,7 @@ class Stream:
             data=base64.b64decode(message.get("data") or ""),
             time=parse_time(message.get("time")),
             raw_headers=base64.b64decode(message.get("hdrs") or ""),
+            time_ns=parse_time_ns(message.get("time")),
         )
 
     def delete_msg(self, seq: int, *, secure: bool = False, timeout: Seconds | None = None) -> None:

@@ -17,7 +17,6 @@ from datetime import datetime
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
-    UINT64_MAX,
     Duration,
     Listing,
     MaybeDuration,
@@ -188,7 +187,7 @@ class StreamSource(WireObject):
 
     name: str = text(always=True)
     """Name of the other stream."""
-    opt_start_seq: int | None = integer(None, most=UINT64_MAX)
+    opt_start_seq: int | None = integer(None)
     """Begin at this sequence of the other stream; from its start by default."""
     opt_start_time: datetime | None = time()
     """Begin at the first message not older than this (with time zone)."""
@@ -266,7 +265,7 @@ class StreamConfig(WireObject):
     """Streams from which messages are taken in addition to ``subjects``."""
     compression: StoreCompression | str = choice(StoreCompression.NONE)
     """Compression of the file store. Server 2.10."""
-    first_seq: int = integer(0, most=UINT64_MAX)
+    first_seq: int = integer(0)
     """Sequence of the first message; 0 leaves it at 1. Server 2.10."""
     subject_transform: SubjectTransform | None = nested(SubjectTransform, optional=True)
     """Rename subjects before messages are stored. Server 2.10."""

@@ -56,8 +56,9 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, _REFUSED):
         return False
     if isinstance(error, APIError):
-        # 503: the JetStream cluster has no leader, or the stream is moving.
-        return error.code == 503
+        # No leader, a server that is starting, or nobody serving the API (yet).
+        unserved = isinstance(error.__cause__, NoRespondersError)
+        return unserved or error.code == 503 or bool(getattr(error, "retryable", False))
     return isinstance(error, _TRANSIENT)
 
 

@@ -96,7 +96,7 @@ def message_at_or_after(
         if is_not_found(error, NO_MESSAGE_FOUND):
             return None
         raise
-    return stored.seq, stored.time_ns
+    return stored.seq, stored.time_ns or 0
 
 
 def first_at_or_after(

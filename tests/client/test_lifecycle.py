@@ -157,14 +157,15 @@ def test_close_is_quick_in_every_state(server):
         assert time.monotonic() - start < 1.25
         nc.close()
         with pytest.raises(jetsync.ConnectionClosedError):
-            nc.request("a")
-        if prepare is server.pause:
+            nc.request("b")
+        if prepare == server.pause:
             server.resume()
 
 
 def test_close_wakes_every_waiter(server):
     nc = jetsync.connect(server.url)
     sub = nc.subscribe("a")
+    held = nc.subscribe("held")
     results = []
 
     def wait(call):
@@ -177,7 +178,7 @@ def test_close_wakes_every_waiter(server):
         threading.Thread(target=wait, args=(call,))
         for call in (
             lambda: sub.next(timeout=30),
-            lambda: nc.request("a", timeout=30),
+            lambda: nc.request("held", timeout=30),
         )
     ]
     for thread in threads:
@@ -188,6 +189,7 @@ def test_close_wakes_every_waiter(server):
         thread.join(2)
         assert not thread.is_alive()
     assert results == [jetsync.ConnectionClosedError] * 2
+    assert not held.is_active
 
 
 def test_eight_threads_close_at_once(server):

@@ -28,17 +28,27 @@ def rest(batches):
     return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
 
 
-def test_a_server_restart_in_the_middle_loses_and_repeats_nothing(tmp_path):
-    with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
-        js = nc.jetstream()
-        js.create_stream(name="S", subjects=["s.>"])
-        js.publish_many([("s.x", b"%d" % i) for i in range(1000)])
-        batches = whole(js, "S", servers=server.url)
-        seen = rest([next(batches), next(batches)])
-        server.kill()
-        server.start()
-        seen += rest(batches)
-        assert seen == list(range(1, 1001))
+@pytest.fixture
+def own_server(tmp_path):
+    """A server that a test may kill, and the batches of a stream of a thousand messages in it."""
+    with NatsServer(store_dir=tmp_path) as server:
+        with jetsync.connect(server.url) as nc:
+            js = nc.jetstream()
+            js.create_stream(name="S", subjects=["s.>"])
+            js.publish_many([("s.x", b"%d" % i) for i in range(1000)]).raise_for_failed()
+            batches = whole(
+                js, "S", servers=server.url, serverUnavailableTimeout="3s", requestTimeout="500ms"
+            )
+        yield server, batches
+
+
+def test_a_server_restart_in_the_middle_loses_and_repeats_nothing(own_server):
+    server, batches = own_server
+    seen = rest([next(batches)])
+    server.kill()
+    server.start()
+    seen += rest(batches)
+    assert seen == list(range(1, 1001))
 
 
 def test_a_consumer_deleted_by_somebody_is_made_again(js, new_stream):
@@ -95,17 +105,11 @@ def test_a_stream_made_again_while_reading_is_noticed(js, new_stream):
     assert caught.value.code == "JETSYNC_STREAM_RECREATED"
 
 
-def test_a_server_that_stays_away_ends_in_a_coded_error(tmp_path):
-    with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
-        js = nc.jetstream()
-        js.create_stream(name="S", subjects=["s.>"])
-        js.publish_many([("s.x", b"%d" % i) for i in range(1000)])
-        batches = whole(
-            js, "S", servers=server.url, serverUnavailableTimeout="500ms", requestTimeout="300ms"
-        )
-        next(batches)
-        server.kill()
-        with pytest.raises(SparkSourceError) as caught:
-            rest(batches)
-        assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
-        server.start()
+def test_a_server_that_stays_away_ends_in_a_coded_error(own_server):
+    server, batches = own_server
+    next(batches)
+    server.kill()
+    with pytest.raises(SparkSourceError) as caught:
+        rest(batches)
+    assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
+    server.start()

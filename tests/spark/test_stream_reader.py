@@ -17,9 +17,9 @@ from jetsync.spark.stream_reader import JetStreamStreamReader
 ALL = ReadAllAvailable()
 
 
-def reader(stream, **options):
+def reader(source, **options):
     """A reader as a fresh process would have it."""
-    given = {**stream.read_options, "pollInterval": "0s", **options}
+    given = {**source.read_options, "pollInterval": "0s", **options}
     return JetStreamStreamReader(
         ReadOptions.parse(given, streaming=True), StructType().add("seq", "long")
     )

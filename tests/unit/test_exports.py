@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -49,4 +50,6 @@ def test_the_import_needs_no_third_party_package():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "{'jetsync'}"
+    # The compiled modules register Cython's own runtime under names of its own.
+    found = {name for name in ast.literal_eval(done.stdout) if "cython" not in name}
+    assert found == {"jetsync"}
