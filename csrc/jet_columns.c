@@ -7,35 +7,43 @@
 #include "jet_scan.h"
 #include "jet_utf8.h"
 
+/* A hostile block of 64 KiB can hold 20,000 lines, and looking back over all of them would be
+ * quadratic. After this many the rest of the block is left out of the column. */
+#define MAX_LINES 512
+
+/* The lines of one block, borrowed from it and cut only once. */
+typedef struct lines {
+    jet_span name[MAX_LINES];
+    jet_span value[MAX_LINES];
+    size_t count;
+} lines;
+
+static void read_lines(jet_span block, lines *l) {
+    jet_header_iter it;
+    jet_header_begin(&it, block);
+    l->count = 0;
+    while (l->count < MAX_LINES && jet_header_next(&it, &l->name[l->count], &l->value[l->count]))
+        l->count++;
+}
+
 /* Names repeat within a block; a map key may not. A name counts at its first occurrence, and its
  * values are gathered there. Blocks have few names, so looking back costs less than a table. */
-static int seen_before(jet_span block, jet_span name) {
-    jet_header_iter it;
-    jet_span n, v;
-    jet_header_begin(&it, block);
-    while (jet_header_next(&it, &n, &v)) {
-        if (n.ptr == name.ptr) return 0;
-        if (jet_span_equal(n, name)) return 1;
-    }
+static int seen_before(const lines *l, size_t at) {
+    for (size_t i = 0; i < at; i++)
+        if (jet_span_equal(l->name[i], l->name[at])) return 1;
     return 0;
 }
 
-/* A hostile block of 64 KiB can hold 20,000 names; looking back over all of them would be
- * quadratic. After this many names the rest of the block is left out of the column. */
-#define MAX_NAMES 512
-
 static void measure_headers(jet_span block, int text, jet_columns_size *size) {
-    jet_header_iter it;
-    jet_span name, value;
-    size_t names = 0;
-    jet_header_begin(&it, block);
-    while (names++ < MAX_NAMES && jet_header_next(&it, &name, &value)) {
-        if (!seen_before(block, name)) {
+    lines l;
+    read_lines(block, &l);
+    for (size_t i = 0; i < l.count; i++) {
+        if (!seen_before(&l, i)) {
             size->header_keys++;
-            size->key_bytes += jet_utf8_lossy_len(name);
+            size->key_bytes += jet_utf8_lossy_len(l.name[i]);
         }
         size->header_values++;
-        size->value_bytes += text ? jet_utf8_lossy_len(value) : value.len;
+        size->value_bytes += text ? jet_utf8_lossy_len(l.value[i]) : l.value[i].len;
     }
 }
 
@@ -65,17 +73,14 @@ typedef struct position {
 } position;
 
 static void fill_headers(jet_span block, int text, jet_columns *out, position *at) {
-    jet_header_iter outer, inner;
-    jet_span name, value, other;
-    size_t names = 0;
-    jet_header_begin(&outer, block);
-    while (names++ < MAX_NAMES && jet_header_next(&outer, &name, &value)) {
-        if (seen_before(block, name)) continue;
-        at->key += jet_utf8_lossy_copy(name, out->key + at->key);
-        size_t inner_names = 0;
-        jet_header_begin(&inner, block);
-        while (inner_names++ < MAX_NAMES && jet_header_next(&inner, &other, &value)) {
-            if (!jet_span_equal(other, name)) continue;
+    lines l;
+    read_lines(block, &l);
+    for (size_t i = 0; i < l.count; i++) {
+        if (seen_before(&l, i)) continue;
+        at->key += jet_utf8_lossy_copy(l.name[i], out->key + at->key);
+        for (size_t j = i; j < l.count; j++) {
+            if (j != i && !jet_span_equal(l.name[j], l.name[i])) continue;
+            jet_span value = l.value[j];
             if (text) at->value += jet_utf8_lossy_copy(value, out->value + at->value);
             else if (value.len) memcpy(out->value + at->value, value.ptr, value.len), at->value += value.len;
             out->value_offsets[++at->values] = (int32_t)at->value;

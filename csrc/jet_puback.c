@@ -52,12 +52,13 @@ int jet_puback_parse(jet_span json, jet_puback *out) {
     for (;;) {
         jet_span key, value;
         if (!take_string(&c, &key) || !take(&c, ':')) return 0;
+        if (is(key, "error")) return 0; /* whatever else it says, it is no acknowledgement */
         skip_space(&c);
         if (c.p < c.end && *c.p == '"') {
             if (!take_string(&c, &value)) return 0;
             if (is(key, "stream")) out->stream = value, has_stream = 1;
         } else {
-            if (!take_word(&c, &value)) return 0; /* an object: "error" ends here */
+            if (!take_word(&c, &value)) return 0; /* an object or a list */
             if (is(key, "seq")) {
                 if (!jet_scan_u64(value, &out->seq)) return 0;
                 has_seq = 1;

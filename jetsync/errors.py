@@ -38,7 +38,7 @@ by text; each docstring says when you get the error and what to do about it.
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "APIError",
@@ -193,8 +193,11 @@ class APIError(JetStreamError):
     """The JetStream API refused a request.
 
     ``err_code`` is the stable number to branch on, ``code`` an HTTP-like class of it,
-    ``description`` the server's own words.
+    ``description`` the server's own words. ``retryable`` says whether the same request can succeed
+    later without anybody changing anything.
     """
+
+    retryable: ClassVar[bool] = False
 
     def __init__(
         self, message: str = "", *, code: int = 0, err_code: int = 0, description: str = ""

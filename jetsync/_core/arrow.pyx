@@ -309,6 +309,8 @@ cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers):
     for name in names:
         if name not in COLUMNS:
             raise ConfigError(f"unknown column {name!r}; there are {', '.join(COLUMNS)}")
+        if names.count(name) > 1:
+            raise ConfigError(f"column {name!r} is asked for twice")
     schema = new_schema("+s", "", 0, len(names))
     schema_capsule = PyCapsule_New(schema, "arrow_schema", destroy_schema_capsule)
     array = new_array(0, 1, len(names))

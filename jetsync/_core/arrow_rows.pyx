@@ -105,20 +105,26 @@ cdef class ArrowRows:
         cdef int64_t i, j, first, last
         cdef int count = 0
         cdef bint lists = <bytes>values_s.format == b"+l"
+        cdef const uint8_t *lists_valid = NULL
         cdef const uint8_t *valid = <const uint8_t *>a.buffers[0] if a.null_count != 0 else NULL
         if valid != NULL and not (valid[at // 8] >> (at % 8)) & 1:
             return 0
         bind_text(entries_s.children[0], entries.children[0], "a header name", &key)
         if lists:
             bind_text(values_s.children[0], values.children[0], "a header value", &value)
+            # A null list may still span items.
+            lists_valid = <const uint8_t *>values.buffers[0] if values.null_count != 0 else NULL
         else:
             bind_text(values_s, values, "a header value", &value)
         for i in range((<const int32_t *>a.buffers[1])[at], (<const int32_t *>a.buffers[1])[at + 1]):
             # Children of a sliced struct are addressed relative to the struct's own offset.
             i += entries.offset
             if lists:
-                first = (<const int32_t *>values.buffers[1])[i + values.offset]
-                last = (<const int32_t *>values.buffers[1])[i + values.offset + 1]
+                at = i + values.offset
+                if lists_valid != NULL and not (lists_valid[at // 8] >> (at % 8)) & 1:
+                    continue
+                first = (<const int32_t *>values.buffers[1])[at]
+                last = (<const int32_t *>values.buffers[1])[at + 1]
             else:
                 first, last = i, i + 1
             for j in range(first, last):

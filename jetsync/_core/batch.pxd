@@ -16,5 +16,6 @@ cdef class MsgBatch:
     cdef int bind(self, Maker maker, Outbound outbound) except -1
     cdef int add(self, jet_record *r) except -1
     cdef int adopt(self, jet_chain *chain) except -1
+    cdef void forget_index(self) noexcept
     cdef int build_index(self) except -1
     cdef tuple _sequences(self)

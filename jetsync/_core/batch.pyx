@@ -33,6 +33,7 @@ cdef class MsgBatch:
 
     cdef int add(self, jet_record *r) except -1:
         """Copy one message to the end."""
+        self.forget_index()
         if jet_chain_append(&self.chain, r) != JET_OK:
             raise MemoryError("no memory for received messages")
         self.rows += 1
@@ -40,9 +41,16 @@ cdef class MsgBatch:
 
     cdef int adopt(self, jet_chain *chain) except -1:
         """Take over a whole chain without copying; none of its records has a status."""
+        self.forget_index()
         self.rows += chain.count
         jet_chain_move(&self.chain, chain)
         return 0
+
+    cdef void forget_index(self) noexcept:
+        """The chain changes: what the index points to may move."""
+        free(self.index)
+        self.index = NULL
+        self.messages = None
 
     cdef int build_index(self) except -1:
         cdef jet_chain_iter it
@@ -56,7 +64,7 @@ cdef class MsgBatch:
         jet_chain_begin(&self.chain, &it)
         while i < self.rows and jet_chain_next(&it, &self.index[i]):
             i += 1
-        self.messages = [None] * self.rows
+        self.messages = [None] * <Py_ssize_t>self.rows
         return 0
 
     def __len__(self):
@@ -162,6 +170,7 @@ cdef class BatchIterator:
     def __next__(self):
         if self.at >= self.batch.rows:
             raise StopIteration
+        self.batch.build_index()
         cdef object msg = self.batch.messages[self.at]
         if msg is None:
             msg = self.batch.maker.make(&self.batch.index[self.at])

@@ -8,7 +8,7 @@ acknowledged: sending again is a copy.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp
 
 from jetsync._core.arrow_rows cimport ArrowRows, Column, column_get, column_is_null
@@ -32,6 +32,7 @@ cdef enum:
     # A chunk is handed to the outbound buffer when it holds this many bytes.
     CHUNK_BYTES = 128 * 1024
     CHUNK_ROWS = 512
+    MAX_CAPACITY = 1 << 24
 
 # One chunk of encoded frames, kept until every message in it is settled.
 cdef struct Chunk:
@@ -58,6 +59,7 @@ cdef class BulkWindow:
     cdef Outbound outbound
     cdef Mailbox mailbox
     cdef bytes reply_prefix
+    cdef uint8_t *reply           # the prefix and room for a number
     cdef bytes id_prefix
     cdef bytes fixed
     cdef Entry *entries
@@ -84,15 +86,17 @@ cdef class BulkWindow:
         self.reply_prefix = reply_prefix
         self.id_prefix = id_prefix
         self.fixed = fixed
-        self.capacity = max(capacity, 1)
+        self.capacity = min(max(capacity, 1), MAX_CAPACITY)
         self.capacity_bytes = capacity_bytes
         self.size = self.capacity + 1
         self.rejected = []
         jet_buf_init(&self.header)
         self.entries = <Entry *>calloc(self.size, sizeof(Entry))
         self.chunks = <Chunk *>calloc(self.size, sizeof(Chunk))
-        if self.entries == NULL or self.chunks == NULL:
+        self.reply = <uint8_t *>malloc(len(reply_prefix) + 20)
+        if self.entries == NULL or self.chunks == NULL or self.reply == NULL:
             raise MemoryError("no memory for a publish window")
+        put(self.reply, reply_prefix)
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -101,6 +105,7 @@ cdef class BulkWindow:
                 jet_buf_free(&self.chunks[i].frames)
         free(self.chunks)
         free(self.entries)
+        free(self.reply)
         jet_buf_free(&self.header)
 
     @property
@@ -136,12 +141,13 @@ cdef class BulkWindow:
         cdef size_t n
         cdef jet_span found
         cdef jet_span name = span_of_bytes(ID_NAME)
+        cdef jet_span none = span_of(NULL, 0)
         jet_buf_clear(&self.header, 1 << 16)
-        jet_buf_append(&self.header, <const char *>VERSION_LINE, len(VERSION_LINE))
-        jet_buf_append(&self.header, <const char *>self.fixed, len(self.fixed))
+        raise_status(jet_buf_append(&self.header, <const char *>VERSION_LINE, len(VERSION_LINE)), none)
+        raise_status(jet_buf_append(&self.header, <const char *>self.fixed, len(self.fixed)), none)
         if block:
-            jet_buf_append(&self.header, <const char *>block + len(VERSION_LINE),
-                           len(block) - len(VERSION_LINE) - 2)
+            raise_status(jet_buf_append(&self.header, <const char *>block + len(VERSION_LINE),
+                                        len(block) - len(VERSION_LINE) - 2), none)
         elif headers >= 0:
             rows.append_headers(headers, row, &self.header)
         if not (jet_buf_len(&self.header) > <size_t>len(VERSION_LINE) and jet_header_find(
@@ -165,7 +171,7 @@ cdef class BulkWindow:
         if jet_buf_len(&self.header) == <size_t>len(VERSION_LINE):
             jet_buf_clear(&self.header, 1 << 16)
             return 0
-        jet_buf_append(&self.header, b"\r\n", 2)
+        raise_status(jet_buf_append(&self.header, b"\r\n", 2), none)
         return 0
 
     cdef int _add(self, jet_span subject, jet_span payload) except -1:
@@ -174,16 +180,14 @@ cdef class BulkWindow:
         cdef Entry *entry = &self.entries[self.next_ % self.size]
         cdef size_t before = jet_buf_len(&chunk.frames)
         cdef size_t size = jet_buf_len(&self.header) + payload.len
-        cdef uint8_t reply[256]
-        cdef size_t n
+        cdef size_t n = len(self.reply_prefix)
         if size > self.outbound.max_payload:
             raise MaxPayloadError(
                 f"message of {size} bytes (headers and payload) is over the server's limit of "
                 f"{self.outbound.max_payload}"
             )
-        n = put(reply, self.reply_prefix)
-        n += jet_encode_u64(reply + n, self.next_)
-        raise_status(jet_encode_pub(&chunk.frames, subject, span_of(reply, n),
+        n += jet_encode_u64(self.reply + n, self.next_)
+        raise_status(jet_encode_pub(&chunk.frames, subject, span_of(self.reply, n),
                                     span_of(jet_buf_ptr(&self.header), jet_buf_len(&self.header)),
                                     payload), subject)
         entry.chunk = self.chunk_next % self.size
@@ -229,29 +233,32 @@ cdef class BulkWindow:
         cdef size_t i = start
         cdef bytes subject, block
         self._begin()
-        while i < <size_t>len(rows) and not self._chunk_full():
-            row = rows[i]
-            i += 1
-            try:
-                if not isinstance(row, (tuple, list)) or not 2 <= len(row) <= 3:
-                    raise ConfigError("a message is (subject, data) or (subject, data, headers)")
-                subject = text_bytes(row[0], "subject")
-                block = encode_headers(row[2]) if len(row) == 3 else b""
-                if isinstance(row[1], str):
-                    raise ConfigError("data must be bytes; encode text first")
+        try:
+            while i < <size_t>len(rows) and not self._chunk_full():
+                row = rows[i]
+                i += 1
                 try:
-                    PyObject_GetBuffer(row[1], &view, PyBUF_SIMPLE)
-                except (TypeError, BufferError):
-                    raise ConfigError(
-                        f"data must be bytes-like, not {type(row[1]).__name__}") from None
-                try:
-                    self._header(block, span_of(NULL, 0), None, -1, 0)
-                    self._add(span_of_bytes(subject), span_of(view.buf, view.len))
-                finally:
-                    PyBuffer_Release(&view)
-            except (ConfigError, MaxPayloadError) as error:
-                self._reject(error)
-        self._send()
+                    if not isinstance(row, (tuple, list)) or not 2 <= len(row) <= 3:
+                        raise ConfigError("a message is (subject, data) or (subject, data, headers)")
+                    subject = text_bytes(row[0], "subject")
+                    block = encode_headers(row[2]) if len(row) == 3 else b""
+                    if isinstance(row[1], str):
+                        raise ConfigError("data must be bytes; encode text first")
+                    try:
+                        PyObject_GetBuffer(row[1], &view, PyBUF_SIMPLE)
+                    except (TypeError, BufferError):
+                        raise ConfigError(
+                            f"data must be bytes-like, not {type(row[1]).__name__}") from None
+                    try:
+                        self._header(block, span_of(NULL, 0), None, -1, 0)
+                        self._add(span_of_bytes(subject), span_of(view.buf, view.len))
+                    finally:
+                        PyBuffer_Release(&view)
+                except (ConfigError, MaxPayloadError) as error:
+                    self._reject(error)
+        finally:
+            # Also after an unexpected error: what was added has its number and must go out.
+            self._send()
         return i - start
 
     def add_arrow(self, ArrowRows rows not None, str subject_column, bytes subject, str data_column,
@@ -272,19 +279,21 @@ cdef class BulkWindow:
         if headers_column is not None:
             headers = rows.check_headers(headers_column)
         self._begin()
-        while row < rows.length and not self._chunk_full():
-            try:
-                if has_subjects:
-                    subject_span = column_get(&subjects, row)
-                id_span = column_get(&ids, row) if has_ids else span_of(NULL, 0)
-                if has_ids and id_span.len == 0:
-                    raise ConfigError(f"column {id_column!r} holds no message id in row {row}")
-                self._header(b"", id_span, rows, headers, row)
-                self._add(subject_span, column_get(&data, row))
-            except (ConfigError, MaxPayloadError) as error:
-                self._reject(error)
-            row += 1
-        self._send()
+        try:
+            while row < rows.length and not self._chunk_full():
+                try:
+                    if has_subjects:
+                        subject_span = column_get(&subjects, row)
+                    id_span = column_get(&ids, row) if has_ids else span_of(NULL, 0)
+                    if has_ids and id_span.len == 0:
+                        raise ConfigError(f"column {id_column!r} holds no message id in row {row}")
+                    self._header(b"", id_span, rows, headers, row)
+                    self._add(subject_span, column_get(&data, row))
+                except (ConfigError, MaxPayloadError) as error:
+                    self._reject(error)
+                row += 1
+        finally:
+            self._send()
         return row - start
 
     # -- settling --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Mailbox: the bounded inbox between the reader thread and whoever consumes."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_INCREF
 
 from jetsync._core.batch cimport MsgBatch
@@ -41,7 +42,8 @@ cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil:
         box.slow = True
         return first_drop
     # An episode ends when the consumer has caught up to half of its limit.
-    if box.slow and count * 2 <= box.limit_count and size * 2 <= box.limit_bytes:
+    if (box.slow and (not box.limit_count or count * 2 <= box.limit_count)
+            and (not box.limit_bytes or size * 2 <= box.limit_bytes)):
         box.slow = False
     return False
 
@@ -113,6 +115,9 @@ cdef class Mailbox:
             return None
         try:
             if self._fill(deadline):
+                # A signal that came by now is handled before anything is taken: if its handler
+                # raises, the message is still there.
+                PyErr_CheckSignals()
                 return self._pop()
             return None
         finally:
@@ -177,17 +182,20 @@ cdef class Mailbox:
         unlock(self.box.lock)
 
     def discard(self):
-        """Drop what waits; returns how many messages that were."""
+        """Drop what waits; returns how many messages that were. What another thread has in hand
+        at this moment is its own."""
         cdef size_t n
-        if not acquire(self.take_lock, 0):
-            return 0
+        cdef bint mine = acquire(self.take_lock, 0)
         lock_leaf(self.box.lock)
-        n = self.box.chain.count + self.in_hand.count
+        n = self.box.chain.count
         jet_chain_free(&self.box.chain)
-        jet_chain_free(&self.in_hand)
-        self._publish_held()
+        if mine:
+            n += self.in_hand.count
+            jet_chain_free(&self.in_hand)
+            self._publish_held()
         unlock(self.box.lock)
-        unlock(self.take_lock)
+        if mine:
+            unlock(self.take_lock)
         return n
 
     def stop_after(self, uint64_t max_messages):

@@ -1,7 +1,10 @@
 """Outbound: the bytes waiting to leave, and the only code that calls send()."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport EAGAIN, EINTR, errno
+from libc.string cimport memcpy
 
 from jetsync._core.csrc cimport (
     JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_OK, jet_buf_append,
@@ -59,9 +62,12 @@ cdef int raise_status(jet_status status, jet_span subject) except -1:
 
 cdef bytes text_bytes(object value, str what):
     """A subject or name as bytes; surrogate escapes give back what came from the wire."""
-    if isinstance(value, str):
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} must be a str, not {type(value).__name__}")
+    try:
         return (<str>value).encode("utf-8", "surrogateescape")
-    raise ConfigError(f"{what} must be a str, not {type(value).__name__}")
+    except UnicodeEncodeError:
+        raise ConfigError(f"{what} holds a lone surrogate, which has no UTF-8 form") from None
 
 
 def encode_headers(headers) -> bytes:
@@ -69,22 +75,25 @@ def encode_headers(headers) -> bytes:
     cdef jet_status status
     cdef jet_buf block
     cdef bytes key, text
+    cdef jet_span none = span_of(NULL, 0)
     if not headers:
         return b""
+    if hasattr(headers, "to_dict"):
+        headers = headers.to_dict()
+    if not hasattr(headers, "items"):
+        raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
     jet_buf_init(&block)
     try:
-        jet_buf_append(&block, b"NATS/1.0\r\n", 10)
-        if hasattr(headers, "to_dict"):
-            headers = headers.to_dict()
+        raise_status(jet_buf_append(&block, b"NATS/1.0\r\n", 10), none)
         for name, values in headers.items():
             key = text_bytes(name, "a header name")
-            if isinstance(values, (str, bytes)):
+            if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
                 values = (values,)
             for value in values:
                 if isinstance(value, bytes):
                     text = value
                 elif isinstance(value, str):
-                    text = (<str>value).encode("utf-8", "surrogateescape")
+                    text = text_bytes(value, f"header {name!r}")
                 else:
                     raise ConfigError(
                         f"header {name!r} must be str or bytes, not {type(value).__name__}"
@@ -95,8 +104,8 @@ def encode_headers(headers) -> bytes:
                         f"header {name!r} is not valid: a name has visible ASCII without colon, a "
                         "value no CR, LF or NUL"
                     )
-                raise_status(status, span_of(NULL, 0))
-        jet_buf_append(&block, b"\r\n", 2)
+                raise_status(status, none)
+        raise_status(jet_buf_append(&block, b"\r\n", 2), none)
         return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
     finally:
         jet_buf_free(&block)
@@ -250,8 +259,11 @@ cdef class Outbound:
         """Append a SUB line."""
         cdef bytes subject_bytes = text_bytes(subject, "subject")
         cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
-        cdef jet_status status
+        cdef jet_status status = JET_OK
         lock_leaf(self.lock)
+        if self.closed:
+            unlock(self.lock)
+            raise ConnectionClosedError("the connection is closed; make a new one")
         status = jet_encode_sub(&self.pending, span_of_bytes(subject_bytes),
                                 span_of_bytes(queue_bytes), sid)
         gate_open(&self.work)
@@ -269,8 +281,9 @@ cdef class Outbound:
     def ping(self):
         """Append a PING."""
         lock_leaf(self.lock)
-        jet_encode_ping(&self.pending)
-        gate_open(&self.work)
+        if not self.closed:
+            jet_encode_ping(&self.pending)
+            gate_open(&self.work)
         unlock(self.lock)
 
     # -- sending ---------------------------------------------------------------------------------
@@ -348,11 +361,12 @@ cdef class Outbound:
         if self.fd >= 0:
             shutdown(self.fd, SHUT_RDWR)
         self.fd = -1
+        gate_open(&self.room)
         unlock(self.lock)
 
     # -- link ------------------------------------------------------------------------------------
 
-    def attach(self, int fd, bytes first, size_t max_payload):
+    def attach(self, int fd, bytes first not None, size_t max_payload):
         """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending."""
         with nogil:
             PyThread_acquire_lock(self.send_lock, 1)
@@ -407,8 +421,13 @@ cdef class Outbound:
         return self.bytes_
 
     def peek(self):
-        """A copy of the pending bytes, for tests and diagnostics."""
+        """A copy of the pending bytes."""
+        cdef size_t n = self.pending_bytes
+        # Made before the lock is taken: no Python API is called while a leaf lock is held.
+        cdef bytearray copy = bytearray(n)
         lock_leaf(self.lock)
-        cdef size_t n = jet_buf_len(&self.pending)
+        n = min(n, jet_buf_len(&self.pending))
+        if n:
+            memcpy(PyByteArray_AS_STRING(copy), jet_buf_ptr(&self.pending), n)
         unlock(self.lock)
-        return (<const char *>jet_buf_ptr(&self.pending))[:n] if n else b""
+        return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(copy), n)

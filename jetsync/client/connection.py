@@ -70,7 +70,7 @@ class Connection:
         self._outbound = Outbound(
             high_water=16 << 20,
             offline_limit=options.reconnect_buffer_size,
-            write_timeout=options.write_timeout,
+            write_timeout=to_seconds(options.write_timeout),
         )
         self._inbound = Inbound(self._outbound)
         self._events = EventDispatcher(
@@ -413,7 +413,7 @@ class Connection:
 
     def _seconds(self, timeout: Seconds | None) -> float:
         """A timeout in seconds; None is the connection's default."""
-        return self.options.timeout if timeout is None else to_seconds(timeout)  # type: ignore[return-value]
+        return to_seconds(self.options.timeout if timeout is None else timeout)
 
     def _transition(self, new: Status) -> None:
         with self._status_lock:
@@ -454,7 +454,7 @@ class Connection:
                 self._session.check_alive()
                 self._schedule_ping()
 
-        self._timer.call_later(self.options.ping_interval, tick)  # type: ignore[arg-type]
+        self._timer.call_later(to_seconds(self.options.ping_interval), tick)
 
     def __enter__(self) -> Connection:
         return self

@@ -125,7 +125,7 @@ class Requests:
     @staticmethod
     def _why_nothing(mailbox: Mailbox, subject: str, timeout: float) -> Exception:
         if mailbox.error is not None:
-            return mailbox.error  # type: ignore[no-any-return]
+            return mailbox.error
         return TimeoutError(
             f"no reply to the request on {subject!r} within {timeout:g} s", operation="request"
         )

@@ -221,13 +221,13 @@ class Session:
 
     def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
         """Leave a dead link: nobody may use its descriptor once it is closed."""
+        with contextlib.suppress(OSError):
+            link.sock.shutdown(socket.SHUT_RDWR)
+        self._outbound.detach()
         with self._lock:
             self._link = None
             pongs = list(self._pongs)
             self._pongs.clear()
-        with contextlib.suppress(OSError):
-            link.sock.shutdown(socket.SHUT_RDWR)
-        self._outbound.detach()
         link.sock.close()
         lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
         for pong in pongs:

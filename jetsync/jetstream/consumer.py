@@ -142,7 +142,7 @@ class Consumer:
                 f"no message from {self!r} within {self._js._nc._seconds(timeout):g} s",
                 operation="next",
             )
-        return batch[0]  # type: ignore[no-any-return]
+        return batch[0]
 
     def messages(
         self,

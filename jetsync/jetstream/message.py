@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from jetsync._core.message import message_jsack, parse_jsack
 from jetsync._deadline import Deadline, Seconds, to_seconds
@@ -212,8 +212,14 @@ class MsgBatch(_CoreBatch):
         schema, array = self.arrow_capsules(columns, text_headers)
         return pyarrow.record_batch(_Capsules(schema, array))
 
-    def __iter__(self) -> Iterator[JetStreamMsg]:
-        return super().__iter__()
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, item: int) -> JetStreamMsg: ...
+        @overload
+        def __getitem__(self, item: slice) -> list[JetStreamMsg]: ...
+        def __getitem__(self, item: int | slice) -> JetStreamMsg | list[JetStreamMsg]: ...
+        def __iter__(self) -> Iterator[JetStreamMsg]: ...
 
 
 class _Capsules:

@@ -17,7 +17,7 @@ from jetsync.errors import (
     PublishUnknownError,
     TimeoutError,
 )
-from jetsync.headers import HeaderInput
+from jetsync.headers import HeaderInput, Headers
 from jetsync.jetstream.puback import PubAck, decode_puback
 from jetsync.protocol.ids import next_nuid
 
@@ -54,9 +54,11 @@ def publish_headers(
     ttl: Seconds | str | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """Return the headers of a publish and its message id. Raises ConfigError."""
-    merged: dict[str, Any] = dict(headers.items()) if headers else {}
-    if hasattr(headers, "to_dict"):
-        merged = headers.to_dict()
+    merged: dict[str, Any] = {}
+    if isinstance(headers, Headers):
+        merged = dict(headers.to_dict())
+    elif headers:
+        merged = dict(headers)
     if msg_id is AUTO:
         given = merged.get("Nats-Msg-Id")
         msg_id = (given if isinstance(given, str) else given[0]) if given else next_nuid()
@@ -124,7 +126,7 @@ def publish(
         except (TimeoutError, DisconnectedError) as error:
             last, unknown = error, True
         except APIError as error:
-            if not getattr(error, "retryable", False):
+            if not error.retryable:
                 if unknown:
                     # The copy before may be in the stream although this one was refused.
                     raise PublishUnknownError(

@@ -196,7 +196,7 @@ class _Bulk:
         try:
             decode_puback(payload)
         except APIError as problem:
-            if getattr(problem, "retryable", False):
+            if problem.retryable:
                 self._retry_or_fail(number, NotStoredError(str(problem)))
             elif number in self._unknown:
                 # The copy before may be in the stream although this one was refused.

@@ -146,7 +146,7 @@ class PullEngine:
             return
         self._nc._unsubscribe(self._subscription._sid)
         while (msg := self.mailbox.get(0)) is not None:
-            if not msg.status:
+            if isinstance(msg, JetStreamMsg) and not msg.status:
                 msg.nak()
 
     # -- pulling -----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ class StreamState(WireObject):
     bytes: int = integer(0)
     """Bytes stored."""
     first_seq: int = integer(0)
-    """Sequence of the first message; of an empty stream, the next one to come."""
+    """Sequence of the first message; of an empty stream 0 or the one after ``last_seq``."""
     first_ts: datetime | None = time()
     """When the first message was stored; None if the stream never had one."""
     last_seq: int = integer(0)
@@ -157,7 +157,7 @@ class StreamSourceInfo(WireObject):
     active: MaybeDuration = seconds(None, never=-1)
     """Seconds since something was heard of the other stream; None if nothing ever was."""
     seq: int | None = integer(None)
-    """Last sequence copied. Server 2.15."""
+    """Last sequence copied, for sources. Server 2.15."""
     error: APIErrorDetail | None = nested(APIErrorDetail, optional=True)
     """Why copying fails."""
     external: ExternalStream | None = nested(ExternalStream, optional=True)
@@ -193,13 +193,14 @@ class StreamInfo(WireObject):
     domain: str | None = text(None)
     """The JetStream domain it is in."""
     cluster: ClusterInfo | None = nested(ClusterInfo, optional=True)
-    """The servers that hold it; None without a cluster."""
+    """The servers that hold it; one server alone names only itself, as leader, or nothing."""
     mirror: StreamSourceInfo | None = nested(StreamSourceInfo, optional=True)
     """How far a mirror is behind."""
     sources: Listing[StreamSourceInfo] = listing(StreamSourceInfo)
     """How far it is behind its sources."""
     alternates: Listing[StreamAlternate] = listing(StreamAlternate)
-    """Streams with the same messages, itself included; empty if there is none. Server 2.8.3."""
+    """In a cluster: streams with the same messages, itself included; empty if there is none. Server
+    2.8.3."""
     ts: datetime | None = time()
     """When the server wrote this. Server 2.10."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from jetsync._deadline import Deadline
-from jetsync.errors import APIError, NotStoredError, PublishUnknownError, TimeoutError
+from jetsync.errors import APIError, NotStoredError, TimeoutError
 from jetsync.spark.connection import is_transient, with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.ids import ContentIds, PositionIds, short_hash
@@ -118,13 +118,12 @@ class RowPublisher:
     def _refuse_hopeless(self, rows: pa.RecordBatch, failed: Failures) -> None:
         """Raise at once for a row that will never be stored."""
         for index, error in failed:
-            if isinstance(error, PublishUnknownError):
-                continue
-            if isinstance(error, NotStoredError) and error.__cause__ is None:
-                # Nobody took it: no stream has the subject, or no server is ready. The API knows.
-                find_stream(self._options, self._subject(rows, index))
-            elif not is_transient(error.__cause__ or error):
-                raise self._failed(rows, failed) from error
+            nobody = isinstance(error, NotStoredError) and error.__cause__ is None
+            if not (nobody or is_transient(error.__cause__ or error)):
+                raise self._failed(rows, [(index, error)]) from error
+        # Either no server is ready, or no stream takes the subject: the API knows. What can be
+        # stored is stored sooner or later, so a subject without a stream becomes the first one.
+        find_stream(self._options, self._subject(rows, failed[0][0]))
 
     def _subject(self, rows: pa.RecordBatch, index: int) -> str:
         if self._columns.subject is not None:

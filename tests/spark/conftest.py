@@ -16,6 +16,8 @@ import pyspark_jetsync
 from jetsync.server import NatsServer
 
 HERE = Path(__file__).parent
+# What tests share with Spark's Python workers.
+sys.path.insert(0, str(HERE / "workers"))
 
 
 def pytest_collection_modifyitems(items):
@@ -38,7 +40,6 @@ def spark() -> Iterator[Any]:
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, dict.fromkeys(places)), seen])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    sys.path.insert(0, str(HERE / "workers"))
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("jetsync tests")

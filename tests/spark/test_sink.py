@@ -221,7 +221,11 @@ def test_foreach_partition_publishes_everything_once(spark, new_stream):
             "JETSYNC_DUPLICATE_WINDOW",
         ),
         ("cast(null as string) subject, 'x' data", {}, "JETSYNC_NULL_VALUE"),
-        ("'nobody.takes.this' subject, 'x' data", {}, "JETSYNC_NO_SUBJECT"),
+        (
+            "'nobody.takes.this' subject, 'x' data",
+            {"publishTimeout": "300ms"},
+            "JETSYNC_NO_SUBJECT",
+        ),
         ("'not a subject' subject, 'x' data", {}, "JETSYNC_PUBLISH_FAILED"),
     ],
 )

@@ -189,7 +189,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("StreamSource has no field 'nmae'; did you mean 'name'", {"mirror": {"nmae": "A"}}),
     ("ExternalStream.api is missing", {"mirror": {**SOURCE, "external": {"deliver": "d"}}}),
     ("ExternalStream.api: .*wildcard", {"mirror": {**SOURCE, "external": {"api": "a.>"}}}),
-    ("ExternalStream.deliver: ", {"mirror": {**SOURCE, "external": {"api": "a", "deliver": "b c"}}}),
+    ("ExternalStream.deliver: ", {"mirror": {**SOURCE, "external": {"api": "a", "deliver": " "}}}),
     ("SubjectTransform.src: ", {"subject_transform": {"src": "a..b", "dest": "c"}}),
     ("RePublish.src: ", {"republish": {"src": "a b", "dest": "c"}}),
     ("RePublish.dest is missing", {"republish": {"src": "a"}}),

@@ -1,0 +1,53 @@
+"""BulkWindow: many publishes in flight with no Python object per message or acknowledgement."""
+
+from typing import Any
+
+from jetsync._core.arrow_rows import ArrowRows
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
+
+class BulkWindow:
+    """A bounded window of unacknowledged publishes. For one thread at a time."""
+
+    def __new__(
+        cls,
+        outbound: Outbound,
+        mailbox: Mailbox,
+        reply_prefix: bytes,
+        id_prefix: bytes | None,
+        fixed: bytes,
+        capacity: int,
+        capacity_bytes: int = ...,
+    ) -> BulkWindow: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def added(self) -> int: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def stored(self) -> int: ...
+    @property
+    def duplicates(self) -> int: ...
+    @property
+    def first_seq(self) -> int: ...
+    @property
+    def last_seq(self) -> int: ...
+    @property
+    def rejected(self) -> list[tuple[int, Exception]]: ...
+    def add_rows(self, rows: list[Any], start: int) -> int: ...
+    def add_arrow(
+        self,
+        rows: ArrowRows,
+        subject_column: str | None,
+        subject: bytes | None,
+        data_column: str,
+        headers_column: str | None,
+        id_column: str | None,
+        start: int,
+    ) -> int: ...
+    def settle(self, number: int) -> bool: ...
+    def confirm(self, number: int, seq: int, duplicate: bool) -> None: ...
+    def collect(self, timeout: float) -> list[tuple[int, int, bytes]]: ...
+    def open_numbers(self) -> list[int]: ...
+    def resend(self, max_age: float) -> int: ...

@@ -1,0 +1,5 @@
+"""Plugins only: every resource lives in a file of its own."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.harness.nats_server", "tests.harness.leaks"]
