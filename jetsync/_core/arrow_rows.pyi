@@ -1,6 +1,6 @@
 """ArrowRows: reading text, binary and header columns of any Arrow record batch, row by row."""
 
-from typing import Protocol, final
+from typing import Protocol
 
 class _Exportable(Protocol):
     """Anything with the Arrow PyCapsule interface: a pyarrow, polars or nanoarrow record batch."""
@@ -10,7 +10,7 @@ class _Exportable(Protocol):
     ) -> tuple[object, object]: ...
 
 class ArrowRows:
-    """A borrowed record batch; keeps it alive. Reading only, so it may be shared between threads."""
+    """A borrowed record batch; keeps it alive. Reading only, so threads may share it."""
 
     def __new__(cls, batch: _Exportable) -> ArrowRows: ...
     @property

@@ -15,7 +15,7 @@ EVENT_EOF: int  # int: errno, 0 for an ordinary end
 EVENT_BAD: int  # str: what is wrong with the bytes
 
 class Inbound:
-    """Routes received messages to mailboxes. One thread feeds or pumps, any thread adds and removes."""
+    """Routes received messages. One thread feeds or pumps, any thread adds and removes."""
 
     def __new__(cls, outbound: Outbound, max_size: int = ...) -> Inbound: ...
     def add(self, mailbox: Mailbox) -> int: ...

@@ -7,7 +7,7 @@ from jetsync.headers import HeaderInput
 def encode_headers(headers: HeaderInput | None) -> bytes: ...
 
 class Outbound:
-    """Bytes waiting to leave. Thread-safe; frames go out whole and in the order they were put in."""
+    """Bytes waiting to leave. Thread-safe; frames go out whole and in order."""
 
     write_timeout: float
     max_payload: int

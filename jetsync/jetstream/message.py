@@ -157,7 +157,7 @@ def confirm(nc: Any, reply: str, seconds: float) -> None:
             raise TimeoutError(f"no confirmation within {seconds:g} s", operation="ack_sync")
 
 
-class MsgBatch(_CoreBatch):
+class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
     Messages become objects only when they are looked at; every iteration builds new ones.
@@ -215,10 +215,12 @@ class MsgBatch(_CoreBatch):
     if TYPE_CHECKING:
 
         @overload
-        def __getitem__(self, item: int) -> JetStreamMsg: ...
+        def __getitem__(self, item: int, /) -> JetStreamMsg: ...
         @overload
-        def __getitem__(self, item: slice) -> list[JetStreamMsg]: ...
-        def __getitem__(self, item: int | slice) -> JetStreamMsg | list[JetStreamMsg]: ...
+        def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
+        def __getitem__(
+            self, item: int | slice, /
+        ) -> JetStreamMsg | list[JetStreamMsg]: ...
         def __iter__(self) -> Iterator[JetStreamMsg]: ...
 
 
