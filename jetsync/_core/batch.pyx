@@ -1,15 +1,18 @@
 """MsgBatch: many messages in one piece of memory, as objects or as Arrow columns."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from jetsync._core.arrow cimport export_chain
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
     jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_move,
-    jet_chain_next, jet_encode_answer, jet_jsack, jet_jsack_parse, jet_span, span_of,
+    jet_chain_next, jet_encode_answer, jet_encode_u64, jet_jsack, jet_jsack_parse, jet_span, span_of,
     span_of_bytes,
 )
+
+from jetsync.errors import ConfigError
 
 
 cdef class MsgBatch:
@@ -122,24 +125,34 @@ cdef class MsgBatch:
         """Stream sequence of the last message, or None for an empty batch."""
         return self._sequences()[1]
 
-    def answer_all(self, bytes payload not None, size_t start=0):
-        """Publish `payload` to the reply subject of every message from `start` on, in one write.
+    def answer_all(self, bytes payload not None, bytes reply_prefix=None):
+        """Publish `payload` to the reply subject of every message, in one write.
 
-        Returns how many messages were answered. Waits only while the outbound buffer is full.
+        With `reply_prefix` each asks for a confirmation to that subject followed by its index.
+        Returns how many were answered. Waits only while the outbound buffer is full.
         """
         cdef jet_buf frames
         cdef size_t i
         cdef uint64_t count = 0
         cdef jet_span body = span_of_bytes(payload)
-        cdef jet_span none = span_of(NULL, 0)
-        if self.outbound is None or start >= self.rows:
+        cdef jet_span reply = span_of(NULL, 0)
+        cdef size_t prefix = 0
+        cdef uint8_t text[256]
+        if self.outbound is None or self.rows == 0:
             return 0
+        if reply_prefix is not None:
+            prefix = len(reply_prefix)
+            if prefix > sizeof(text) - 20:
+                raise ConfigError("the inbox prefix is too long")
+            memcpy(text, <const char *>reply_prefix, prefix)
         self.build_index()
         jet_buf_init(&frames)
         try:
             with nogil:
-                for i in range(start, self.rows):
-                    if jet_encode_answer(&frames, self.index[i].reply, none, body) == JET_OK:
+                for i in range(self.rows):
+                    if prefix:
+                        reply = span_of(text, prefix + jet_encode_u64(text + prefix, i))
+                    if jet_encode_answer(&frames, self.index[i].reply, reply, body) == JET_OK:
                         count += 1
             self.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count)
         finally:

@@ -51,23 +51,33 @@ class Requests:
                 self._prefix = prefix
             return self._prefix
 
-    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
+    def open(self, subject: str) -> tuple[int, str, Mailbox]:
+        """Return a token, its reply subject and the mailbox that gets what is sent there.
+
+        ``-`` and anything may follow the reply subject, to tell several replies apart. To be given
+        back with :meth:`end`. ``subject`` is what is asked, for permission errors.
+        """
         prefix = self._reply_prefix()
         mailbox = Mailbox(owner=self._nc)
         token = self._nc._inbound.add_reply(mailbox)
         self._subjects[token] = (subject, mailbox)
-        try:
-            outbound = self._nc._outbound
-            outbound.publish(subject, data, f"{prefix}{token}", encode_headers(headers), False)
-            outbound.send_now()
-        except BaseException:
-            self._end(token)
-            raise
-        return token, mailbox
+        return token, f"{prefix}{token}", mailbox
 
-    def _end(self, token: int) -> None:
+    def end(self, token: int) -> None:
+        """Forget a token: what still comes for it is dropped and counted."""
         self._nc._inbound.remove_reply(token)
         self._subjects.pop(token, None)
+
+    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
+        token, reply, mailbox = self.open(subject)
+        try:
+            outbound = self._nc._outbound
+            outbound.publish(subject, data, reply, encode_headers(headers), False)
+            outbound.send_now()
+        except BaseException:
+            self.end(token)
+            raise
+        return token, mailbox
 
     def request(
         self, subject: str, data: bytes, timeout: float, headers: HeaderInput | None
@@ -82,7 +92,7 @@ class Requests:
                 raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
             return msg
         finally:
-            self._end(token)
+            self.end(token)
 
     def request_many(
         self,
@@ -116,7 +126,7 @@ class Requests:
                 count += 1
                 yield msg
         finally:
-            self._end(token)
+            self.end(token)
 
     @staticmethod
     def _is_sentinel(sentinel: object, msg: Msg) -> bool:

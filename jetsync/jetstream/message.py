@@ -193,8 +193,24 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             return
         nc = self[0]._owner
         deadline = Deadline(nc._seconds(timeout))
-        for msg in self:
-            msg.ack_sync(deadline.remaining())
+        for index in self._unconfirmed(nc, deadline):
+            self[index].ack_sync(deadline.remaining())
+
+    def _unconfirmed(self, nc: Any, deadline: Deadline) -> list[int]:
+        """Ask for all confirmations at once; returns the messages left without one, because the
+        link broke or the consumer was not served for a moment."""
+        waiting = set(range(len(self)))
+        token, reply, mailbox = nc._requests.open("$JS.ACK")
+        try:
+            self.answer_all(b"+ACK", f"{reply}-".encode())
+            while waiting and (msg := mailbox.get(deadline.remaining())) is not None:
+                if not msg.status:
+                    waiting.discard(int(msg.subject.rpartition("-")[2]))
+                elif msg.status == 503:
+                    break
+        finally:
+            nc._requests.end(token)
+        return sorted(waiting)
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, text_headers: bool = False

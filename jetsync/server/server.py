@@ -18,6 +18,7 @@ from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError, ForkedError, ServerUnavailableError
 from jetsync.server.binary import find_binary
 from jetsync.server.config import Config, check_name, render
+from jetsync.server.held import Held
 from jetsync.server.ports import HOST, free_port
 from jetsync.server.probe import get_json, takes_clients
 from jetsync.server.process import Process
@@ -27,14 +28,13 @@ __all__ = ["NatsServer", "PortTakenError"]
 
 _POLL = 0.005
 _PORT_ATTEMPTS = 5
-_AT_EXIT = 5.0
 _RELOADED = "Reloaded server configuration"
 _NOT_RELOADED = "Failed to reload server configuration: "
 _LAME_DUCK = "Entering lame duck mode"
 
 
 class PortTakenError(ServerUnavailableError):
-    """A port that the server was told to use belongs to another program: use another one."""
+    """A port was free when it was chosen, and another program has it now: try again."""
 
     def __init__(self, message: str = "", *, line: str = "") -> None:
         super().__init__(message)
@@ -86,7 +86,7 @@ class NatsServer:
         self._arguments = [*arguments]
         self._last_log = ""
         self._lock = threading.RLock()
-        self._held = _Held()
+        self._held = Held()
         self._finalizer = weakref.finalize(self, self._held.release)
 
     # --- what it is --------------------------------------------------------------------------
@@ -133,17 +133,17 @@ class NatsServer:
 
     # --- starting and stopping ---------------------------------------------------------------
 
-    def start(self, timeout: float = 10.0) -> None:
+    def start(self, timeout: float = 10.0) -> NatsServer:
         """Start the server and wait until it takes clients and, if asked for, has JetStream.
 
-        Blocks up to ``timeout`` seconds. Does nothing if it runs already. After ``kill()`` it
+        Returns the server itself. Blocks up to ``timeout`` seconds. Does nothing if it runs already. After ``kill()`` it
         finds its store again. Raises ``ServerUnavailableError`` with the end of the server's log
         when it is not ready in time or ends early, and when there is no nats-server, no free
         port, or no place for its files; nothing keeps running then.
         """
         with self._lock:
             if self.is_running:
-                return
+                return self
             deadline = Deadline(timeout)
             binary = find_binary(self._binary)
             is_first = self._held.scratch is None
@@ -154,6 +154,7 @@ class NatsServer:
                 if is_first:
                     self._give_back()
                 raise
+            return self
 
     def stop(self, timeout: float = 10.0) -> None:
         """Shut the server down and remove its temporary files; a given ``store_dir`` stays.
@@ -166,27 +167,26 @@ class NatsServer:
         deadline = Deadline(timeout)
         with self._lock:
             try:
-                if self._held.process:
-                    self._held.process.terminate(deadline)
+                self._held.terminate(deadline)
             finally:
                 self._give_back()
 
     def kill(self) -> None:
         """End the server with SIGKILL, as a crash does. Its files stay for the next start."""
         with self._lock:
-            if self._process():
-                self._held.kill()
+            self._process()  # refuses in a forked child
+            self._held.kill()
 
-    def restart(self, timeout: float = 20.0) -> None:
+    def restart(self, timeout: float = 20.0) -> NatsServer:
         """Shut the server down and start it again with the same port and store.
 
         Blocks up to ``timeout`` seconds; half of them are for the shutdown. Raises as ``start()``.
         """
         deadline = Deadline(timeout)
         with self._lock:
-            if process := self._process():
-                process.terminate(Deadline(timeout / 2))
-            self.start(deadline.within(timeout))
+            self._process()  # refuses in a forked child
+            self._held.terminate(Deadline(timeout / 2))
+            return self.start(deadline.within(timeout))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the server has ended by itself, e.g. after ``lame_duck()``.
@@ -197,8 +197,7 @@ class NatsServer:
         return process is None or process.wait(Deadline(timeout))
 
     def __enter__(self) -> NatsServer:
-        self.start()
-        return self
+        return self.start()
 
     def __exit__(
         self,
@@ -315,7 +314,7 @@ class NatsServer:
                 self._await_ready(self._held.process, scratch, port, log_start, deadline)
             except PortTakenError as error:
                 if f":{self._port} " in error.line or f":{self._port}:" in error.line:
-                    raise PortTakenError(
+                    raise ServerUnavailableError(
                         f"port {self._port} on {HOST} is taken by another program: end that one, "
                         "or use another port (0 takes a free one)."
                     ) from None
@@ -376,36 +375,3 @@ class NatsServer:
     def _give_back(self) -> None:
         self._last_log = self.log
         self._held.release()
-
-
-class _Held:
-    """What has to be given back at the end: the process and the scratch folder.
-
-    Apart from ``NatsServer``, so that the garbage collector and the interpreter's exit can do it.
-    """
-
-    def __init__(self) -> None:
-        self.process: Process | None = None
-        self.scratch: Scratch | None = None
-        self._owner = os.getpid()
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether this is a forked child's copy: the real thing belongs to the parent."""
-        return os.getpid() != self._owner
-
-    def kill(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process = None
-
-    def release(self) -> None:
-        """Stop the process if it runs and remove the folder."""
-        if self.is_foreign:
-            return
-        if self.process:
-            self.process.terminate(Deadline(_AT_EXIT))
-            self.process = None
-        if self.scratch:
-            self.scratch.remove()
-            self.scratch = None

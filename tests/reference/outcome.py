@@ -61,7 +61,7 @@ def _note(outcome: Outcome, frame: wire.Frame) -> None:
             frame.header,
             frame.payload,
             frame.status,
-            wire.header_description(frame.header),
+            wire.header_description(frame.header).decode("utf-8", "replace").encode(),
         )
         if frame.sid in outcome.messages:
             outcome.messages[frame.sid].append(message)
@@ -109,15 +109,8 @@ def drained(box: Mailbox) -> list[Msg]:
 
 def _message(msg: Msg) -> Message:
     reply = b"" if msg.reply is None else raw(msg.reply)
-    # The core replaces what is not UTF-8; the reference's bytes are compared in that form.
-    return (
-        raw(msg.subject),
-        reply,
-        msg.raw_headers,
-        msg.data,
-        msg.status,
-        msg.description.encode(),
-    )
+    description = msg.description.encode()
+    return (raw(msg.subject), reply, msg.raw_headers, msg.data, msg.status, description)
 
 
 def raw(text: str) -> bytes:
