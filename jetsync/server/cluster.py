@@ -109,7 +109,7 @@ class NatsCluster:
         votes = Counter(meta.get("leader") for meta in metas.values())
         for name, count in votes.items():
             # A leader that died or hangs stays named by the others for seconds.
-            if 2 * count > self._size and metas.get(name, {}).get("leader") == name:
+            if name and 2 * count > self._size and metas.get(name, {}).get("leader") == name:
                 return self.server(name)
         return None
 

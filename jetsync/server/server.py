@@ -136,10 +136,10 @@ class NatsServer:
     def start(self, timeout: float = 10.0) -> NatsServer:
         """Start the server and wait until it takes clients and, if asked for, has JetStream.
 
-        Returns the server itself. Blocks up to ``timeout`` seconds. Does nothing if it runs already. After ``kill()`` it
-        finds its store again. Raises ``ServerUnavailableError`` with the end of the server's log
-        when it is not ready in time or ends early, and when there is no nats-server, no free
-        port, or no place for its files; nothing keeps running then.
+        Returns the server itself. Blocks up to ``timeout`` seconds; does nothing if it runs
+        already. After ``kill()`` it finds its store again. Raises ``ServerUnavailableError`` with
+        the end of the server's log when it is not ready in time or ends early, and when there is
+        no nats-server, no free port, or no place for its files; nothing keeps running then.
         """
         with self._lock:
             if self.is_running:

@@ -20,6 +20,7 @@ def test_connects_and_tells_about_the_server(url):
     with jetsync.connect(url, name="t") as nc:
         assert nc.is_connected
         assert nc.status == "CONNECTED"
+        assert nc.server_info is not None
         assert nc.server_info.version
         assert nc.max_payload == nc.server_info.max_payload
         assert nc.client_id == nc.server_info.client_id
@@ -159,4 +160,3 @@ def test_options_and_single_keywords_do_not_mix(url):
 def test_a_connection_does_not_pickle_and_says_what_to_do(nc):
     with pytest.raises(jetsync.ConfigError, match="options"):
         pickle.dumps(nc)
-

@@ -53,7 +53,11 @@ def test_subscriptions_and_buffered_publishes_survive_a_restart(server):
         for n in range(3):
             nc.publish("a.3", b"%d" % n)
         assert [sub.next(timeout=5).data for _ in range(5)] == [
-            b"before", b"while away", b"0", b"1", b"2",
+            b"before",
+            b"while away",
+            b"0",
+            b"1",
+            b"2",
         ]
         assert [msg.data for msg in limited] == [b"before", b"while away", b"0"]
         assert nc.stats.reconnects == 1
@@ -111,13 +115,16 @@ def test_reconnects_are_given_up_after_their_number(server):
 
 
 def test_moves_to_another_server():
-    with NatsServer(jetstream=False) as one, NatsServer(jetstream=False) as two:
-        with jetsync.connect([one.url, two.url], randomize_servers=False) as nc:
-            assert nc.connected_url.endswith(str(one.port))
-            one.kill()
-            wait_until(
-                lambda: nc.is_connected and nc.connected_url.endswith(str(two.port)), timeout=10
-            )
+    with (
+        NatsServer(jetstream=False) as one,
+        NatsServer(jetstream=False) as two,
+        jetsync.connect([one.url, two.url], randomize_servers=False) as nc,
+    ):
+        assert str(nc.connected_url).endswith(str(one.port))
+        one.kill()
+        wait_until(
+            lambda: nc.is_connected and str(nc.connected_url).endswith(str(two.port)), timeout=10
+        )
 
 
 def test_drain_delivers_everything_and_then_closes(server):
@@ -241,7 +248,8 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on(server):
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         nc.publish("a", b"parent")
         assert {sub.next(timeout=5).data, sub.next(timeout=5).data} == {
-            b"own connection", b"parent",
+            b"own connection",
+            b"parent",
         }
 
 
@@ -311,6 +319,8 @@ def test_ctrl_c_interrupts_every_wait(server, call):
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
     with process:
         assert process.stdout.readline() == "ready\n"
         if frozen:

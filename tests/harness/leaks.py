@@ -4,45 +4,63 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 GRACE = 3.0
+LOOK_EVERY = 0.01
 
 
-def _threads() -> set[str]:
-    return {t.name for t in threading.enumerate() if t.name.startswith("jetsync-")}
+def library_threads() -> set[threading.Thread]:
+    """The library's own threads that are alive."""
+    return {t for t in threading.enumerate() if t.name.startswith("jetsync-")}
 
 
-def _sockets() -> set[str]:
+def descriptors() -> set[tuple[int, int]]:
+    """What is open: number and inode of sockets, pipes, files; terminals and the like are not."""
     found = set()
-    for fd in os.listdir("/proc/self/fd"):
+    for name in os.listdir("/dev/fd"):
         try:
-            target = os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:
+            about = os.fstat(int(name))
+        except OSError:  # the one that listed the folder
             continue
-        if target.startswith("socket:"):
-            found.add(target)
+        if not stat.S_ISCHR(about.st_mode):
+            found.add((int(name), about.st_ino))
     return found
 
 
+def describe(leaked: set[tuple[int, int]]) -> list[str]:
+    texts = []
+    for number, _ in sorted(leaked):
+        try:
+            texts.append(f"{number} ({os.readlink(f'/dev/fd/{number}')})")
+        except OSError:
+            texts.append(str(number))
+    return texts
+
+
 @pytest.fixture(autouse=True)
-def no_leaks(request):
-    """Compare threads and sockets before and after; wait a little for those on their way out."""
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compare threads and descriptors before and after; wait a little for those on their way out.
+
+    Spark opens gateway sockets of its own when it likes and keeps them for the session.
+    """
     if request.node.get_closest_marker("spark"):
-        # Spark keeps gateway sockets of its own open for the session.
         yield
         return
-    threads, sockets = _threads(), _sockets()
+    threads, opened = library_threads(), descriptors()
     yield
     deadline = time.monotonic() + GRACE
     while True:
-        left = (_threads() - threads, _sockets() - sockets)
+        left = (library_threads() - threads, descriptors() - opened)
         if not any(left):
             return
         if time.monotonic() > deadline:
-            pytest.fail(f"left behind: threads {left[0] or 'none'}, sockets {left[1] or 'none'}")
+            names = sorted(thread.name for thread in left[0])
+            pytest.fail(f"left behind: threads {names}, descriptors {describe(left[1])}")
         gc.collect()
-        time.sleep(0.01)
+        time.sleep(LOOK_EVERY)

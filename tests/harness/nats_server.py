@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator, Iterator
+
 import pytest
 
 from jetsync.errors import ServerUnavailableError
-from jetsync.server import NatsCluster, NatsServer
-from jetsync.server.binary import find_binary
+from jetsync.server import NatsCluster, NatsServer, find_binary
+from jetsync.server.binary import ENVIRONMENT_VARIABLE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--no-server", action="store_true", help="leave out the tests that need a nats-server"
+        "--no-server",
+        action="store_true",
+        help="skip what needs a nats-server; without this option a missing one is a failure",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-server"):
+        # Tests start servers of their own too: none may be found then, not even an installed one.
+        os.environ[ENVIRONMENT_VARIABLE] = "none, because of --no-server"
 
 
 def pytest_report_header() -> str:
@@ -22,35 +33,60 @@ def pytest_report_header() -> str:
         return f"nats-server: {error}"
 
 
-def _needed(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--no-server"):
-        pytest.skip("--no-server was given")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    except ServerUnavailableError:
+        skip_if_unwanted(item.config)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    except ServerUnavailableError:
+        skip_if_unwanted(item.config)
+        raise
+
+
+def skip_if_unwanted(config: pytest.Config) -> None:
+    if config.getoption("--no-server"):
+        pytest.skip("needs a nats-server, and --no-server was given")
 
 
 @pytest.fixture(scope="session")
-def server(request):
-    """One JetStream server for the whole session; tests use names of their own."""
-    _needed(request)
+def server() -> Iterator[NatsServer]:
+    """One JetStream server for the whole session; tests use names of their own, and no force."""
     with NatsServer() as one:
         yield one
 
 
 @pytest.fixture
-def url(server):
+def url(server: NatsServer) -> str:
+    """The URL of the session's server."""
     return server.url
 
 
 @pytest.fixture
-def fresh_server(request):
-    """A server that the test may harm."""
-    _needed(request)
+def fresh_server() -> Iterator[NatsServer]:
+    """A JetStream server of the test's own, to be harmed as it likes."""
     with NatsServer() as one:
         yield one
 
 
 @pytest.fixture(scope="session")
-def cluster(request):
-    """Three servers; a test that harms one brings it back."""
-    _needed(request)
+def cluster() -> Iterator[NatsCluster]:
+    """Three servers for the whole session; whoever harms one uses ``breakable_cluster``."""
     with NatsCluster(3) as three:
         yield three
+
+
+@pytest.fixture
+def breakable_cluster(cluster: NatsCluster) -> Iterator[NatsCluster]:
+    """The session's cluster, for a test that harms nodes; it is whole again afterwards."""
+    yield cluster
+    for node in cluster.servers:
+        node.resume()
+    cluster.start()

@@ -23,6 +23,10 @@ def consumer(stream):
         yield made
 
 
+def _reaches(items, count):
+    wait_until(lambda: len(items) > count, timeout=60)
+
+
 def numbers(messages):
     return [int(msg.data) for msg in messages]
 
@@ -288,7 +292,7 @@ def test_messages_go_on_over_restarts_and_none_is_missed():
 
         def faults():
             for part in (1, 2):
-                wait_until(lambda part=part: len(seen) > part * total // 3, timeout=60)
+                _reaches(seen, part * total // 3)
                 server.kill()
                 server.start()
 

@@ -13,6 +13,14 @@ from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
 
+def _reaches(items, count):
+    wait_until(lambda: len(items) > count, timeout=60)
+
+
+def _grows(items, more):
+    _reaches(items, len(items) + more)
+
+
 def test_a_puback_means_stored(js, stream):
     ack = js.publish(f"{stream.name}.a", b"x", headers={"K": "v"})
     assert (ack.stream, ack.seq, ack.duplicate) == (stream.name, 1, False)
@@ -58,7 +66,7 @@ def test_publish_goes_on_after_a_restart_and_never_doubles():
         js = nc.jetstream(timeout=20)
         stream = js.create_stream(name="S", subjects=["s"])
         stop = threading.Event()
-        acked = []
+        acked: list[int] = []
 
         def work():
             while not stop.is_set():
@@ -67,12 +75,10 @@ def test_publish_goes_on_after_a_restart_and_never_doubles():
         thread = threading.Thread(target=work)
         thread.start()
         for _ in range(3):
-            count = len(acked)
-            wait_until(lambda count=count: len(acked) > count + 50, timeout=20)
+            _grows(acked, 50)
             server.kill()
             server.start()
-        count = len(acked)
-        wait_until(lambda: len(acked) > count + 50, timeout=20)
+        _grows(acked, 50)
         stop.set()
         thread.join(30)
         state = stream.info().state
@@ -115,7 +121,10 @@ def test_bad_messages_are_reported_by_index_and_the_others_are_stored(js, stream
 
 def test_publish_many_reports_refused_and_unroutable_messages(js, stream):
     js.update_stream(
-        name=stream.name, subjects=[f"{stream.name}.>"], storage="memory", max_msgs=3,
+        name=stream.name,
+        subjects=[f"{stream.name}.>"],
+        storage="memory",
+        max_msgs=3,
         discard="new",
     )
     report = js.publish_many([(f"{stream.name}.a", b"")] * 5, max_pending=1)
@@ -140,7 +149,7 @@ def test_publish_many_survives_kills_and_stores_each_message_once():
 
         def faults():
             for part in (1, 2, 3):
-                wait_until(lambda part=part: len(sent) > part * total // 4, timeout=60)
+                _reaches(sent, part * total // 4)
                 server.kill()
                 server.start()
 
@@ -186,7 +195,8 @@ def test_publish_arrow_takes_columns_of_each_width(js, stream, text):
 
 
 def test_publish_arrow_with_constant_subject_ids_and_slices(js, stream):
-    table = pa.table({"data": [b"%d" % n for n in range(1000)], "id": [str(n) for n in range(1000)]})
+    numbers = range(1000)
+    table = pa.table({"data": [b"%d" % n for n in numbers], "id": [str(n) for n in numbers]})
     subject = f"{stream.name}.a"
     report = js.publish_arrow(table.slice(100, 500), subject=subject, msg_id="id")
     assert (report.stored, report.duplicates) == (500, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import jetsync
-from jetsync.jetstream.stream_config import StreamConfig
+from jetsync import StreamConfig
+from jetsync.server import NatsServer
 
 
 def test_create_is_repeatable_and_a_different_one_is_refused(js, stream):
@@ -88,8 +89,9 @@ def test_account_info(js):
 
 
 def test_without_jetstream_it_says_so_at_once():
-    from jetsync.server import NatsServer
-
-    with NatsServer(jetstream=False) as server, jetsync.connect(server.url) as nc:
-        with pytest.raises(jetsync.JetStreamNotEnabledError):
-            nc.jetstream().account_info()
+    with (
+        NatsServer(jetstream=False) as server,
+        jetsync.connect(server.url) as nc,
+        pytest.raises(jetsync.JetStreamNotEnabledError),
+    ):
+        nc.jetstream().account_info()

@@ -8,7 +8,7 @@ import sys
 
 import jetsync
 
-CONTRACT = """
+NAMES = """
 connect ConnectOptions Connection shared_connection Subscription Msg Headers Event Status
 JetStream Stream StoredMsg Consumer MsgBatch JetStreamMsg MsgMetadata MessageStream ConsumeContext
 PubAck PublishReport AUTO parse_ack_subject
@@ -20,7 +20,8 @@ JetStreamError APIError StreamNotFoundError ConsumerNotFoundError StreamNameInUs
 ConsumerExistsError WrongLastSequenceError MessageNotFoundError JetStreamNotEnabledError
 NotJetStreamMessageError ConsumerDeletedError PullTerminatedError PublishError NotStoredError
 PublishUnknownError
-""".split()
+"""
+CONTRACT = NAMES.split()
 
 
 def test_every_name_of_the_contract_can_be_imported_from_the_top():
@@ -47,9 +48,7 @@ def test_the_import_needs_no_third_party_package():
         "import sys; before = set(sys.modules); import jetsync, jetsync.server, jetsync.spark;"
         "print({m.split('.')[0] for m in set(sys.modules) - before} - set(sys.stdlib_module_names))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # The compiled modules register Cython's own runtime under names of its own.
     found = {name for name in ast.literal_eval(done.stdout) if "cython" not in name}
     assert found == {"jetsync"}
