@@ -39,9 +39,7 @@ class Expected:
 class Vector:
     title: str
     data: bytes = b""
-    outcome: Outcome = field(
-        default_factory=lambda: Outcome({sid: [] for sid in range(1, SIDS + 1)})
-    )
+    outcome: Outcome = field(default_factory=Outcome)
     headers: list[Expected] = field(default_factory=list)
 
 
@@ -75,7 +73,7 @@ def _read(vector: Vector, line: str) -> None:
     elif kind == "msg":
         sid, _, rest = rest.partition(" ")
         message = _message(rest)
-        outcome.messages[int(sid)].append(message)
+        outcome.messages.setdefault(int(sid), []).append(message)
         vector.headers.append(Expected(message[2]))
     elif line.startswith("  malformed"):
         vector.headers[-1].malformed = int(line.split()[1])

@@ -42,18 +42,18 @@ class Outcome:
 
 def by_reference(pieces: Iterable[bytes], sids: int, max_size: int = wire.MAX_SIZE) -> Outcome:
     """`sids`: subscriptions 1 to this number exist."""
-    outcome = Outcome({sid: [] for sid in range(1, sids + 1)})
+    outcome = Outcome()
     parser = wire.Parser(max_size)
     try:
         for piece in pieces:
             for frame in parser.drain(piece):
-                _note(outcome, frame)
+                _note(outcome, frame, sids)
     except wire.Malformed as error:
         outcome.bad = str(error)
     return outcome
 
 
-def _note(outcome: Outcome, frame: wire.Frame) -> None:
+def _note(outcome: Outcome, frame: wire.Frame, sids: int) -> None:
     if frame.op == "MSG":
         message = (
             frame.subject,
@@ -63,8 +63,8 @@ def _note(outcome: Outcome, frame: wire.Frame) -> None:
             frame.status,
             wire.header_description(frame.header).decode("utf-8", "replace").encode(),
         )
-        if frame.sid in outcome.messages:
-            outcome.messages[frame.sid].append(message)
+        if 1 <= frame.sid <= sids:
+            outcome.messages.setdefault(frame.sid, []).append(message)
         else:
             outcome.unmatched += 1
     elif frame.op == "PING":
@@ -90,7 +90,8 @@ def by_core(pieces: Iterable[bytes], sids: int, max_size: int = wire.MAX_SIZE) -
         if outcome.bad:
             break
     for sid, box in enumerate(boxes, 1):
-        outcome.messages[sid] = [_message(msg) for msg in drained(box)]
+        if box.pending_messages:
+            outcome.messages[sid] = [_message(msg) for msg in drained(box)]
     outcome.unmatched = inbound.unmatched
     pongs = outbound.peek()
     assert pongs == b"PONG\r\n" * (len(pongs) // 6)

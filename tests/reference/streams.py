@@ -27,7 +27,9 @@ header_lines = st.one_of(
     st.tuples(_HEADER_TEXT, st.sampled_from([b":", b": ", b" :", b"", b"::"]), _HEADER_TEXT).map(
         b"".join
     ),
-    st.sampled_from([b"A: b", b"A:c", b"a: b", b"Empty:", b":no name", b"GARBAGE", b"", b"K: \xff"]),
+    st.sampled_from(
+        [b"A: b", b"A:c", b"a: b", b"Empty:", b":no name", b"GARBAGE", b"", b"K: \xff"]
+    ),
     st.binary(max_size=10),
 )
 first_lines = st.sampled_from(
@@ -135,8 +137,9 @@ def hostile_streams(draw: st.DrawFn) -> bytes:
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(data)))
         removed = draw(st.integers(0, 2))
-        data[at : at + removed] = draw(st.one_of(st.binary(max_size=2), st.sampled_from(b" \r\n0:")
-                                                 .map(lambda c: bytes([c]))))
+        data[at : at + removed] = draw(
+            st.one_of(st.binary(max_size=2), st.sampled_from(b" \r\n0:").map(lambda c: bytes([c])))
+        )
     return bytes(data)
 
 
