@@ -43,7 +43,7 @@ link_args: list[str] = []
 if enabled("JETSYNC_DEBUG") or enabled("JETSYNC_SANITIZE"):
     compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE"]
 else:
-    compile_args += ["-O2", "-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+    compile_args += ["-O2", "-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-Wno-cpp"]
 if enabled("JETSYNC_SANITIZE"):
     compile_args += ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     link_args += ["-fsanitize=address,undefined"]

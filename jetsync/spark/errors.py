@@ -24,6 +24,7 @@ CODES: dict[str, str] = {
     "JETSYNC_UNSUPPORTED_MODE": "only append is possible",
     "JETSYNC_STREAM_NOT_FOUND": "the stream does not exist",
     "JETSYNC_STREAM_RECREATED": "the stream was deleted and made again after the offset",
+    "JETSYNC_UNSUPPORTED_STREAM": "the stream is of a kind that cannot be read",
     "JETSYNC_DATA_LOSS": "messages between the position and the first available one are gone",
     "JETSYNC_INVALID_OFFSET": "an offset in the checkpoint cannot be understood",
     "JETSYNC_NO_SUBJECT": "no stream takes the subject, so nothing could be stored",

@@ -15,14 +15,16 @@ from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.read_options import Position, ReadOptions
 
 if TYPE_CHECKING:
-    from jetsync import JetStream
+    from jetsync import JetStream, Stream
 
 __all__ = [
     "Head",
     "check_available",
     "first_at_or_after",
+    "head_of",
     "is_not_found",
     "message_at_or_after",
+    "open_stream",
     "read_head",
     "resolve_end",
     "resolve_start",
@@ -48,50 +50,63 @@ class Head:
     # remove on acknowledgement or keep a number per subject move their first_seq in normal use.
     trims_only_old: bool
 
-    @property
-    def average_bytes(self) -> float:
-        return self.bytes / self.messages if self.messages else 0.0
-
 
 def is_not_found(error: BaseException, err_code: int) -> bool:
     """Tell whether an API error carries exactly this number."""
     return isinstance(error, base_errors.APIError) and error.err_code == err_code
 
 
-def read_head(js: JetStream, stream: str) -> Head:
-    """Ask the leader for a stream's state. Raises ``JETSYNC_STREAM_NOT_FOUND``. Blocks."""
+def open_stream(js: JetStream, name: str) -> Stream:
+    """Ask the leader for a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``, or
+    ``JETSYNC_UNSUPPORTED_STREAM`` for a work queue: its consumers take messages away."""
     try:
-        info = js.stream(stream).info()
+        stream = js.stream(name)
     except base_errors.APIError as error:
         if not is_not_found(error, STREAM_NOT_FOUND):
             raise
         raise SparkSourceError(
-            f"there is no stream {stream!r}; create it first, or correct option 'stream'",
+            f"there is no stream {name!r}; create it first, or correct option 'stream'",
             code="JETSYNC_STREAM_NOT_FOUND",
         ) from error
+    if str(stream.cached_info.config.retention) == "workqueue":
+        raise SparkSourceError(
+            f"stream {name!r} is a work queue, which cannot be read without taking its messages "
+            "away; read a stream that mirrors or sources it",
+            code="JETSYNC_UNSUPPORTED_STREAM",
+        )
+    return stream
+
+
+def head_of(stream: Stream) -> Head:
+    """Return the state that the leader told when the stream was opened. Does not block."""
+    info = stream.cached_info
     return Head(
-        stream=stream,
+        stream=stream.name,
         created=info.created.isoformat(),
         first_seq=info.state.first_seq,
         last_seq=info.state.last_seq,
         messages=info.state.messages,
         bytes=info.state.bytes,
         trims_only_old=(
-            str(info.config.retention or "limits") == "limits"
-            and (info.config.max_msgs_per_subject or 0) <= 0
+            str(info.config.retention) == "limits" and info.config.max_msgs_per_subject <= 0
         ),
     )
 
 
+def read_head(js: JetStream, name: str) -> Head:
+    """Ask the leader for a stream's state. Blocks; raises like :func:`open_stream`."""
+    return head_of(open_stream(js, name))
+
+
 def message_at_or_after(
-    js: JetStream, stream: str, seq: int, subject: str = ">"
+    stream: Stream, seq: int, subject: str = ">"
 ) -> tuple[int, int] | None:
     """Return (sequence, time in ns) of the first message from ``seq`` on, or None. Blocks.
 
     Asks ``$JS.API.STREAM.MSG.GET``, which only the stream leader serves.
     """
     try:
-        stored = js.stream(stream).get_msg(max(1, seq), next_by_subject=subject)
+        stored = stream.get_msg(max(1, seq), next_by_subject=subject)
     except base_errors.APIError as error:
         if is_not_found(error, NO_MESSAGE_FOUND):
             return None
@@ -99,13 +114,9 @@ def message_at_or_after(
     return stored.seq, stored.time_ns or 0
 
 
-def first_at_or_after(
-    js: JetStream, stream: str, seq: int, filters: Sequence[str]
-) -> int | None:
+def first_at_or_after(stream: Stream, seq: int, filters: Sequence[str]) -> int | None:
     """Return the first sequence from ``seq`` on that matches a filter, or None. Blocks."""
-    found = [
-        message_at_or_after(js, stream, seq, subject) for subject in (filters or (">",))
-    ]
+    found = [message_at_or_after(stream, seq, subject) for subject in (filters or (">",))]
     return min((item[0] for item in found if item is not None), default=None)
 
 
@@ -150,7 +161,7 @@ def resolve_start(
     if position.seq is not None:
         return max(0, position.seq - 1)
     if position.time_ns is not None:
-        found = _first_since(js, head, position.time_ns)
+        found = _first_since(open_stream(js, head.stream), head, position.time_ns)
         if found is not None:
             return found - 1
         if options.starting_timestamp_strategy == "error":
@@ -168,20 +179,20 @@ def resolve_end(js: JetStream, head: Head, position: Position) -> int:
     if position.seq is not None:
         return min(position.seq, head.last_seq)
     if position.time_ns is not None:
-        beyond = _first_since(js, head, position.time_ns + 1)
+        beyond = _first_since(open_stream(js, head.stream), head, position.time_ns + 1)
         return head.last_seq if beyond is None else beyond - 1
     return head.last_seq
 
 
-def _first_since(js: JetStream, head: Head, time_ns: int) -> int | None:
+def _first_since(stream: Stream, head: Head, time_ns: int) -> int | None:
     """Find the first message at or after a time by halving; the leader's times only grow."""
     low, high = head.first_seq, head.last_seq + 1
     while low < high:
         middle = (low + high) // 2
-        found = message_at_or_after(js, head.stream, middle)
+        found = message_at_or_after(stream, middle)
         if found is None or found[0] > head.last_seq or found[1] >= time_ns:
             high = middle
         else:
             low = found[0] + 1
-    found = message_at_or_after(js, head.stream, low)
+    found = message_at_or_after(stream, low)
     return None if found is None or found[0] > head.last_seq else found[0]

@@ -197,7 +197,7 @@ def check_target(options: WriteOptions) -> None:
 def duplicate_window(js: JetStream, stream: str) -> float:
     """Return for how many seconds a stream remembers message ids. Blocks."""
     try:
-        return js.stream(stream).info().config.duplicate_window or 0.0
+        return js.stream(stream).cached_info.config.duplicate_window or 0.0
     except APIError as error:
         if error.err_code != NO_STREAM_FOR_SUBJECT:
             raise

@@ -18,7 +18,13 @@ from jetsync._deadline import Deadline
 from jetsync.errors import APIError, ConsumerDeletedError, Error, PullTerminatedError
 from jetsync.spark.connection import is_transient, with_patience
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.positions import check_available, first_at_or_after, read_head
+from jetsync.spark.positions import (
+    check_available,
+    first_at_or_after,
+    head_of,
+    open_stream,
+    read_head,
+)
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
@@ -90,13 +96,14 @@ class _RangeRead:
         wanted = self._range
         if self._next > wanted.last:
             return None
-        head = read_head(js, wanted.stream)
+        stream = open_stream(js, wanted.stream)
+        head = head_of(stream)
         first = check_available(head, wanted.created, self._next, self._options)
         if head.created != wanted.created or first > wanted.last:
             # Only with failOnDataLoss=false: what was planned is gone, and that was accepted.
             return None
         self._next = first
-        found = first_at_or_after(js, wanted.stream, first, self._options.filter_subjects)
+        found = first_at_or_after(stream, first, self._options.filter_subjects)
         return found if found is not None and found <= wanted.last else None
 
     def _from_consumer(self, start: int) -> Iterator[pa.RecordBatch]:

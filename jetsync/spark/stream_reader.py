@@ -33,6 +33,7 @@ from jetsync.spark.positions import (
     Head,
     check_available,
     first_at_or_after,
+    open_stream,
     read_head,
     resolve_start,
 )
@@ -225,7 +226,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         are about to remove the position that the checkpoint still names.
         """
         found = self._patiently(
-            lambda js: first_at_or_after(js, head.stream, first, self._options.filter_subjects),
+            lambda js: first_at_or_after(
+                open_stream(js, head.stream), first, self._options.filter_subjects
+            ),
             head.stream,
         )
         if found is not None and found <= waiting.end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -122,4 +123,4 @@ def raw(text: str) -> bytes:
 def split(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     """Cut data at the given positions; positions outside are moved to the nearest end."""
     at = sorted({min(max(cut, 0), len(data)) for cut in cuts} | {0, len(data)})
-    return [data[a:b] for a, b in zip(at, at[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(at)]

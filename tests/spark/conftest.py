@@ -13,11 +13,8 @@ import pytest
 
 import jetsync
 import pyspark_jetsync
-from jetsync.server import NatsServer
 
 HERE = Path(__file__).parent
-# What tests share with Spark's Python workers.
-sys.path.insert(0, str(HERE / "workers"))
 
 
 def pytest_collection_modifyitems(items):
@@ -30,12 +27,12 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A local session with two slots, where failed tasks are repeated (not so with ``local[2]``)."""
+    """A local session with two slots that repeats failed tasks (``local[2]`` would not)."""
     from pyspark.sql import SparkSession
 
-    # What Spark's Python workers must find: this checkout, the format's entry, and test sources.
-    places = [HERE / "workers", Path(pyspark_jetsync.__file__).parent]
-    places.append(Path(jetsync.__file__).parent.parent)
+    # Spark's Python workers must find this checkout, the format's entry, and these tests.
+    places = [HERE.parents[1], Path(pyspark_jetsync.__file__).parent]
+    places.append(Path(jetsync.__file__).parents[1])
     seen = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, dict.fromkeys(places)), seen])
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -55,13 +52,6 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[NatsServer]:
-    """The server that tests share; each makes streams of its own."""
-    with NatsServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ __all__ = ["publish_raw"]
 def publish_raw(url: str, subject: bytes, header: bytes, data: bytes) -> None:
     """Send one HPUB with exactly these bytes, and wait until the server has taken it."""
     where = urlsplit(url)
-    with socket.create_connection((where.hostname, where.port), timeout=5) as sock:
+    address = (where.hostname or "127.0.0.1", where.port or 4222)
+    with socket.create_connection(address, timeout=5) as sock:
         sock.settimeout(5)
         sock.sendall(b'CONNECT {"verbose":false,"headers":true}\r\n')
         sock.sendall(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Collected", "offset_log", "read_stream", "run_available", "wait_for"]
+__all__ = ["Collected", "offset_log", "read_stream", "run_available"]
 
 
 class Collected:
@@ -51,11 +48,3 @@ def offset_log(checkpoint: Path, batch_id: int) -> dict[str, Any]:
     lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
     return json.loads(lines[2])
 
-
-def wait_for(condition: Callable[[], bool], timeout: float = 60.0) -> None:
-    """Return as soon as ``condition()`` holds; fail when it does not within ``timeout`` seconds."""
-    deadline = time.monotonic() + timeout
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        pause.wait(0.05)

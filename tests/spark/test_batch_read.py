@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from raw_nats import publish_raw
+
+from tests.spark.raw_nats import publish_raw
 
 
 def read(spark, stream, **options):

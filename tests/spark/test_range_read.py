@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 from pyspark.sql.types import StructType
 
 import jetsync
+from jetsync import JetStream
 from jetsync.server import NatsServer
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.range_read import read_range
@@ -113,3 +116,57 @@ def test_a_server_that_stays_away_ends_in_a_coded_error(own_server):
         rest(batches)
     assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
     server.start()
+
+
+def lagging(monkeypatch, **misleading):
+    """Let the first consumer of a read answer like one on a replica that lags."""
+    make = JetStream.create_consumer
+    made = []
+
+    def create(js, stream, config=None, **fields):
+        consumer = make(js, stream, config, **(fields if made else {**fields, **misleading}))
+        made.append(consumer.name)
+        return consumer
+
+    monkeypatch.setattr(JetStream, "create_consumer", create)
+    return made
+
+
+def test_a_consumer_that_says_there_is_nothing_more_is_not_believed(js, new_stream, monkeypatch):
+    stream = new_stream(200)
+    made = lagging(monkeypatch, opt_start_seq=201)
+    assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 201))
+    assert len(made) == 2
+
+
+def test_a_consumer_that_promises_and_stays_silent_is_replaced(js, new_stream, monkeypatch):
+    stream = new_stream(200)
+    later = datetime.now(timezone.utc) + timedelta(minutes=5)
+    made = lagging(monkeypatch, pause_until=later)
+    assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 201))
+    assert len(made) == 2
+
+
+def test_a_range_whose_end_is_gone_ends_when_the_leader_says_so(js, new_stream):
+    stream = new_stream(200)
+    batches = whole(js, stream.name, servers=stream.url)
+    for seq in range(150, 201):
+        js.stream(stream.name).delete_msg(seq)
+    assert rest(batches) == list(range(1, 150))
+
+
+def test_reading_an_interest_stream_takes_nothing_from_its_consumers(js, new_stream):
+    stream = new_stream(retention="interest")
+    slow = js.create_consumer(stream.name, durable_name="slow")
+    stream.fill(100)
+    assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 101))
+    assert stream.messages == 100
+    assert slow.info().num_pending == 100
+
+
+def test_a_work_queue_is_refused_because_reading_would_take_its_messages(js, new_stream):
+    stream = new_stream(10, retention="workqueue")
+    with pytest.raises(SparkSourceError) as caught:
+        rest(whole(js, stream.name, servers=stream.url))
+    assert caught.value.code == "JETSYNC_UNSUPPORTED_STREAM"
+    assert stream.messages == 10

@@ -6,14 +6,13 @@ import json
 from collections import Counter
 
 import pytest
-from faulty_jetstream import FaultyJetStream
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from streaming import read_stream
 
 import jetsync
 from jetsync.server import NatsServer
-from jetsync.spark import publish_partition
+from tests.spark.faulty_jetstream import FaultyJetStream
+from tests.spark.streaming import read_stream
 
 
 def stored(stream):
@@ -194,14 +193,6 @@ def test_writing_waits_for_a_server_that_comes_back(spark, tmp_path):
             assert nc.jetstream().stream("S").info().state.messages == 100
 
 
-def test_foreach_partition_publishes_everything_once(spark, new_stream):
-    stream = new_stream()
-    rows(spark, stream, 100).repartition(2).foreachPartition(
-        publish_partition(servers=stream.url)
-    )
-    assert payloads(stream) == {b"%d" % i: 1 for i in range(100)}
-
-
 @pytest.mark.parametrize(
     ("select", "options", "code"),
     [
@@ -227,13 +218,16 @@ def test_foreach_partition_publishes_everything_once(spark, new_stream):
             "JETSYNC_NO_SUBJECT",
         ),
         ("'not a subject' subject, 'x' data", {}, "JETSYNC_PUBLISH_FAILED"),
+        ("'{o}.a' subject, 'x' data", {"publishStream": "{s}"}, "JETSYNC_PUBLISH_FAILED"),
     ],
 )
 def test_errors_reach_the_driver_with_their_code(spark, new_stream, select, options, code):
-    stream = new_stream()
+    stream, other = new_stream(), new_stream()
     given = {name: value.format(s=stream.name) for name, value in options.items()}
-    frame = spark.range(1).selectExpr(*select.format(s=stream.name).split(", "))
+    columns = select.format(s=stream.name, o=other.name).split(", ")
+    frame = spark.range(1).selectExpr(*columns)
     assert f"[{code}]" in failure(lambda: write(frame, stream, **given))
+    assert (stream.messages, other.messages) == (0, 0)
 
 
 def test_overwriting_is_refused(spark, new_stream):

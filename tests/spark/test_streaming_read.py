@@ -6,11 +6,12 @@ import threading
 
 import pytest
 from pyspark.errors import PySparkException
-from streaming import Collected, offset_log, read_stream, run_available, wait_for
 
 import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark import lag
+from tests.harness.waiting import wait_until
+from tests.spark.streaming import Collected, offset_log, read_stream, run_available
 
 
 def test_available_now_reads_in_limited_batches_and_a_restart_continues(
@@ -171,11 +172,11 @@ def test_a_query_outlives_a_restart_of_the_server(spark, tmp_path):
             .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         )
         try:
-            wait_for(lambda: len(sink.rows) == 100)
+            wait_until(lambda: len(sink.rows) == 100, timeout=60)
             server.kill()
             server.start()
             js.publish_many([("s.x", b"") for _ in range(100)], timeout=20)
-            wait_for(lambda: len(sink.rows) >= 200)
+            wait_until(lambda: len(sink.rows) >= 200, timeout=60)
             assert sink.rows == list(range(1, 201))
             assert query.isActive
         finally:

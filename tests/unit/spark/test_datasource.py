@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
@@ -68,3 +72,24 @@ def test_overwriting_is_refused(method):
 def test_a_schema_of_spark_json_is_understood():
     text = '{"type":"struct","fields":[{"name":"seq","type":"long","nullable":true,"metadata":{}}]}'
     assert source(stream="S").reader(_parse_datatype_json_string(text))
+
+
+def test_without_a_usable_jetsync_the_format_is_there_and_says_why():
+    """Spark swallows a failing import of the entry module and would only say "not found"."""
+    code = (
+        "import sys\n"
+        "sys.modules['jetsync'] = None\n"
+        "import pyspark_jetsync\n"
+        "from pyspark.cloudpickle import dumps, loads\n"
+        "source = loads(dumps(pyspark_jetsync.DefaultSource))({})\n"
+        "assert source.name() == 'jetstream'\n"
+        "try:\n"
+        "    source.schema()\n"
+        "except ImportError as error:\n"
+        "    assert '[JETSYNC_DEPENDENCY]' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    root = str(Path(pyspark_jetsync.__file__).parent)
+    environment = {**os.environ, "PYTHONPATH": root}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=environment)

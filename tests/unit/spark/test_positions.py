@@ -52,6 +52,3 @@ def test_not_found_is_told_by_number_not_by_text():
     assert not is_not_found(APIError("stream not found", code=404, err_code=10014), 10059)
     assert not is_not_found(TimeoutError("x"), 10059)
 
-
-def test_the_average_of_an_empty_stream_is_zero():
-    assert replace(HEAD, messages=0, bytes=0).average_bytes == 0.0

@@ -1,0 +1,72 @@
+"""``jetsync server``: a nats-server, or a cluster of them, in the foreground until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from jetsync.cli import interrupts
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.server import NatsCluster, NatsServer
+
+__all__ = ["add_parser"]
+
+_PORT = 4222
+_LOOK_SECONDS = 0.5
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``server`` to the command line."""
+    parser = commands.add_parser(
+        "server",
+        help="run a nats-server with JetStream until Ctrl-C",
+        description=(
+            "Run a real nats-server with JetStream on 127.0.0.1 until Ctrl-C; "
+            "its URL is the one line on standard output."
+        ),
+    )
+    parser.add_argument("--port", type=int, help=f"port for clients, 0 for any (default: {_PORT})")
+    parser.add_argument(
+        "--store-dir", metavar="DIR", type=Path,
+        help="folder for the streams, kept afterwards (default: a temporary one)",
+    )
+    parser.add_argument(
+        "--cluster", metavar="N", type=int, help="run a cluster of N servers, on free ports"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code. Ctrl-C is how it is meant to end."""
+    running = _make(arguments)
+    servers = running.servers if isinstance(running, NatsCluster) else [running]
+    try:
+        with interrupts.deferred():
+            running.start()
+        print(running.url, flush=True)
+        while True:
+            for server in servers:
+                if server.wait(_LOOK_SECONDS / len(servers)):
+                    raise CommandError(_last_words(server))
+    except interrupts.Terminated:
+        raise
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        with interrupts.deferred():
+            running.stop()
+
+
+def _make(arguments: argparse.Namespace) -> NatsServer | NatsCluster:
+    if arguments.cluster is None:
+        port = _PORT if arguments.port is None else arguments.port
+        return NatsServer(port=port, store_dir=arguments.store_dir)
+    if arguments.port is not None:
+        raise UsageError("--port goes with a single server; a cluster takes free ports.")
+    return NatsCluster(arguments.cluster, store_dir=arguments.store_dir)
+
+
+def _last_words(server: NatsServer) -> str:
+    lines = server.log.strip().splitlines()
+    return f"{server.name} has ended by itself" + (f": {lines[-1]}" if lines else ".")

@@ -1,0 +1,180 @@
+/* jet_segment and jet_columns: what is put in comes out, in order, charged exactly, as columns. */
+#include "check.h"
+
+static uint8_t bytes[1 << 20];
+
+static jet_record record(size_t i, size_t size) {
+    jet_record r = {jet_span_of(bytes + i % 7, 1 + i % 9), jet_span_of(bytes + i % 5, i % 4),
+                    jet_span_of(bytes + i % 3, i % 6), jet_span_of(bytes + i % 11, size),
+                    (int)(i % 2 ? 0 : 404)};
+    return r;
+}
+
+static int equal(const jet_record *a, const jet_record *b) {
+    return same(a->subject, b->subject) && same(a->reply, b->reply) && same(a->header, b->header) &&
+           same(a->payload, b->payload) && a->status == b->status;
+}
+
+static size_t size_of(size_t i) { return i % 101 == 0 ? 300000 : i * 37 % 900; }
+
+/* Check that the chain holds the records first .. last - 1, by walking and by taking. */
+static void holds(jet_chain *c, size_t first, size_t last, int take) {
+    jet_chain_iter it;
+    jet_record got;
+    jet_chain_begin(c, &it);
+    for (size_t i = first; i < last; i++) {
+        jet_record want = record(i, size_of(i));
+        CHECK(jet_chain_next(&it, &got) && equal(&got, &want));
+    }
+    CHECK(!jet_chain_next(&it, &got) && c->count == last - first);
+    for (size_t i = first; take && i < last; i++) {
+        jet_record want = record(i, size_of(i));
+        CHECK(jet_chain_peek(c, &got) && equal(&got, &want));
+        CHECK(jet_chain_take(c, &got) && equal(&got, &want));
+    }
+    if (take) CHECK(c->count == 0 && c->bytes == 0 && !jet_chain_take(c, &got));
+}
+
+static void put(jet_chain *c, size_t first, size_t last) {
+    for (size_t i = first; i < last; i++) {
+        jet_record r = record(i, size_of(i));
+        CHECK(jet_chain_append(c, &r) == JET_OK);
+    }
+}
+
+void suite_chain(void) {
+    jet_chain a, b;
+    jet_record r, got;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 31);
+    jet_chain_init(&a);
+    jet_chain_init(&b);
+    CHECK(!jet_chain_take(&a, &got) && !jet_chain_peek(&a, &got));
+    put(&a, 0, 500);
+    holds(&a, 0, 500, 1);
+    put(&a, 500, 600); /* again, in the memory that is left */
+    holds(&a, 500, 600, 0);
+
+    /* Exact charge. */
+    size_t charged = 0;
+    for (size_t i = 500; i < 600; i++) {
+        r = record(i, size_of(i));
+        charged += jet_record_bytes(&r);
+    }
+    CHECK(a.bytes == charged);
+
+    /* Moving: into an empty one, behind another, from an empty one. */
+    jet_chain_move(&b, &a);
+    CHECK(a.count == 0 && a.head == NULL);
+    holds(&b, 500, 600, 0);
+    put(&a, 600, 650);
+    jet_chain_move(&b, &a);
+    jet_chain_move(&b, &a);
+    holds(&b, 500, 650, 0);
+    put(&b, 650, 700); /* behind what was moved in */
+    CHECK(jet_chain_take(&b, &got) && b.count == 199);
+    put(&b, 700, 701);
+    holds(&b, 501, 701, 1);
+    jet_chain_move(&b, &a);
+    put(&b, 0, 3);
+    holds(&b, 0, 3, 1);
+
+    /* The taken record stays readable until the next call. */
+    put(&a, 1, 3);
+    CHECK(jet_chain_take(&a, &got));
+    r = record(1, size_of(1));
+    CHECK(equal(&got, &r));
+    jet_chain_free(&a);
+    jet_chain_free(&a);
+
+    /* Too long for its length field, or no memory: nothing changes. */
+    r = record(1, 10);
+    r.subject = jet_span_of(bytes, 65536);
+    CHECK(jet_chain_append(&a, &r) == JET_ERR_SIZE && a.count == 0);
+    r = record(1, 10);
+    r.payload.len = (size_t)UINT32_MAX;
+    CHECK(jet_chain_append(&a, &r) == JET_ERR_SIZE && a.count == 0);
+    r = record(1, 10);
+    for (int nth = 1; nth <= 2; nth++) {
+        fail_allocation(nth);
+        CHECK(jet_chain_append(&a, &r) == JET_ERR_MEMORY && a.count == 0 && a.bytes == 0);
+    }
+    fail_allocation(0);
+    put(&a, 1, 20);
+    fail_allocation(1);
+    r = record(0, 250000);
+    CHECK(jet_chain_append(&a, &r) == JET_ERR_MEMORY);
+    holds(&a, 1, 20, 1);
+    jet_chain_free(&a);
+    jet_chain_free(&b);
+}
+
+static void add(jet_chain *c, jet_span subject, jet_span reply, jet_span header, jet_span payload,
+                int status) {
+    jet_record r = {subject, reply, header, payload, status};
+    CHECK(jet_chain_append(c, &r) == JET_OK);
+}
+
+void suite_columns(void) {
+    jet_chain c;
+    jet_columns_size size;
+    memset(&size, 0, sizeof size);
+    jet_chain_init(&c);
+    add(&c, S("a"), S("$JS.ACK.S.C.1.10.3.99.7"), S("NATS/1.0\r\nK: 1\r\nJ: x\r\nK: \xFF\r\nbad\r\n\r\n"),
+        S("one"), 0);
+    add(&c, S("skipped"), S(""), S("NATS/1.0 404\r\n\r\n"), S(""), 404);
+    add(&c, S("b\xFF"), S("_INBOX.1"), S(""), S(""), 0);
+    add(&c, S("c"), S(""), S("NATS/1.0\r\n\r\n"), S("three"), 0);
+
+    jet_columns_measure(&c, 1, 1, &size);
+    CHECK(size.rows == 3 && size.subject_bytes == 1 + 4 + 1 && size.data_bytes == 8);
+    CHECK(size.header_rows == 2 && size.header_keys == 2 && size.header_values == 3);
+    CHECK(size.key_bytes == 2 && size.value_bytes == 1 + 1 + 3 && size.metadata_rows == 1);
+
+    /* Buffers of exactly the measured size: the sanitizer sees one byte too many. */
+    jet_columns out;
+    memset(&out, 0, sizeof out);
+    out.subject_offsets = malloc(4 * sizeof(int32_t));
+    out.subject = malloc(size.subject_bytes);
+    out.data_offsets = malloc(4 * sizeof(int32_t));
+    out.data = malloc(size.data_bytes);
+    out.header_valid = calloc(1, 1);
+    out.header_offsets = malloc(4 * sizeof(int32_t));
+    out.key_offsets = malloc((size.header_keys + 1) * sizeof(int32_t));
+    out.key = malloc(size.key_bytes);
+    out.list_offsets = malloc((size.header_keys + 1) * sizeof(int32_t));
+    out.value_offsets = malloc((size.header_values + 1) * sizeof(int32_t));
+    out.value = malloc(size.value_bytes);
+    out.metadata_valid = calloc(1, 1);
+    uint64_t *numbers = malloc(5 * 3 * sizeof *numbers);
+    out.stream_seq = numbers;
+    out.consumer_seq = numbers + 3;
+    out.num_delivered = numbers + 6;
+    out.num_pending = numbers + 9;
+    out.timestamp_ns = (int64_t *)(numbers + 12);
+    jet_columns_fill(&c, 1, &out);
+
+    CHECK(memcmp(out.subject, "ab\xEF\xBF\xBD" "c", 6) == 0 && out.subject_offsets[3] == 6);
+    CHECK(memcmp(out.data, "onethree", 8) == 0 && out.data_offsets[2] == 3);
+    CHECK(out.header_valid[0] == 5); /* rows 0 and 2 */
+    CHECK(out.header_offsets[1] == 2 && out.header_offsets[2] == 2 && out.header_offsets[3] == 2);
+    CHECK(memcmp(out.key, "KJ", 2) == 0 && out.list_offsets[1] == 2 && out.list_offsets[2] == 3);
+    CHECK(memcmp(out.value, "1\xEF\xBF\xBDx", 5) == 0);
+    CHECK(out.metadata_valid[0] == 1 && out.stream_seq[0] == 10 && out.stream_seq[1] == 0);
+    CHECK(out.consumer_seq[0] == 3 && out.num_delivered[0] == 1 && out.num_pending[0] == 7);
+    CHECK(out.timestamp_ns[0] == 99);
+
+    free(out.subject_offsets);
+    free(out.subject);
+    free(out.data_offsets);
+    free(out.data);
+    free(out.header_valid);
+    free(out.header_offsets);
+    free(out.key_offsets);
+    free(out.key);
+    free(out.list_offsets);
+    free(out.value_offsets);
+    free(out.value);
+    free(out.metadata_valid);
+    free(numbers);
+    jet_chain_free(&c);
+}

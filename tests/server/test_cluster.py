@@ -1,0 +1,117 @@
+"""A cluster comes up whole, loses nodes and gets them back as its docstrings say."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetsync.errors import ConfigError, ServerUnavailableError
+from jetsync.server import NatsCluster
+from tests.harness.raw import RawClient
+from tests.server.processes import children
+
+
+def create_stream(url, name):
+    with RawClient(url) as raw:
+        raw.handshake()
+        config = {"name": name, "subjects": [name], "num_replicas": 3}
+        return raw.api(f"STREAM.CREATE.{name}", **config)["cluster"]["leader"]
+
+
+def stored(url, name):
+    with RawClient(url) as raw:
+        raw.handshake()
+        return raw.api(f"STREAM.INFO.{name}")["state"]["messages"]
+
+
+def delete_stream(url, name):
+    with RawClient(url) as raw:
+        raw.handshake()
+        raw.api(f"STREAM.DELETE.{name}")
+
+
+def test_every_node_can_create_a_replicated_stream_at_once(cluster):
+    assert len(cluster.urls) == len(set(cluster.urls)) == 3
+    assert cluster.url.split(",") == cluster.urls
+    for number, url in enumerate(cluster.urls):
+        assert cluster.server(create_stream(url, f"ONCE{number}")).is_running
+        delete_stream(url, f"ONCE{number}")
+
+
+def test_the_leader_is_one_of_its_nodes(cluster):
+    assert cluster.leader() in cluster.servers
+    assert cluster.wait_for_leader(0) is cluster.leader()
+    with pytest.raises(ConfigError, match="no node"):
+        cluster.server("somebody")
+
+
+def test_a_node_that_is_stopped_comes_back_with_its_files(breakable_cluster):
+    cluster = breakable_cluster
+    create_stream(cluster.urls[0], "BACK")
+    with RawClient(cluster.urls[0]) as raw:
+        raw.handshake()
+        raw.request("BACK", b"x")
+    for node in cluster.servers:
+        folder = node.store_dir
+        node.stop()
+        assert not node.is_running
+        assert folder.exists()
+        cluster.start()
+        assert stored(node.url, "BACK") == 1
+    delete_stream(cluster.urls[0], "BACK")
+
+
+def test_after_a_leader_was_killed_another_one_is_found(breakable_cluster):
+    first = breakable_cluster.wait_for_leader()
+    first.kill()
+    assert breakable_cluster.leader() is not first
+    second = breakable_cluster.wait_for_leader()
+    assert second is not first
+    assert second.is_running
+
+
+def test_without_a_majority_there_is_no_leader(breakable_cluster):
+    for node in breakable_cluster.servers[:2]:
+        node.pause()
+    assert breakable_cluster.leader() is None
+    with pytest.raises(ServerUnavailableError, match="no JetStream leader"):
+        breakable_cluster.wait_for_leader(0)
+
+
+def test_stop_leaves_no_process_and_keeps_only_a_given_store(tmp_path):
+    before = children()
+    with NatsCluster(2, store_dir=tmp_path, name="pair", config={"max_payload": 999}) as cluster:
+        folders = [node.store_dir for node in cluster.servers]
+        assert folders == [tmp_path / "1", tmp_path / "2"]
+        with RawClient(cluster.urls[1]) as raw:
+            info = raw.handshake()
+        assert (info["cluster"], info["server_name"], info["max_payload"]) == (
+            "pair",
+            "pair-2",
+            999,
+        )
+    cluster.stop()
+    assert children() == before
+    assert all(folder.exists() for folder in folders)
+
+
+def test_without_jetstream_the_nodes_know_each_other_and_have_no_leader():
+    with NatsCluster(2, jetstream=False) as cluster:
+        with RawClient(cluster.urls[0]) as one, RawClient(cluster.urls[1]) as two:
+            one.handshake()
+            two.handshake()
+            two.send(b"SUB near 1\r\nPING\r\n")
+            two.read_until(b"PONG\r\n")
+            assert cluster.leader() is None
+
+
+def test_a_failed_start_leaves_nothing_running():
+    before = children()
+    with pytest.raises(ServerUnavailableError, match="unknown field"), NatsCluster(config="foo: 1"):
+        pass
+    assert children() == before
+
+
+@pytest.mark.parametrize("options", [{"size": 1}, {"size": "3"}, {"name": "a b"}])
+def test_a_wrong_argument_is_named(options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        NatsCluster(**options)

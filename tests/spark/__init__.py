@@ -1,0 +1,1 @@
+"""Real Spark, real nats-server: the source, the sink, restarts and kills."""

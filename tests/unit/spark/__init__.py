@@ -1,0 +1,1 @@
+"""jetsync.spark without Spark session and without servers."""
