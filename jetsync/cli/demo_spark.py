@@ -135,7 +135,6 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         if self._is_local():
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what matters is raised as well
 
     def _settings(self) -> dict[str, str]:
         log4j = self._work / "log4j2.properties"
@@ -253,31 +252,35 @@ def publish_daily_results(
     )
 
 
-def watch(query: StreamingQuery, on_rows: Callable[[int], None]) -> None:
+def watch(query: StreamingQuery, on_rows: Callable[[int], None]) -> float:
     """Wait for a query's end, telling ``on_rows`` how many rows it has read so far.
 
-    Raises ``CommandError`` when the query failed. Whatever ends the wait, the query is stopped.
+    Returns the rows per second of its fastest batch: the first ones also start worker processes
+    and warm the JVM. Raises ``CommandError`` when the query failed. Whatever ends the wait, the
+    query is stopped.
     """
     from pyspark.errors import PySparkException
 
-    rows: dict[int, int] = {}
+    batches: dict[int, dict[str, Any]] = {}
     try:
         while not query.awaitTermination(_POLL_SECONDS):
-            _count_rows(query, rows, on_rows)
-        _count_rows(query, rows, on_rows)
+            _look_at(query, batches, on_rows)
+        _look_at(query, batches, on_rows)
     except PySparkException as error:
         raise CommandError(f"a Spark query failed: {reason(error)}") from error
     finally:
         with interrupts.deferred():
             _stop_query(query)
+    rates = (batch.get("processedRowsPerSecond") or 0.0 for batch in batches.values())
+    return max(rates, default=0.0)
 
 
-def _count_rows(
-    query: StreamingQuery, rows: dict[int, int], on_rows: Callable[[int], None]
+def _look_at(
+    query: StreamingQuery, batches: dict[int, dict[str, Any]], on_rows: Callable[[int], None]
 ) -> None:
     for progress in query.recentProgress:
-        rows[progress["batchId"]] = progress["numInputRows"]
-    on_rows(sum(rows.values()))
+        batches[progress["batchId"]] = progress
+    on_rows(sum(batch["numInputRows"] for batch in batches.values()))
 
 
 def _stop_query(query: StreamingQuery) -> None:

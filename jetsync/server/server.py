@@ -50,8 +50,8 @@ class NatsServer:
       to a temporary folder that lives until ``stop()``.
     - ``port``: 0 takes a free one. Either way the server keeps its port over every later start.
     - ``config``: more configuration, as text in the server's own format or as a mapping
-      (``{"max_payload": 1024, "authorization": {"token": "t"}}``). Address, ports, name, log and
-      ``store_dir`` are set by this class and win over it.
+      (``{"max_payload": 1024, "authorization": {"token": "t"}}``). Address, ports, name and log
+      are set by this class and win over it; a ``store_dir`` in it is refused by the server.
     - ``name``: the server's name; unique if not given.
     - ``binary``: which nats-server to run; see ``find_binary`` for what happens without.
     - ``arguments``: more command line arguments, such as ``["-DV"]``.

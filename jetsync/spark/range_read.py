@@ -71,10 +71,11 @@ class _RangeRead:
     def batches(self) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
+        stuck = False
         while (found := with_patience(link, self._what, self._continue_at)) is not None:
             before = self._next
             try:
-                yield from self._from_consumer(found)
+                yield from self._from_consumer(found, stuck)
             except Error as error:
                 if not _worth_repeating(error):
                     raise
@@ -82,6 +83,9 @@ class _RangeRead:
                             self._next)
             if self._next > before:
                 patience = Deadline(link.server_unavailable_timeout)
+                stuck = False
+            elif not stuck:
+                stuck = True
             elif patience.expired:
                 raise SparkSourceError(
                     f"{self._what}: the stream leader has message {found}, but no consumer "
@@ -106,11 +110,11 @@ class _RangeRead:
         found = first_at_or_after(stream, first, self._options.filter_subjects)
         return found if found is not None and found <= wanted.last else None
 
-    def _from_consumer(self, start: int) -> Iterator[pa.RecordBatch]:
+    def _from_consumer(self, start: int, stuck: bool) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         consumer = with_patience(link, self._what, lambda js: self._create(js, start))
         try:
-            yield from self._drain(consumer)
+            yield from self._drain(consumer, stuck)
         finally:
             _forget(consumer)
 
@@ -127,17 +131,23 @@ class _RangeRead:
             inactive_threshold=INACTIVE_THRESHOLD,
         )
 
-    def _drain(self, consumer: Consumer) -> Iterator[pa.RecordBatch]:
-        """Pull until the end of the range was seen or the consumer has nothing more."""
+    def _drain(self, consumer: Consumer, stuck: bool) -> Iterator[pa.RecordBatch]:
+        """Pull until the end of the range was seen or the consumer gives nothing more.
+
+        ``stuck`` says that the last try gave nothing at all. A message larger than fetchMaxBytes
+        never comes under that limit, so the first one is then taken alone and without.
+        """
         pending = consumer.cached_info.num_pending
         while pending > 0 and self._next <= self._range.last:
-            count = min(self._options.fetch_batch, pending, self._range.last - self._next + 1)
-            batch = consumer.fetch(
-                count, max_bytes=self._options.fetch_max_bytes, timeout=PULL_TIMEOUT
-            )
-            if not len(batch):
-                # A message above fetchMaxBytes never comes with a limit: take it alone without.
+            if stuck:
                 batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
+                stuck = False
+            else:
+                batch = consumer.fetch(
+                    min(self._options.fetch_batch, pending, self._range.last - self._next + 1),
+                    max_bytes=self._options.fetch_max_bytes,
+                    timeout=PULL_TIMEOUT,
+                )
             if not len(batch):
                 return
             rows = batch.to_arrow(self._layout.received, text_headers=self._layout.text_headers)

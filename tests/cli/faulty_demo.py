@@ -84,7 +84,7 @@ def is_mine(process: Path) -> bool:
 
 def main(out: str, rows: str, step: str, fault: str) -> int:
     progress = FaultyProgress(step, fault)
-    options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(rows) // 6)
+    options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(rows) // 4)
     progress.demo = Demo(options, progress)
     report = progress.demo.run()
     print(report.table())

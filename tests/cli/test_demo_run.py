@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def demo(folder: Path, out: Path, *arguments: str) -> Running:
-    batch = str(ROWS // 6)
+    batch = str(ROWS // 4)
     return jetsync(
         folder, "demo", "--out", str(out), "--rows", str(ROWS), "--batch-rows", batch, *arguments
     )

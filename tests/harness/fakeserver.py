@@ -163,7 +163,7 @@ class FakeServer:
         self._scripts = scripts
         self._info = {**INFO, **(info or {})}
         self._playing: list[threading.Thread] = []
-        self._errors: list[BaseException] = []
+        self.errors: list[BaseException] = []
         self._ending = False
         self.peers: list[Peer] = []
 
@@ -180,6 +180,8 @@ class FakeServer:
 
     def stop(self) -> None:
         """End every connection, wait for the scripts, and raise what the first of them raised."""
+        if self._ending:
+            return
         self._ending = True
         socket.create_connection(("127.0.0.1", self.port), PATIENCE).close()  # wakes accept()
         self._accepting.join(PATIENCE)
@@ -189,8 +191,8 @@ class FakeServer:
         for thread in self._playing:
             thread.join(2 * PATIENCE)
             assert not thread.is_alive(), "a script does not end"
-        if self._errors:
-            raise self._errors[0]
+        if self.errors:
+            raise self.errors[0]
 
     def __enter__(self) -> FakeServer:
         return self.start()
@@ -223,6 +225,6 @@ class FakeServer:
             script(peer)
         except BaseException as error:
             if not (self._ending and isinstance(error, (ClientGone, OSError))):
-                self._errors.append(error)
+                self.errors.append(error)
         finally:
             peer.close()

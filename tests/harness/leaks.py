@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-GRACE = 3.0
+GRACE = 2.0
 LOOK_EVERY = 0.01
 
 

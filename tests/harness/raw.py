@@ -9,7 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 PATIENCE = 5.0
-CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n'
+CONNECT = (
+    b'CONNECT {"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true}'
+    b"\r\n"
+)
 
 
 class RawClient:

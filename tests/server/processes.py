@@ -5,8 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jetsync.server import NatsServer
 
-def is_alive(pid: int) -> bool:
+
+def scratch_of(server: NatsServer) -> Path:
+    """The temporary folder of a server that was started without a store of its own."""
+    assert server.store_dir is not None
+    return server.store_dir.parent
+
+
+def is_alive(pid: int | None) -> bool:
     """Whether a process runs. One that has ended but was not collected yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"

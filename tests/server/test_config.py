@@ -18,13 +18,14 @@ def signs_in(url, **credentials):
 
 
 PASSWORD = 'a "quoted" $word with \\ and ü'
+QUOTED = json.dumps(PASSWORD, ensure_ascii=False)
 
 
 @pytest.mark.parametrize(
     "config",
     [
         {"authorization": {"users": [{"user": "joe", "password": PASSWORD}, {"user": "eve"}]}},
-        f"authorization {{ users: [{{ user: joe, password: {json.dumps(PASSWORD, ensure_ascii=False)} }}] }}",
+        "authorization { users: [{ user: joe, password: %s }] }" % QUOTED,  # noqa: UP031
     ],
     ids=["mapping", "text"],
 )
@@ -43,7 +44,7 @@ def test_accounts_limits_and_jetstream_settings_beside_the_helpers_own():
         },
         "system_account": "SYS",
         "no_auth_user": "a",
-        "jetstream": {"max_memory_store": 10_000_000, "store_dir": "/elsewhere"},
+        "jetstream": {"max_memory_store": 10_000_000},
         "max_payload": 12345,
         "ping_interval": "7s",
     }

@@ -35,6 +35,7 @@ def child(code, **options):
         text=True,
         **options,
     )
+    assert process.stdout is not None
     pid, folder = process.stdout.readline().split()
     return process, int(pid), Path(folder)
 
@@ -64,6 +65,7 @@ def test_it_ends_with_its_parent_and_its_files_too(code, result):
 def test_ctrl_c_in_the_terminal_does_not_reach_it():
     code = """
     try:
+        print("waiting", flush=True)
         sys.stdin.read()
     except KeyboardInterrupt:
         print("interrupted", server.is_running, flush=True)
@@ -71,6 +73,7 @@ def test_ctrl_c_in_the_terminal_does_not_reach_it():
     """
     process, pid, _ = child(code, start_new_session=True)
     with process:
+        assert process.stdout.readline() == "waiting\n"
         os.killpg(process.pid, signal.SIGINT)
         assert process.stdout.readline() == "interrupted True\n"
         assert is_alive(pid)

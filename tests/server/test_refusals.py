@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,8 @@ from jetsync.server import NatsServer, find_binary
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
 from jetsync.server.ports import free_port
 from tests.harness.raw import RawClient
-from tests.server.processes import children
+from tests.harness.waiting import wait_until
+from tests.server.processes import children, scratch_of
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +78,12 @@ def test_a_lost_race_for_a_free_port_is_run_again(monkeypatch):
 
 def test_a_configuration_that_the_server_refuses_is_shown_with_the_users_line():
     text = refused(NatsServer(config="max_payload: 1000\nfoo: 1"), "before it was ready")
-    assert 'server.conf:2:0: unknown field "foo"' in text
+    assert re.search(r'server\.conf:2:\d+: unknown field "foo"', text)
+
+
+def test_a_store_named_twice():
+    config = {"jetstream": {"store_dir": "/elsewhere"}}
+    refused(NatsServer(config=config), "Duplicate 'store_dir'")
 
 
 def test_a_server_that_ends_early_shows_the_end_of_its_log(tmp_path):
@@ -86,6 +96,22 @@ def test_a_server_that_never_gets_ready(tmp_path):
     silent = program(tmp_path / "silent", "echo starting; exec sleep 600")
     text = refused(NatsServer(binary=silent), "not ready in time", timeout=0.3)
     assert text.endswith("starting")
+
+
+def test_ctrl_c_while_it_starts(tmp_path):
+    silent = program(tmp_path / "silent", f"touch {tmp_path}/began; exec sleep 600")
+
+    def press():
+        wait_until((tmp_path / "began").exists, timeout=10)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    server = NatsServer(binary=silent)
+    with pytest.raises(KeyboardInterrupt):
+        server.start(timeout=30)
+    thread.join(30)
+    assert not server.is_running
 
 
 def test_a_store_that_cannot_be_written(tmp_path):
@@ -102,7 +128,7 @@ def test_no_place_for_temporary_files(monkeypatch):
 
 def test_a_store_of_a_killed_server_is_not_lost_by_a_start_that_fails():
     with NatsServer() as server:
-        folder = server.store_dir
+        folder = scratch_of(server) / "store"
         server.kill()
         with socket.create_server(("127.0.0.1", server.port)):
             refused(server, "taken")

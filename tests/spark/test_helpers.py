@@ -11,14 +11,14 @@ from tests.spark.streaming import Collected, read_stream
 
 def test_tasks_of_one_worker_share_a_connection_and_leave_it_open(spark, new_stream):
     stream = new_stream()
-    options = {"servers": stream.url}
+    options, subject = {"servers": stream.url}, f"{stream.name}.x"
 
     def publish(rows):
         import os
 
         with connection(options) as nc:
             for row in rows:
-                nc.jetstream().publish(f"{stream.name}.x", str(row.id).encode())
+                nc.jetstream().publish(subject, str(row.id).encode())
             yield os.getpid(), nc.client_id
 
     for _ in range(3):

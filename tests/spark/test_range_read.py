@@ -40,7 +40,7 @@ def own_server(tmp_path):
             js.create_stream(name="S", subjects=["s.>"])
             js.publish_many([("s.x", b"%d" % i) for i in range(1000)]).raise_for_failed()
             batches = whole(
-                js, "S", servers=server.url, serverUnavailableTimeout="3s", requestTimeout="500ms"
+                js, "S", servers=server.url, serverUnavailableTimeout="2s", requestTimeout="300ms"
             )
         yield server, batches
 
@@ -121,7 +121,7 @@ def test_a_server_that_stays_away_ends_in_a_coded_error(own_server):
 def lagging(monkeypatch, **misleading):
     """Let the first consumer of a read answer like one on a replica that lags."""
     make = JetStream.create_consumer
-    made = []
+    made: list[str] = []
 
     def create(js, stream, config=None, **fields):
         consumer = make(js, stream, config, **(fields if made else {**fields, **misleading}))

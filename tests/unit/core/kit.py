@@ -1,0 +1,167 @@
+"""What the tests of the compiled core share: frames, links over a socketpair, bounded waits."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
+
+LONG = 30.0  # seconds after which a test gives up on what has to happen
+
+
+def wait_until(condition: Callable[[], object], what: str = "the condition") -> None:
+    """Wait until something is true; fail after a long time."""
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come true in {LONG:g} s"
+        time.sleep(0.001)
+
+
+class Thread(threading.Thread):
+    """A thread whose exception and result reach the test when it is joined."""
+
+    def __init__(self, target, *args):
+        super().__init__(target=target, args=args, daemon=True)
+        self._work = (target, args)
+        self.result = None
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        target, args = self._work
+        try:
+            self.result = target(*args)
+        except BaseException as error:
+            self.error = error
+
+    def finish(self):
+        """Join, raise what the thread raised, return what it returned."""
+        self.join(LONG)
+        assert not self.is_alive(), "the thread did not end"
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def message(
+    subject: bytes = b"a",
+    sid: int = 1,
+    payload: bytes = b"",
+    *,
+    reply: bytes = b"",
+    header: bytes | None = None,
+) -> bytes:
+    """A message as a server sends it."""
+    fields = [subject, b"%d" % sid] + ([reply] if reply else [])
+    if header is None:
+        line = b"MSG " + b" ".join(fields) + b" %d\r\n" % len(payload)
+        return line + payload + b"\r\n"
+    sizes = b" %d %d\r\n" % (len(header), len(header) + len(payload))
+    return b"HMSG " + b" ".join(fields) + sizes + header + payload + b"\r\n"
+
+
+def block(*lines: bytes, status: bytes = b"") -> bytes:
+    """A header block."""
+    return b"\r\n".join([b"NATS/1.0" + (b" " + status if status else b""), *lines, b"", b""])
+
+
+def receiver(**options) -> tuple[Inbound, Mailbox]:
+    """An inbound side with one mailbox, whose subscription id is 1."""
+    inbound, box = Inbound(Outbound()), Mailbox(**options)
+    assert inbound.add(box) == 1
+    return inbound, box
+
+
+def fill(inbound: Inbound, *payloads: bytes) -> list:
+    return inbound.feed(b"".join(message(payload=payload) for payload in payloads))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One frame of the client."""
+
+    verb: bytes
+    subject: bytes = b""
+    reply: bytes = b""
+    header: bytes = b""
+    payload: bytes = b""
+
+
+def client_frames(data: bytes) -> list[Sent]:
+    """Read what a client sent as strictly as a server would; a partial frame is an error."""
+    found = []
+    while data:
+        line, rest = data.split(b"\r\n", 1)
+        verb, *fields = line.split(b" ")
+        if verb not in (b"PUB", b"HPUB"):
+            found.append(Sent(verb, b" ".join(fields)))
+            data = rest
+            continue
+        header_size = int(fields.pop(-2)) if verb == b"HPUB" else 0
+        size = int(fields.pop())
+        assert len(rest) >= size + 2, "a partial frame"
+        assert rest[size : size + 2] == b"\r\n"
+        subject, *reply = fields
+        found.append(
+            Sent(verb, subject, b"".join(reply), rest[:header_size], rest[header_size:size])
+        )
+        data = rest[size + 2 :]
+    return found
+
+
+def read(sock: socket.socket, n: int) -> bytes:
+    """Read exactly n bytes."""
+    data = b""
+    while len(data) < n:
+        piece = sock.recv(min(n - len(data), 1 << 20))
+        assert piece, f"the link ended after {len(data)} of {n} bytes"
+        data += piece
+    return data
+
+
+@contextlib.contextmanager
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two connected sockets: the client's, which blocks as in real life, and the peer's."""
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(LONG)
+    with ours, theirs:
+        yield ours, theirs
+
+
+@contextlib.contextmanager
+def link(*, small: bool = False, **options) -> Iterator[tuple[Outbound, socket.socket]]:
+    """An outbound side with its writer thread, attached to one end of a socketpair.
+
+    `small` makes the socket take little, so that an unread link blocks the writer soon.
+    """
+    with pair() as (ours, theirs):
+        if small:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        outbound = Outbound(**options)
+        writer = Thread(outbound.pump)
+        try:
+            outbound.attach(ours.fileno(), b"", 1 << 20)
+            yield outbound, theirs
+        finally:
+            outbound.close()
+            with contextlib.suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
+            writer.finish()
+            outbound.detach()
+
+
+class Capsules:
+    """What pyarrow takes: an object with the Arrow C data interface."""
+
+    def __init__(self, schema, array):
+        self._pair = schema, array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self._pair
