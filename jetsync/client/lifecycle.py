@@ -85,6 +85,8 @@ class Lifecycle:
         if nc.is_closed:
             return
         nc._transition(Status.DRAINING_SUBS)
+        while not nc.is_connected and not nc.is_closed and not deadline.expired:
+            nc._pause(deadline.within(0.02))
         try:
             for subscription in nc._subscriptions():
                 nc._outbound.unsubscribe(subscription._sid)

@@ -19,11 +19,12 @@ from jetsync._core.inbound import (
     EVENT_SLOW,
 )
 from jetsync._core.outbound import Outbound
-from jetsync._deadline import Deadline
+from jetsync._deadline import Deadline, to_seconds
 from jetsync.client.dial import Link, dial
 from jetsync.client.runner import start_thread
 from jetsync.errors import (
     AuthorizationError,
+    ConnectError,
     DisconnectedError,
     Error,
     NoServersError,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Pong", "Session"]
 
 logger = logging.getLogger("jetsync")
+
+_SLACK = 0.2
 
 
 class Pong:
@@ -100,6 +103,15 @@ class Session:
     # -- the loop --------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._live()
+        except Exception as error:  # a mistake of ours must not leave waiters waiting
+            logger.exception("the reader thread failed")
+            self._first_error = error
+            self._first.set()
+            self._nc._lifecycle.give_up(error)
+
+    def _live(self) -> None:
         reason: Exception | None = None
         while (link := self._dial_until_connected()) is not None:
             self._take_over(link)
@@ -300,10 +312,16 @@ class Session:
     # -- asked for by others ---------------------------------------------------------------------
 
     def wait_first(self) -> Exception | None:
-        """Wait for the first connection; returns why there is none. Ctrl-C interrupts. Bounded by
-        the connect timeout of each server."""
-        self._first.wait()
-        return self._first_error
+        """Wait for the first connection; returns why there is none. Ctrl-C interrupts.
+
+        Bounded by the connect timeout of each server: a name lookup may take longer than that, and
+        then nobody waits for it.
+        """
+        servers = self._pool.servers
+        limit = to_seconds(self._nc.options.connect_timeout) * len(servers)
+        if self._first.wait(limit + _SLACK):
+            return self._first_error
+        return self._exhausted(ConnectError(f"no connection within {limit:g} s"))
 
     def ping(self, pong: Pong | None) -> None:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -335,6 +336,12 @@ class MessageStream:
         tb: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def __del__(self) -> None:
+        # Left by `break` out of a for loop: what is buffered goes back to the server at once.
+        if hasattr(self, "_backoff"):  # complete
+            with contextlib.suppress(Exception):
+                self.stop()
 
 
 class ConsumeContext:

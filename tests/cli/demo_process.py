@@ -46,8 +46,16 @@ class Running:
 
     def wait_for(self, text: str) -> None:
         """Wait until this text appears on stderr. The command must not end before."""
+        self._wait_for(text, self._err)
+
+    def wait_for_line(self) -> str:
+        """Wait for a line on stdout and return it. The command must not end before."""
+        self._wait_for("\n", self._out)
+        return self._out.read_text().partition("\n")[0]
+
+    def _wait_for(self, text: str, file: Path) -> None:
         deadline = time.monotonic() + PATIENCE
-        while text not in self._err.read_text():
+        while text not in file.read_text():
             assert self._process.poll() is None, f"ended early: {self._err.read_text()}"
             assert time.monotonic() < deadline, f"no {text!r} in: {self._err.read_text()}"
             time.sleep(0.02)
@@ -60,13 +68,32 @@ class Running:
         """Send SIGTERM to the command alone, as a service manager does."""
         self._process.terminate()
 
+    def kill_children(self, program: str) -> None:
+        """Kill the command's descendants that run this program."""
+        for pid in self._pids():
+            if program in Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]:
+                os.kill(pid, signal.SIGKILL)
+
+    def crash(self) -> None:
+        """Kill the command alone, with no chance to tidy up."""
+        self._process.kill()
+
+    def wait_until_gone(self) -> None:
+        """Wait until nothing that the command started runs any more."""
+        deadline = time.monotonic() + PATIENCE
+        while left := self.survivors():
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+
     def end(self) -> Ended:
         """Wait for the command's end and return how it ended."""
         try:
             code = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.end_all()
             raise AssertionError(f"still running: {self._err.read_text()}") from None
+        finally:
+            if self._process.returncode is None:
+                self.end_all()
         return Ended(code, self._out.read_text(), self._err.read_text())
 
     def end_all(self) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsync import connect
+from jetsync.server import NatsServer
 from tests.cli.demo_process import Ended, Running, jetsync
 
 ROWS = 12_000
@@ -92,3 +94,28 @@ def test_sigterm_stops_it_as_tidily(tmp_path: Path) -> None:
     ended = running.end()
     assert (ended.code, running.survivors()) == (143, [])
     assert "Traceback" not in ended.err
+
+
+def test_even_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
+    running = demo(tmp_path, tmp_path / "out")
+    running.wait_for(f"{TO_PARQUET} ...")
+    running.crash()
+    running.wait_until_gone()
+
+
+def test_on_a_server_of_its_users_it_removes_what_it_made(
+    tmp_path: Path, undisturbed: str
+) -> None:
+    """Once with --keep and once without: the second run replaces the streams of the first."""
+    out = tmp_path / "out"
+    with NatsServer() as server, connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="OTHER", subjects=["other"])
+        running = demo(tmp_path, out, "--servers", server.url, "--keep")
+        ended = running.end()
+        assert ended.code == 0, ended.err
+        assert (out / "work").exists()
+        assert sorted(js.stream_names()) == ["FLIGHTS", "OTHER", "RESULTS"]
+        assert_complete(demo(tmp_path, out, "--servers", server.url).end(), out)
+        assert (out / "daily.csv").read_text() == undisturbed
+        assert list(js.stream_names()) == ["OTHER"]

@@ -142,6 +142,27 @@ def test_drain_delivers_everything_and_then_closes(server):
             nc.publish("a")
 
 
+def test_drain_waits_for_the_server_to_come_back(server):
+    with jetsync.connect(server.url) as nc:
+        server.kill()
+        wait_until(lambda: not nc.is_connected, timeout=5)
+        threading.Timer(0.3, server.start).start()
+        nc.drain(timeout=10)
+        assert nc.is_closed
+        wait_until(lambda: server.is_running, timeout=5)
+
+
+def test_drain_without_a_server_keeps_its_time(server):
+    with jetsync.connect(server.url) as nc:
+        server.kill()
+        wait_until(lambda: not nc.is_connected, timeout=5)
+        start = time.monotonic()
+        with pytest.raises(jetsync.TimeoutError):
+            nc.drain(timeout=0.3)
+        assert time.monotonic() - start < 0.3 + 0.5
+        assert nc.is_closed
+
+
 def test_what_was_published_before_close_arrives(server):
     with jetsync.connect(server.url) as other:
         sub = other.subscribe("a")

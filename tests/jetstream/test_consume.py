@@ -255,6 +255,15 @@ def test_stopping_hands_buffered_messages_back(js, stream, consumer):
     assert sorted(numbers(consumer.fetch(4, timeout=5))) == [1, 2, 3, 4]
 
 
+def test_leaving_a_loop_hands_the_rest_back(js, stream, consumer):
+    fill(js, stream, 5)
+    for msg in consumer.messages(max_messages=10):
+        msg.ack()
+        break
+    assert sorted(numbers(consumer.fetch(4, timeout=5))) == [1, 2, 3, 4]
+    wait_until(lambda: consumer.info().num_waiting == 0, timeout=5)
+
+
 def test_consume_calls_back_and_survives_exceptions(url, js, stream, consumer):
     fill(js, stream, 100)
     seen = []
