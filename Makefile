@@ -6,7 +6,7 @@ PYTHON_IN_VENV := $(VENV)/bin/python
 SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint types bench clean ready-demo ready-dev
+.PHONY: help demo test build lint types bench fuzz clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ types: ready-dev  ## check types
 
 bench: ready-dev  ## run the micro benchmarks (options in ARGS)
 	@$(PYTHON_IN_VENV) -m pytest benchmarks/micro --benchmark-only $(ARGS)
+
+fuzz: ready-dev  ## fuzz the C library for minutes (ARGS="--seconds 60")
+	@$(PYTHON_IN_VENV) -m tests.fuzz.run $(ARGS)
 
 clean:  ## remove what was built, installed and produced here
 	rm -rf $(VENV) build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \

@@ -90,7 +90,9 @@ class Spark:
             try:
                 self._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             except PySparkException as error:
-                raise CommandError(f"Spark's Java did not start; {self._log} says why.") from error
+                raise CommandError(
+                    f"Spark's Java would not start (master {self._master}); {self._log} says why."
+                ) from error
         try:
             SparkContext(conf=conf, gateway=self._gateway)
             self._session = SparkSession.builder.getOrCreate()
@@ -139,6 +141,8 @@ class Spark:
     def _settings(self) -> dict[str, str]:
         log4j = self._work / "log4j2.properties"
         log4j.write_text(_LOG4J)
+        scratch = self._work / "spark"
+        scratch.mkdir(exist_ok=True)
         settings = {
             "spark.master": self._master,
             "spark.app.name": "jetsync demo",
@@ -149,9 +153,12 @@ class Spark:
             "spark.sql.streaming.stopTimeout": "10s",
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.sql.warehouse.dir": str(self._work / "warehouse"),
-            "spark.local.dir": str(self._work / "spark"),
-            # As a URI, so that a blank in the path cannot split the option.
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+            "spark.local.dir": str(scratch),
+            # Quoted, or as a URI, so that a blank in the path cannot split an option.
+            "spark.driver.extraJavaOptions": (
+                f'-Dlog4j2.configurationFile={log4j.as_uri()} "-Djava.io.tmpdir={scratch}" '
+                "-XX:-UsePerfData"
+            ),
         }
         if self._is_local():
             settings["spark.driver.memory"] = "2g"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsync._deadline import Deadline
+from jetsync.server.interrupts import interrupts_afterwards
 from jetsync.server.process import Process
 from jetsync.server.scratch import Scratch
 
@@ -46,7 +47,11 @@ class Held:
         """Stop the process if it runs and remove the folder. In a forked child: nothing."""
         if self.is_foreign:
             return
-        self.terminate(Deadline(_AT_EXIT))
-        if self.scratch:
-            self.scratch.remove()
-            self.scratch = None
+        try:
+            self.terminate(Deadline(_AT_EXIT))
+        finally:
+            with interrupts_afterwards():
+                self.kill()
+                if self.scratch:
+                    self.scratch.remove()
+                    self.scratch = None

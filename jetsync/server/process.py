@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -117,8 +118,13 @@ class Process:
         with self._guard_lock:
             if self._guard.returncode is not None:
                 return
+            door = self._guard.stdin
+            if door and not door.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    door.write(b"\n")
+                door.close()
             try:
-                self._guard.communicate(b"\n", timeout=_KILLED_WITHIN)
+                self._guard.wait(_KILLED_WITHIN)
             except subprocess.TimeoutExpired:
                 self._guard.kill()
                 self._guard.wait()

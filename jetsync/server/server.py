@@ -19,6 +19,7 @@ from jetsync.errors import ConfigError, ForkedError, ServerUnavailableError
 from jetsync.server.binary import find_binary
 from jetsync.server.config import Config, check_name, render
 from jetsync.server.held import Held
+from jetsync.server.interrupts import interrupts_afterwards
 from jetsync.server.ports import HOST, free_port
 from jetsync.server.probe import get_json, takes_clients
 from jetsync.server.process import Process
@@ -293,7 +294,8 @@ class NatsServer:
     def _prepare(self) -> Scratch:
         """Make the folders, and find out now whether they can be written."""
         if self._held.scratch is None:
-            self._held.scratch = Scratch()
+            with interrupts_afterwards():
+                self._held.scratch = Scratch()
         scratch = self._held.scratch
         scratch.write_config(self._config)
         scratch.forget_ports()
@@ -307,11 +309,12 @@ class NatsServer:
             port = self._port or free_port()
             self._monitor_port = free_port()
             log_start = scratch.log_size()
-            self._held.process = Process(
-                self._command(binary, scratch, port), log=scratch.log, scratch=scratch.path
-            )
+            command = self._command(binary, scratch, port)
+            with interrupts_afterwards():
+                process = Process(command, log=scratch.log, scratch=scratch.path)
+                self._held.process = process
             try:
-                self._await_ready(self._held.process, scratch, port, log_start, deadline)
+                self._await_ready(process, scratch, port, log_start, deadline)
             except PortTakenError as error:
                 if f":{self._port} " in error.line or f":{self._port}:" in error.line:
                     raise ServerUnavailableError(

@@ -225,12 +225,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         The skipped part is remembered, and only written into an offset when the stream's limits
         are about to remove the position that the checkpoint still names.
         """
-        found = self._patiently(
-            lambda js: first_at_or_after(
-                open_stream(js, head.stream), first, self._options.filter_subjects
-            ),
-            head.stream,
-        )
+        filters = self._options.filter_subjects
+        found = None
+        if first <= waiting.end:
+            found = self._patiently(
+                lambda js: first_at_or_after(open_stream(js, head.stream), first, filters),
+                head.stream,
+            )
         if found is not None and found <= waiting.end:
             return _Waiting(found - 1, waiting.end)
         self._scanned[head.stream] = Mark(waiting.end, head.created)

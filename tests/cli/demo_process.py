@@ -77,6 +77,7 @@ class Running:
     def crash(self) -> None:
         """Kill the command alone, with no chance to tidy up."""
         self._process.kill()
+        self._process.wait()
 
     def wait_until_gone(self) -> None:
         """Wait until nothing that the command started runs any more."""

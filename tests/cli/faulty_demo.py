@@ -1,7 +1,7 @@
-"""A program: run the demo and break something in the middle of one step.
+"""A program: run the demo and break something in the middle of some steps.
 
-``python faulty_demo.py OUT ROWS STEP FAULT``: as soon as a third of STEP is done, FAULT happens
-once: "server" kills the nats-server and starts it again, "worker" kills a Python worker of Spark.
+``python faulty_demo.py OUT ROWS FAULT STEP...``: as soon as a third of a STEP is done, FAULT
+happens: "server" kills the nats-server and starts it again, "worker" kills a Python worker.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ PATIENCE = 30.0
 class FaultyProgress(Progress):
     """Shows progress as usual and lets the fault happen at its moment."""
 
-    def __init__(self, step: str, fault: str) -> None:
+    def __init__(self, fault: str, steps: list[str]) -> None:
         super().__init__()
-        self._faulty_step, self._fault = step, fault
-        self._armed = False
+        self._fault = fault
         self._of = 0
-        self.happened = False
+        self._current = ""
+        self.to_come = steps
         self.demo: Demo | None = None
 
     def begin(self, step: str, total: int) -> None:
-        self._armed, self._of = step == self._faulty_step, total
+        self._current, self._of = step, total
         super().begin(step, total)
 
     def advance(self, done: int) -> None:
         super().advance(done)
-        if self._armed and not self.happened and done * 3 >= self._of:
-            self.happened = True
+        if self._current in self.to_come and done * 3 >= self._of:
+            self.to_come.remove(self._current)
             kill_a_worker() if self._fault == "worker" else self._kill_the_server()
 
     def _kill_the_server(self) -> None:
@@ -82,13 +82,13 @@ def is_mine(process: Path) -> bool:
     return mine in (process / "environ").read_bytes().split(b"\0")
 
 
-def main(out: str, rows: str, step: str, fault: str) -> int:
-    progress = FaultyProgress(step, fault)
+def main(out: str, rows: str, fault: str, *steps: str) -> int:
+    progress = FaultyProgress(fault, [*steps])
     options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(rows) // 4)
     progress.demo = Demo(options, progress)
     report = progress.demo.run()
     print(report.table())
-    assert progress.happened, "the fault did not happen"
+    assert not progress.to_come, f"nothing happened in {progress.to_come}"
     return 0 if report.passed else 1
 
 

@@ -58,13 +58,14 @@ def test_the_results_are_one_row_for_each_day_and_carrier(undisturbed: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("step", "fault"),
-    [(LOAD, "server"), (TO_PARQUET, "worker"), (TO_RESULTS, "server"), (TO_RESULTS, "worker")],
+    ("fault", "steps"),
+    [("server", [LOAD, TO_PARQUET, TO_RESULTS]), ("worker", [TO_PARQUET, TO_RESULTS])],
 )
 def test_the_results_are_the_same_when_something_dies_midway(
-    tmp_path: Path, undisturbed: str, step: str, fault: str
+    tmp_path: Path, undisturbed: str, fault: str, steps: list[str]
 ) -> None:
-    running = Running(tmp_path, FAULTY_DEMO, str(tmp_path / "out"), str(ROWS), step, fault)
+    """Either the nats-server or a Python worker of Spark is killed in the middle of each step."""
+    running = Running(tmp_path, FAULTY_DEMO, str(tmp_path / "out"), str(ROWS), fault, *steps)
     assert_complete(running.end(), tmp_path / "out")
     assert (tmp_path / "out" / "daily.csv").read_text() == undisturbed
     assert running.survivors() == []
@@ -106,16 +107,16 @@ def test_even_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
 def test_on_a_server_of_its_users_it_removes_what_it_made(
     tmp_path: Path, undisturbed: str
 ) -> None:
-    """Once with --keep and once without: the second run replaces the streams of the first."""
-    out = tmp_path / "out"
+    """The streams of an earlier run, kept or left by a crash, are replaced."""
     with NatsServer() as server, connect(server.url) as nc:
         js = nc.jetstream()
         js.create_stream(name="OTHER", subjects=["other"])
-        running = demo(tmp_path, out, "--servers", server.url, "--keep")
-        ended = running.end()
-        assert ended.code == 0, ended.err
-        assert (out / "work").exists()
-        assert sorted(js.stream_names()) == ["FLIGHTS", "OTHER", "RESULTS"]
-        assert_complete(demo(tmp_path, out, "--servers", server.url).end(), out)
-        assert (out / "daily.csv").read_text() == undisturbed
+        for name, subject in (("FLIGHTS", "flights.old"), ("RESULTS", "results.old")):
+            js.create_stream(
+                name=name, subjects=[subject], metadata={"made-by": "jetsync-demo"}
+            )
+            js.publish(subject, b"left over")
+        ended = demo(tmp_path, tmp_path / "out", "--servers", server.url).end()
+        assert_complete(ended, tmp_path / "out")
+        assert (tmp_path / "out" / "daily.csv").read_text() == undisturbed
         assert list(js.stream_names()) == ["OTHER"]

@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,29 @@ def test_ctrl_c_while_it_starts(tmp_path):
         server.start(timeout=30)
     thread.join(30)
     assert not server.is_running
+
+
+# Inside the standard library the interrupt may lose an open socket, which then warns and closes.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("step", range(30))
+def test_ctrl_c_at_any_moment_between_start_and_stop(step):
+    def press():
+        begun.wait()
+        time.sleep(step / 1000)  # the moment is what varies, nothing waits for it
+        os.kill(os.getpid(), signal.SIGINT)
+
+    begun = threading.Event()
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        begun.set()
+        with NatsServer(jetstream=False):
+            pass
+        thread.join(30)
+    except KeyboardInterrupt:
+        thread.join(30)
+    else:
+        pytest.fail("the interrupt was lost")
 
 
 def test_a_store_that_cannot_be_written(tmp_path):

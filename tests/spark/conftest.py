@@ -13,6 +13,7 @@ import pytest
 
 import jetsync
 import pyspark_jetsync
+from jetsync.client import shared
 
 HERE = Path(__file__).parent
 
@@ -55,6 +56,15 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_connections_to_dead_servers() -> Iterator[None]:
+    """Close what would try to reach the servers of a finished test for ever."""
+    yield
+    for connection in list(shared._connections.values()):
+        if not connection.is_connected:
+            connection.close()
 
 
 @pytest.fixture(scope="session")

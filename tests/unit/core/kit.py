@@ -5,23 +5,20 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
+from tests.harness.waiting import wait_until as harness_wait_until
 
 LONG = 30.0  # seconds after which a test gives up on what has to happen
 
 
-def wait_until(condition: Callable[[], object], what: str = "the condition") -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     """Wait until something is true; fail after a long time."""
-    end = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come true in {LONG:g} s"
-        time.sleep(0.001)
+    harness_wait_until(condition, timeout=LONG)
 
 
 class Thread(threading.Thread):
@@ -94,25 +91,32 @@ class Sent:
     payload: bytes = b""
 
 
+def take_frame(data: bytes) -> tuple[Sent, bytes] | None:
+    """Cut the first client frame off, as strictly as a server would; None while it is not whole."""
+    line, end, rest = data.partition(b"\r\n")
+    if not end:
+        return None
+    verb, *fields = line.split(b" ")
+    if verb not in (b"PUB", b"HPUB"):
+        return Sent(verb, b" ".join(fields)), rest
+    header_size = int(fields.pop(-2)) if verb == b"HPUB" else 0
+    size = int(fields.pop())
+    if len(rest) < size + 2:
+        return None
+    assert rest[size : size + 2] == b"\r\n"
+    subject, *reply = fields
+    sent = Sent(verb, subject, b"".join(reply), rest[:header_size], rest[header_size:size])
+    return sent, rest[size + 2 :]
+
+
 def client_frames(data: bytes) -> list[Sent]:
-    """Read what a client sent as strictly as a server would; a partial frame is an error."""
+    """Read what a client sent; a partial frame is an error."""
     found = []
     while data:
-        line, rest = data.split(b"\r\n", 1)
-        verb, *fields = line.split(b" ")
-        if verb not in (b"PUB", b"HPUB"):
-            found.append(Sent(verb, b" ".join(fields)))
-            data = rest
-            continue
-        header_size = int(fields.pop(-2)) if verb == b"HPUB" else 0
-        size = int(fields.pop())
-        assert len(rest) >= size + 2, "a partial frame"
-        assert rest[size : size + 2] == b"\r\n"
-        subject, *reply = fields
-        found.append(
-            Sent(verb, subject, b"".join(reply), rest[:header_size], rest[header_size:size])
-        )
-        data = rest[size + 2 :]
+        taken = take_frame(data)
+        assert taken is not None, f"a partial frame: {data[:100]!r}"
+        found.append(taken[0])
+        data = taken[1]
     return found
 
 

@@ -17,7 +17,7 @@ BIG = b"x" * 200_000  # more than a small link takes
 def stuff(outbound):
     """Publish until the writer is stuck in the middle of a frame that nobody reads."""
     outbound.publish("stuck", BIG)
-    wait_until(lambda: outbound.pending_bytes == 0, "the writer taking the frame")
+    wait_until(lambda: outbound.pending_bytes == 0)
 
 
 def test_frames_leave_in_the_order_they_were_put_in():

@@ -152,3 +152,12 @@ def test_null_subjects_and_ids_are_refused(name):
     with pytest.raises(SparkSourceError) as caught:
         normal(columns, **arrays)
     assert caught.value.code == "JETSYNC_NULL_VALUE"
+
+
+def test_rows_that_were_not_acknowledged_can_be_picked_out():
+    headers = pa.array([[("A", ["1"])], None, [("B", ["2"])]], NORMAL_HEADERS)
+    found = normal(WITH_HEADERS, data=DATA, headers=headers).take([2, 0])
+    assert found.to_pylist() == [
+        {"data": b"3", "headers": [("B", [b"2"])]},
+        {"data": b"1", "headers": [("A", [b"1"])]},
+    ]

@@ -1,0 +1,38 @@
+"""Reading a replicated stream: whoever delivers, only the leader's word ends a range."""
+
+from __future__ import annotations
+
+import uuid
+
+import jetsync
+from tests.spark.test_range_read import rest, whole
+
+
+def fill(js, name):
+    """A stream on three servers with a thousand messages."""
+    js.create_stream(name=name, subjects=[f"{name}.>"], num_replicas=3)
+    js.publish_many([(f"{name}.x", b"%d" % i) for i in range(1000)]).raise_for_failed()
+
+
+def test_what_was_just_published_is_read_whichever_replica_delivers(cluster):
+    name = "R" + uuid.uuid4().hex[:8]
+    with jetsync.connect(cluster.url) as nc:
+        js = nc.jetstream(timeout=15)
+        fill(js, name)
+        for round_ in range(1, 11):
+            js.publish_many([(f"{name}.x", b"")] * 100).raise_for_failed()
+            seen = rest(whole(js, name, servers=cluster.url, fetchBatch="1000"))
+            assert seen == list(range(1, 1001 + 100 * round_))
+        js.delete_stream(name)
+
+
+def test_the_death_of_the_server_that_delivers_loses_and_repeats_nothing(fresh_cluster):
+    with jetsync.connect(fresh_cluster.url) as nc:
+        js = nc.jetstream(timeout=15)
+        fill(js, "R")
+        batches = whole(js, "R", servers=fresh_cluster.url, fetchBatch="100")
+        seen = rest([next(batches)])
+        (consumer,) = js.consumers("R")
+        fresh_cluster.server(consumer.cluster.leader).kill()
+        seen += rest(batches)
+        assert seen == list(range(1, 1001))
