@@ -165,10 +165,9 @@ install_build_tools() {
 forget_compiled() { rm -rf build jetsync/_core/*.so; }
 
 # Editable, so that the tests and Spark's workers all see this checkout and its compiled core.
-# "compat" puts the checkout itself on the path: Spark finds "pyspark_jetsync" by listing folders.
 install_jetsync() {
     say "building jetsync and installing its [$extra] packages (first time: minutes, 700 MB)"
-    pip install --no-build-isolation --config-settings editable_mode=compat --editable ".[$extra]"
+    pip install --no-build-isolation --editable ".[$extra]"
 }
 
 install_java() {

@@ -90,6 +90,7 @@ class Connection:
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
         self._schedule_ping()
+        self._session.start()
 
     # -- publish and request ---------------------------------------------------------------------
 

@@ -97,8 +97,14 @@ class Session:
         self.reconnects = 0
         self.epoch = 0
         """How many links there have been; a changed value tells that answers may be lost."""
-        self._writer = start_thread(f"writer-{nc._label}", self._outbound.pump)
-        self._reader = start_thread(f"reader-{nc._label}", self._run)
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start both threads. The reader may have given up, and closed the connection, before this
+        returns: whatever closing needs has to be in place before."""
+        label = self._nc._label
+        self._threads.append(start_thread(f"writer-{label}", self._outbound.pump))
+        self._threads.append(start_thread(f"reader-{label}", self._run))
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -370,6 +376,6 @@ class Session:
         self.suspect(None)
         self._outbound.close()
         deadline = Deadline(timeout)
-        for thread in (self._reader, self._writer):
+        for thread in reversed(self._threads):
             if thread is not threading.current_thread():
                 thread.join(deadline.remaining())

@@ -17,7 +17,7 @@ TO_PARQUET = "Spark: stream to parquet"
 TO_RESULTS = "Spark: stream to daily results to stream"
 FAULTY_DEMO = str(Path(__file__).with_name("faulty_demo.py"))
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def demo(folder: Path, out: Path, *arguments: str) -> Running:

@@ -21,9 +21,11 @@ def compiler() -> list[str]:
     return shlex.split(os.environ.get("CC", "gcc"))
 
 
-def build(folder: Path, name: str, sources: list[Path], library_flags: tuple[str, ...] = ()) -> Path:
+def build(
+    folder: Path, name: str, sources: list[Path], library_flags: tuple[str, ...] = ()
+) -> Path:
     """Compile `sources` and all of csrc (with `library_flags` too) into `folder`/`name`."""
-    jobs = [(source, (f"-I{CSRC}",)) for source in sources]
+    jobs: list[tuple[Path, tuple[str, ...]]] = [(s, (f"-I{CSRC}",)) for s in sources]
     jobs += [(source, library_flags) for source in sorted(CSRC.glob("*.c"))]
 
     def compile_one(job: tuple[Path, tuple[str, ...]]) -> str:

@@ -33,6 +33,7 @@ def test_the_death_of_the_server_that_delivers_loses_and_repeats_nothing(fresh_c
         batches = whole(js, "R", servers=fresh_cluster.url, fetchBatch="100")
         seen = rest([next(batches)])
         (consumer,) = js.consumers("R")
+        assert consumer.cluster is not None
         fresh_cluster.server(consumer.cluster.leader).kill()
         seen += rest(batches)
         assert seen == list(range(1, 1001))

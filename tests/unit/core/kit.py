@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
@@ -69,8 +70,8 @@ def block(*lines: bytes, status: bytes = b"") -> bytes:
     return b"\r\n".join([b"NATS/1.0" + (b" " + status if status else b""), *lines, b"", b""])
 
 
-def receiver(**options) -> tuple[Inbound, Mailbox]:
-    """An inbound side with one mailbox, whose subscription id is 1."""
+def receiver(**options) -> tuple[Inbound, Any]:
+    """An inbound side with one mailbox (typed loosely), whose subscription id is 1."""
     inbound, box = Inbound(Outbound()), Mailbox(**options)
     assert inbound.add(box) == 1
     return inbound, box

@@ -50,8 +50,9 @@ def test_the_subject_may_be_constant():
 
 def test_a_sliced_batch_sends_its_own_rows():
     n = 1000
-    headers = pa.array([[("K", str(i))] if i % 3 else None for i in range(n)],
-                       pa.map_(pa.string(), pa.string()))
+    headers = pa.array(
+        [[("K", str(i))] if i % 3 else None for i in range(n)], pa.map_(pa.string(), pa.string())
+    )
     batch = batch_of(
         subject=pa.array([f"s.{i}" for i in range(n)]),
         data=pa.array([b"%d" % i if i % 5 else None for i in range(n)]),
@@ -79,7 +80,7 @@ def test_null_data_is_an_empty_payload_and_a_null_subject_is_rejected():
 
 # -- headers -------------------------------------------------------------------------------------
 
-LINES = [
+LINES: list[list[tuple[str, list[str]]] | None] = [
     [("A", ["1"]), ("B", ["x"])],
     None,
     [],
@@ -133,7 +134,7 @@ def test_a_null_list_that_spans_items_is_still_null():
 
 
 def test_children_with_offsets_of_their_own():
-    """Slices below the map: its entries, its lists and the text in them all start somewhere else."""
+    """Slices below the map: its lists and the text in them start somewhere else."""
     items = pa.array(["no", "no", "1", "2", "3"]).slice(2)
     lists = pa.ListArray.from_arrays(pa.array([9, 0, 1, 3], pa.int32()).slice(1), items)
     keys = pa.array(["no", "A", "B"]).slice(1)
@@ -160,7 +161,8 @@ def test_entries_with_an_offset_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("a b", "v"), ("a:", "v"), ("", "v"), ("é", "v"), ("A", "x\r\ny"), ("A", "\0")]
+    ("name", "value"),
+    [("a b", "v"), ("a:", "v"), ("", "v"), ("é", "v"), ("A", "x\r\ny"), ("A", "\0")],
 )
 def test_a_row_with_a_hostile_header_is_rejected_and_its_neighbours_are_sent(name, value):
     headers = pa.array(
@@ -240,7 +242,9 @@ def test_a_missing_column_is_named_together_with_those_there_are():
 
 
 @pytest.mark.parametrize(
-    "thing", [None, [1], b"x", pa.table({"a": [1]}), pa.array(["x"])], ids=lambda t: type(t).__name__
+    "thing",
+    [None, [1], b"x", pa.table({"a": [1]}), pa.array(["x"])],
+    ids=lambda t: type(t).__name__,
 )
 def test_only_record_batches_are_taken(thing):
     with pytest.raises(ConfigError, match="record batch"):

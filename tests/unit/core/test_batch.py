@@ -44,9 +44,9 @@ def test_a_batch_is_a_sequence():
     for index in (5, -6, 10**9):
         with pytest.raises(IndexError):
             batch[index]
-    for index in ("0", None, 1.0):
+    for other in ("0", None, 1.0):
         with pytest.raises(TypeError):
-            batch[index]
+            batch[other]
 
 
 def test_an_empty_batch():
@@ -97,7 +97,7 @@ class SubMsg(Msg):
 class SubBatch(MsgBatch):
     """A batch class of an upper room."""
 
-    error = None
+    error: str | None = None
 
 
 def test_classes_of_upper_rooms():

@@ -30,9 +30,7 @@ class Bench:
         self.box = Mailbox()
         self.sid = self.inbound.add(self.box)
         self.prefix = prefix
-        self.window = BulkWindow(
-            self.outbound, self.box, prefix, ids, fixed, capacity, **options
-        )
+        self.window = BulkWindow(self.outbound, self.box, prefix, ids, fixed, capacity, **options)
 
     def add(self, *rows):
         """Add all rows, or as many as the window takes."""
@@ -85,8 +83,13 @@ def test_automatic_ids_and_fixed_lines_go_into_every_message():
 
 def test_ids_of_a_column_win_over_automatic_ones():
     bench = Bench(ids=b"auto.")
-    batch = pa.record_batch({"data": [b"x"], "id": ["mine"], "h": pa.array([[("K", "v")]],
-                             pa.map_(pa.string(), pa.string()))})
+    batch = pa.record_batch(
+        {
+            "data": [b"x"],
+            "id": ["mine"],
+            "h": pa.array([[("K", "v")]], pa.map_(pa.string(), pa.string())),
+        }
+    )
     assert bench.window.add_arrow(ArrowRows(batch), None, b"s", "data", "h", "id", 0) == 1
     (frame,) = bench.frames()
     assert Headers.parse(frame.header).to_dict() == {"K": ["v"], "Nats-Msg-Id": ["mine"]}
@@ -148,7 +151,9 @@ def test_duplicates_that_the_stream_dropped_are_told_apart():
     assert (bench.window.stored, bench.window.duplicates) == (2, 1)
 
 
-@pytest.mark.parametrize("tail", [b"", b"x", b"1x", b"-1", b"0.1", b"9" * 25, b"5", b"18446744073709551615"])
+@pytest.mark.parametrize(
+    "tail", [b"", b"x", b"1x", b"-1", b"0.1", b"9" * 25, b"5", b"18446744073709551615"]
+)
 def test_answers_for_nobody_are_ignored(tail):
     bench = Bench()
     bench.add(*rows_of(2))
@@ -366,7 +371,9 @@ def test_a_closed_connection_says_so():
 def serve(sock, sid, count, seed):
     """Answer `count` messages, in another order than they came and some of them twice."""
     dice = random.Random(seed)
-    data, waiting, payloads, seq = b"", [], [], 0
+    data, seq = b"", 0
+    waiting: list[bytes] = []
+    payloads: list[bytes] = []
     while len(payloads) < count:
         data += sock.recv(1 << 16)
         while (taken := take_frame(data)) is not None:

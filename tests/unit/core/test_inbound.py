@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_a_mailbox_lives_as_long_as_its_route():
     inbound = Inbound(Outbound())
     sid = inbound.add(Mailbox())
     fill(inbound, b"x")
-    assert inbound.get(sid).get(0).data == b"x"
+    box: Any = inbound.get(sid)
+    assert box.get(0).data == b"x"
 
 
 # -- replies -------------------------------------------------------------------------------------
@@ -130,7 +132,8 @@ def test_a_late_reply_reaches_no_other_request():
 def test_random_late_replies_only_ever_reach_their_own_request():
     inbound, sid = requester()
     dice = random.Random(7)
-    live, dead = {}, []
+    live: dict[int, Mailbox] = {}
+    dead: list[int] = []
     for _ in range(3000):
         action = dice.random()
         if action < 0.4 or not live:

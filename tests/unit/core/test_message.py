@@ -197,6 +197,6 @@ def test_puback_reads_the_usual_form_and_leaves_the_rest_to_json():
     for other in (b"", b"{}", b'{"error":{"code":400},"stream":"GP","seq":0}', b"+ACK"):
         assert parse_puback(other) is None
     with pytest.raises(TypeError):
-        message_jsack(None)
+        message_jsack(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        parse_puback(None)
+        parse_puback(None)  # type: ignore[arg-type]

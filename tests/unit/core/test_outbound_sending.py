@@ -80,7 +80,12 @@ def test_a_link_that_takes_nothing_refuses_after_write_timeout():
         assert 0.25 <= waited < 15
         assert 45_000 <= outbound.pending_bytes <= 51_100
         # It was a matter of time only: once somebody reads, all of it arrives, and more is taken.
-        sent = b"PUB stuck 200000\r\n" + BIG + b"\r\n" + b"PUB s 1000\r\n%s\r\n" % (b"y" * 1000) * accepted
+        sent = (
+            b"PUB stuck 200000\r\n"
+            + BIG
+            + b"\r\n"
+            + b"PUB s 1000\r\n%s\r\n" % (b"y" * 1000) * accepted
+        )
         assert read(peer, len(sent)) == sent
         outbound.publish("s", b"again")
         assert read(peer, 16) == b"PUB s 5\r\nagain\r\n"
@@ -117,7 +122,7 @@ def test_close_ends_the_wait_of_a_publisher():
 
 def test_losing_the_link_ends_the_wait_of_a_publisher():
     """Without a link the offline limit counts, and nobody waits for it."""
-    with pair() as (ours, theirs):
+    with pair() as (ours, _):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         outbound = Outbound(high_water=1000, offline_limit=1500, write_timeout=60.0)
         writer = Thread(outbound.pump)

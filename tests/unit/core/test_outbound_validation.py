@@ -211,4 +211,4 @@ def test_headers_must_be_a_mapping(headers):
 
 def test_header_names_must_be_text():
     with pytest.raises(ConfigError, match="header name"):
-        encode_headers({1: "a"})
+        encode_headers({1: "a"})  # type: ignore[dict-item]

@@ -1,0 +1,73 @@
+"""Which trouble is waited for, and which is told at once."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from jetsync.server import NatsServer
+from jetsync.spark.connection import connect_options, connection, with_patience
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.options import LinkOptions, Values
+from jetsync.spark.positions import read_head
+
+
+def link(server, **options):
+    given = {"servers": server.url, "serverUnavailableTimeout": "30s", **options}
+    return LinkOptions.from_values(Values(given, (), "tests"))
+
+
+def code_of(chosen, action=lambda js: read_head(js, "NONE")):
+    with pytest.raises(SparkSourceError) as caught:
+        with_patience(chosen, "looking", action)
+    return caught.value.code
+
+
+def test_a_refused_login_is_told_at_once():
+    with NatsServer(config={"authorization": {"token": "right"}}) as server:
+        assert code_of(link(server, token="wrong")) == "JETSYNC_ACCESS_DENIED"
+        assert code_of(link(server)) == "JETSYNC_ACCESS_DENIED"
+        assert code_of(link(server, token="right")) == "JETSYNC_STREAM_NOT_FOUND"
+
+
+def test_a_secret_may_come_from_the_environment_of_each_process(monkeypatch):
+    with NatsServer(config={"authorization": {"user": "u", "password": "p"}}) as server:
+        chosen = pickle.loads(pickle.dumps(link(server, user="u", passwordEnv="TEST_PASSWORD")))
+        with pytest.raises(SparkOptionError, match="TEST_PASSWORD") as caught:
+            with_patience(chosen, "looking", lambda js: read_head(js, "NONE"))
+        assert caught.value.code == "JETSYNC_MISSING_OPTION"
+        monkeypatch.setenv("TEST_PASSWORD", "p")
+        assert code_of(chosen) == "JETSYNC_STREAM_NOT_FOUND"
+
+
+def test_a_missing_permission_is_told_at_once():
+    allowed = {"publish": ["$JS.API.STREAM.INFO.>"], "subscribe": ["_INBOX.>"]}
+    user = {"user": "u", "password": "p", "permissions": allowed}
+    with NatsServer(config={"authorization": {"users": [user]}}) as server:
+        chosen = link(server, user="u", password="p")
+        code = code_of(chosen, lambda js: js.create_consumer("S", name="c"))
+        assert code == "JETSYNC_ACCESS_DENIED"
+
+
+def test_a_server_without_jetstream_is_waited_for_and_the_text_says_what_is_wrong():
+    with NatsServer(jetstream=False) as server:
+        chosen = link(server, serverUnavailableTimeout="300ms")
+        with pytest.raises(SparkSourceError, match="JetStream is not enabled") as caught:
+            with_patience(chosen, "looking", lambda js: read_head(js, "NONE"))
+        assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
+
+
+def test_equal_options_share_one_connection(server):
+    assert connect_options(link(server)) is connect_options(link(server))
+    with connection({"servers": server.url}) as one, connection({"servers": server.url}) as two:
+        assert one is two
+    assert one.is_connected
+
+
+@pytest.mark.parametrize("servers", ["http://x", "nats://a:99999", "tls://127.0.0.1:4222"])
+def test_an_address_that_cannot_be_used_is_an_option_error(servers):
+    chosen = LinkOptions.from_values(Values({"servers": servers}, (), "tests"))
+    with pytest.raises(SparkOptionError) as caught:
+        connect_options(chosen)
+    assert caught.value.code == "JETSYNC_INVALID_OPTION"
