@@ -18,7 +18,7 @@ from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.options import ConnectOptions
 from jetsync.client.requests import Requests
-from jetsync.client.session import Pong, Session
+from jetsync.client.session import Pong, PongCall, Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
 from jetsync.client.timer import Timer
@@ -444,6 +444,11 @@ class Connection:
     def _wake_engines(self) -> None:
         for engine in list(self._engines):
             engine.poke()
+
+    def _after_pong(self, function: Callable[[], object]) -> None:
+        """Run a function (on the timer thread) when everything has arrived that the server had sent
+        up to now, or when the link is gone."""
+        self._session.ping(PongCall(lambda: self._timer.call_later(0, function)))
 
     def _pause(self, seconds: float) -> None:
         """Wait a little; ends early when the connection closes."""

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._core.inbound import (
@@ -41,7 +42,7 @@ from jetsync.protocol.states import Status
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
 
-__all__ = ["Pong", "Session"]
+__all__ = ["Pong", "PongCall", "Session"]
 
 logger = logging.getLogger("jetsync")
 
@@ -61,6 +62,18 @@ class Pong:
 
     def wait(self, timeout: float | None) -> bool:
         return self._done.wait(timeout)
+
+
+class PongCall(Pong):
+    """A function that is called by the reader when the PONG comes, or the link dies."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__()
+        self._function = function
+
+    def finish(self, error: Exception | None = None) -> None:
+        super().finish(error)
+        self._function()
 
 
 class Session:

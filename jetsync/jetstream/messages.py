@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -90,6 +89,7 @@ class MessageStream:
         self._on_warning = on_warning
         self._left = stop_after
         self._engine = PullEngine(consumer)
+        self._open: PullEngine | None = self._engine  # until it is closed
         self._busy = threading.Lock()
         self._hand: list[JetStreamMsg] = []  # taken from the mailbox, last one first
         self._hand_bytes = 0  # of one of them, on average
@@ -154,7 +154,7 @@ class MessageStream:
                 self._hand_bytes = batch.nbytes // max(1, len(batch))
                 self._refill()
             if self._stopped:
-                self._hand_back()
+                self._close()
             if not hand:
                 return None
             msg = hand.pop()
@@ -172,6 +172,8 @@ class MessageStream:
             batch = self._load(limit, deadline)
             # What was just taken makes room: ask before the caller starts its work.
             self._refill()
+            if self._stopped:
+                self._close()
             return batch
         finally:
             self._busy.release()
@@ -196,11 +198,6 @@ class MessageStream:
         if self._left is not None:
             self._left -= len(batch)
         return batch
-
-    def _hand_back(self) -> None:
-        """Give messages that nobody will take to the server again."""
-        while self._hand:
-            self._hand.pop().nak()
 
     def _enter(self) -> None:
         self._nc._check()
@@ -306,15 +303,22 @@ class MessageStream:
 
     def stop(self) -> None:
         """End now. What is buffered is handed back to the server. Safe to repeat, any thread."""
-        if not self._stopped:
-            self._stopped = True
-            # Somebody taking at this moment hands back what is in hand; else it is ours to do.
-            if self._busy.acquire(blocking=False):
-                try:
-                    self._hand_back()
-                finally:
-                    self._busy.release()
-            self._engine.close()
+        self._stopped = True
+        # Somebody who is taking at this moment sees that and closes; else it is ours to do.
+        if self._busy.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._busy.release()
+        else:
+            self._engine.poke()
+
+    def _close(self) -> None:
+        """Close the engine, once, and give back what nobody will take. ``_busy`` is held."""
+        engine, self._open = self._open, None
+        if engine is not None:
+            engine.close(reversed(self._hand))
+            self._hand.clear()
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""
@@ -338,10 +342,12 @@ class MessageStream:
         self.stop()
 
     def __del__(self) -> None:
-        # Left by `break` out of a for loop: what is buffered goes back to the server at once.
-        if hasattr(self, "_backoff"):  # complete
-            with contextlib.suppress(Exception):
-                self.stop()
+        # Left by `break` out of a for loop: what is buffered goes back to the server at once. On
+        # another thread, because this one may hold any lock at this moment.
+        engine = getattr(self, "_open", None)
+        if engine is not None and not self._nc.is_closed:
+            unused = self._hand[::-1]
+            self._nc._timer.call_later(0, lambda: engine.close(unused))
 
 
 class ConsumeContext:

@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import json
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.mailbox import Mailbox
@@ -138,13 +139,27 @@ class PullEngine:
         """Wake whoever waits on the mailbox."""
         self.mailbox.poke()
 
-    def close(self) -> None:
-        """Give up the inbox; the server drops the pulls with it. Messages on their way come back
-        after ``ack_wait``, those that already arrived are handed back at once."""
+    def close(self, unused: Iterable[JetStreamMsg] = ()) -> None:
+        """Give up the inbox; the server drops the pulls with it. Does not wait.
+
+        ``unused`` and what waits in the mailbox go back to the server, after the inbox: else it
+        could send them there again. So does what it had still sent when it learnt of it.
+        """
         self._nc._remove_engine(self)
         if self._nc.is_closed:
             return
-        self._nc._unsubscribe(self._subscription._sid)
+        self._nc._outbound.unsubscribe(self._subscription._sid)
+        for msg in unused:
+            msg.nak()
+        self._hand_back()
+        self._nc._after_pong(self._end)
+
+    def _end(self) -> None:
+        if not self._nc.is_closed:
+            self._nc._unsubscribe(self._subscription._sid)
+            self._hand_back()
+
+    def _hand_back(self) -> None:
         while (msg := self.mailbox.get(0)) is not None:
             if isinstance(msg, JetStreamMsg) and not msg.status:
                 msg.nak()

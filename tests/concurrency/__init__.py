@@ -1,0 +1,1 @@
+"""Threads against each other: order, exactly once, bounded waits, interrupts, forks, sanitizers."""

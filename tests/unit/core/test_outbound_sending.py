@@ -20,6 +20,11 @@ def stuff(outbound):
     wait_until(lambda: outbound.pending_bytes == 0)
 
 
+def publish_many(outbound, count):
+    for _ in range(count):
+        outbound.publish("s", b"y" * 1000)
+
+
 def test_frames_leave_in_the_order_they_were_put_in():
     with link() as (outbound, peer):
         expected = b""
@@ -95,7 +100,7 @@ def test_a_link_that_takes_nothing_refuses_after_write_timeout():
 def test_a_waiting_publisher_goes_on_when_the_peer_reads():
     with link(small=True, high_water=10_000, write_timeout=30.0) as (outbound, peer):
         stuff(outbound)
-        publisher = Thread(lambda: [outbound.publish("s", b"y" * 1000) for _ in range(100)])
+        publisher = Thread(publish_many, outbound, 100)
         wait_until(lambda: outbound.pending_bytes > 8_000)
         total = 18 + len(BIG) + 2 + 100 * (12 + 1000 + 2)
         assert len(client_frames(read(peer, total))) == 101
