@@ -14,9 +14,14 @@ from jetsync.errors import ConnectionClosedError, OutboundFullError
 from tests.unit.core.kit import LONG, Thread, link, message, pair, take_frame, wait_until
 
 
+def wait_for_messages(outbound, count):
+    wait_until(lambda: outbound.messages > count)
+
+
 def read_frames(sock, count):
     """Read that many client frames."""
-    data, frames = b"", []
+    data = b""
+    frames: list[bytes] = []
     while len(frames) < count:
         piece = sock.recv(1 << 16)
         assert piece, f"the link ended after {len(frames)} of {count} frames"
@@ -84,7 +89,7 @@ def test_links_may_change_under_publishers_and_every_frame_stays_whole():
             before = outbound.messages
             outbound.attach(ours.fileno(), b"SUB link %d\r\n" % number, 1 << 20)
             reader = Thread(drain, theirs, last)
-            wait_until(lambda before=before: outbound.messages > before + 100)
+            wait_for_messages(outbound, before + 100)
             if last:
                 stop.set()
                 counts = [publisher.finish() for publisher in publishers]
@@ -137,7 +142,7 @@ def test_subscriptions_come_and_go_while_the_reader_works():
 
         churners = [Thread(churn) for _ in range(2)]
         sender = Thread(send)
-        found = []
+        found: list[int] = []
         while len(found) < count:
             msg = steady.get(LONG)
             assert msg is not None
