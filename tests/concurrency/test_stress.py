@@ -21,7 +21,7 @@ def wait_for_messages(outbound, count):
 def read_frames(sock, count):
     """Read that many client frames."""
     data = b""
-    frames: list[bytes] = []
+    frames: list[object] = []
     while len(frames) < count:
         piece = sock.recv(1 << 16)
         assert piece, f"the link ended after {len(frames)} of {count} frames"
