@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.harness.nats_server", "tests.harness.leaks"]
+pytest_plugins = ["tests.harness.signals", "tests.harness.nats_server", "tests.harness.leaks"]

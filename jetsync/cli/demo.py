@@ -105,9 +105,8 @@ class Demo:
                 options.master, work=folder.work, log=folder.logs / "spark.log"
             )
             spark.find_java()
-            with self._step("read the CSV") as counted:
+            with self._step("read the CSV file"):
                 flights = Flights.read(csv, options.rows)
-                counted(len(flights))
             url = self._start_server(stack, folder)
             nc = stack.enter_context(self._connect(url))
             js = nc.jetstream()
@@ -203,7 +202,7 @@ class Demo:
                 ),
                 counted,
             )
-        with self._step("Spark: stream to daily results to stream", flights) as counted:
+        with self._step("Spark: stream to daily results", flights) as counted:
             counted.peak = demo_spark.watch(
                 demo_spark.publish_daily_results(
                     spark.session, source, sink, rows_per_batch=batch,

@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 __all__ = ["Progress", "ProgressListener"]
 
-_BAR_WIDTH = 30
+_BAR_WIDTH = 16
 _REDRAW_SECONDS = 0.1
 _LINE_SECONDS = 10.0
 
@@ -80,11 +80,11 @@ class Progress:
         if not self._total:
             return f"{self._step}: {seconds:.1f} s"
         rate = f", {self._done / seconds:,.0f}/s" if self._done and seconds > 0 else ""
-        amount = f"{self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"
         if not self._terminal:
-            return f"{self._step}: {amount}"
+            return f"{self._step}: {self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"
         filled = _BAR_WIDTH * min(self._done, self._total) // self._total
-        return f"{self._step:<36} [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {amount}"
+        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+        return f"{self._step:<32}[{bar}] {self._done:,} in {seconds:.1f} s{rate}"
 
     def _print(self, line: str, *, last: bool) -> None:
         if self._terminal:

@@ -14,7 +14,7 @@ from tests.cli.demo_process import Ended, Running, jetsync
 ROWS = 12_000
 LOAD = "load the flights into JetStream"
 TO_PARQUET = "Spark: stream to parquet"
-TO_RESULTS = "Spark: stream to daily results to stream"
+TO_RESULTS = "Spark: stream to daily results"
 FAULTY_DEMO = str(Path(__file__).with_name("faulty_demo.py"))
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -35,7 +35,7 @@ def test_on_a_terminal_the_final_line_stays_and_fits_the_width() -> None:
     *_, last = stream.getvalue().split("\r\x1b[K")
     assert last.startswith("load ")
     assert last.endswith("\n")
-    assert f"[{'#' * 30}]" in last
+    assert f"[{'#' * 16}]" in last
     assert len(last.rstrip("\n")) < 80
 
 

@@ -92,32 +92,33 @@ class Sent:
     payload: bytes = b""
 
 
-def take_frame(data: bytes) -> tuple[Sent, bytes] | None:
-    """Cut the first client frame off, as strictly as a server would; None while it is not whole."""
-    line, end, rest = data.partition(b"\r\n")
-    if not end:
-        return None
-    verb, *fields = line.split(b" ")
-    if verb not in (b"PUB", b"HPUB"):
-        return Sent(verb, b" ".join(fields)), rest
-    header_size = int(fields.pop(-2)) if verb == b"HPUB" else 0
-    size = int(fields.pop())
-    if len(rest) < size + 2:
-        return None
-    assert rest[size : size + 2] == b"\r\n"
-    subject, *reply = fields
-    sent = Sent(verb, subject, b"".join(reply), rest[:header_size], rest[header_size:size])
-    return sent, rest[size + 2 :]
+def cut_frames(data: bytes) -> tuple[list[Sent], bytes]:
+    """Read what a client sent as strictly as a server would: the whole frames and what is left."""
+    found: list[Sent] = []
+    start = 0
+    while (end := data.find(b"\r\n", start)) >= 0:
+        verb, *fields = data[start:end].split(b" ")
+        at = end + 2
+        if verb in (b"PUB", b"HPUB"):
+            header_size = int(fields.pop(-2)) if verb == b"HPUB" else 0
+            size = int(fields.pop())
+            if len(data) < at + size + 2:
+                break
+            assert data[at + size : at + size + 2] == b"\r\n"
+            subject, *reply = fields
+            header, payload = data[at : at + header_size], data[at + header_size : at + size]
+            found.append(Sent(verb, subject, b"".join(reply), header, payload))
+            at += size + 2
+        else:
+            found.append(Sent(verb, b" ".join(fields)))
+        start = at
+    return found, data[start:]
 
 
 def client_frames(data: bytes) -> list[Sent]:
-    """Read what a client sent; a partial frame is an error."""
-    found = []
-    while data:
-        taken = take_frame(data)
-        assert taken is not None, f"a partial frame: {data[:100]!r}"
-        found.append(taken[0])
-        data = taken[1]
+    """The same, where a partial frame is an error."""
+    found, left = cut_frames(data)
+    assert not left, f"a partial frame: {left[:100]!r}"
     return found
 
 

@@ -8,47 +8,11 @@ import pyarrow as pa
 import pytest
 
 from jetsync._core.arrow_rows import ArrowRows
-from jetsync._core.bulk import BulkWindow
-from jetsync._core.inbound import Inbound
-from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError, MaxPayloadError, OutboundFullError
 from jetsync.headers import Headers
-from tests.unit.core.kit import Thread, block, client_frames, message, pair, take_frame
-
-PREFIX = b"_INBOX.me."
-
-
-class Bench:
-    """A window between an outbound and an inbound side, and a server played by the test."""
-
-    def __init__(
-        self, *, outbound=None, ids=None, fixed=b"", capacity=1000, prefix=PREFIX, **options
-    ):
-        self.outbound = outbound or Outbound(offline_limit=1 << 30)
-        self.inbound = Inbound(self.outbound)
-        self.box = Mailbox()
-        self.sid = self.inbound.add(self.box)
-        self.prefix = prefix
-        self.window = BulkWindow(self.outbound, self.box, prefix, ids, fixed, capacity, **options)
-
-    def add(self, *rows):
-        """Add all rows, or as many as the window takes."""
-        start = 0
-        while start < len(rows) and not self.window.full:
-            start += self.window.add_rows(list(rows), start)
-        return start
-
-    def answer(self, number, payload, header=None):
-        subject = self.prefix + b"%s" % str(number).encode()
-        self.inbound.feed(message(subject, self.sid, payload, header=header))
-
-    def confirm(self, number, seq, *, duplicate=False):
-        more = b',"duplicate": true' if duplicate else b""
-        self.answer(number, b'{"stream":"S","seq":%d%s}' % (seq, more))
-
-    def frames(self):
-        return client_frames(self.outbound.peek())
+from tests.unit.core.bench import PREFIX, Bench
+from tests.unit.core.kit import Thread, block, client_frames, message, pair
 
 
 def rows_of(count, size=1):
@@ -363,54 +327,3 @@ def test_a_closed_connection_says_so():
     bench.outbound.close()
     with pytest.raises(ConnectionClosedError):
         bench.add(*rows_of(5))
-
-
-# -- everything together ---------------------------------------------------------------------------
-
-
-def serve(sock, sid, count, seed):
-    """Answer `count` messages, in another order than they came and some of them twice."""
-    dice = random.Random(seed)
-    data, seq = b"", 0
-    waiting: list[bytes] = []
-    payloads: list[bytes] = []
-    while len(payloads) < count:
-        data += sock.recv(1 << 16)
-        while (taken := take_frame(data)) is not None:
-            frame, data = taken
-            waiting.append(frame.reply)
-            payloads.append(frame.payload)
-        dice.shuffle(waiting)
-        out = b""
-        for reply in waiting:
-            seq += 1
-            out += message(reply, sid, b'{"stream":"S","seq":%d}' % seq) * dice.choice((1, 1, 2))
-        sock.sendall(out)
-        waiting = []
-    return payloads
-
-
-def test_thousands_of_messages_over_a_link_are_all_confirmed_once_and_arrive_in_order():
-    count = 20_000
-    rows = [("s", b"%d" % i) for i in range(count)]
-    with pair() as (ours, theirs):
-        outbound = Outbound()
-        bench = Bench(outbound=outbound, capacity=1500)
-        outbound.attach(ours.fileno(), b"", 1 << 20)
-        threads = [Thread(outbound.pump), Thread(bench.inbound.pump, ours.fileno())]
-        server = Thread(serve, theirs, bench.sid, count, 5)
-        window, start = bench.window, 0
-        while start < count or window.in_flight:
-            if start < count and not window.full:
-                start += window.add_rows(rows, start)
-                window.collect(0)
-            else:
-                assert window.collect(0.5) == []
-                assert server.error is None
-        assert server.finish() == [data for _, data in rows]
-        assert (window.stored, window.duplicates, window.rejected) == (count, 0, [])
-        assert (window.first_seq, window.last_seq) == (1, count)
-        outbound.close()
-        theirs.close()
-        for thread in threads:
-            thread.finish()
