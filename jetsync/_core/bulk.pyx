@@ -346,7 +346,7 @@ cdef class BulkWindow:
         cdef double deadline = 0 if timeout <= 0 else deadline_of(timeout)
         cdef jet_record r
         cdef jet_puback ack
-        cdef uint64_t number
+        cdef uint64_t number = 0
         cdef size_t prefix = len(self.reply_prefix), digits
         cdef list odd = []
         cdef Mailbox box = self.mailbox

@@ -99,6 +99,7 @@ class MessageStream:
         self._error: Exception | None = None
         self._pull_again_at = 0.0
         self._backoff = 0.1
+        self._came = 0  # messages since the last pull was sent
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -187,9 +188,10 @@ class MessageStream:
         while not len(batch) and not self._over():
             self._refill()
             for msg in self._engine.mailbox.take_into(batch, limit, self._wait(deadline)):
-                self._on_status(msg)
+                self._on_status(msg, len(batch))
             if len(batch):
                 self._engine.delivered(len(batch), batch.nbytes)
+                self._came += len(batch)
                 self._backoff = 0.1
             elif deadline.expired:
                 break
@@ -253,6 +255,7 @@ class MessageStream:
             return
         self._refill_at = -1
         self._pull_again_at = 0.0
+        self._came = 0
         engine.pull(
             PullOptions(
                 batch=want,
@@ -263,10 +266,20 @@ class MessageStream:
             )
         )
 
-    def _on_status(self, msg: Msg) -> None:
+    def _on_status(self, msg: Msg, came: int) -> None:
         ended = self._engine.on_status(msg)
         if ended is None:
             return
+        if msg.status == 409 and ended.fate is Fate.DONE and self._came + came == 0:
+            # Not even one message fitted: pulling again at once would do the same for ever.
+            self._warn(
+                PullTerminatedError(
+                    f"the next message of {self._consumer!r} is larger than max_bytes "
+                    f"({self._max_bytes}); raise it",
+                    status=msg.status,
+                )
+            )
+            self._later()
         if ended.fate is Fate.FATAL:
             self._error = ended.error
         elif ended.fate is Fate.LOST:

@@ -49,7 +49,8 @@ class PublishReport:
     ``stored`` messages are in the stream, ``duplicates`` of them were there before. ``failed`` has
     ``(index, error)`` for every other message, in order: NotStoredError, PublishUnknownError, or
     ConfigError / MaxPayloadError for one that could not be sent. Sequences are 0 when nothing was
-    stored.
+    stored. ``complete`` is False when the time was over before every message was taken from the
+    source: what comes after ``stored`` and ``failed`` was never sent.
     """
 
     stored: int
@@ -57,12 +58,17 @@ class PublishReport:
     failed: list[tuple[int, Exception]]
     first_seq: int
     last_seq: int
+    complete: bool = True
 
     def raise_for_failed(self) -> PublishReport:
         """Raise when a message failed: PublishUnknownError when any outcome is unknown, else
         NotStoredError; the first cause is chained. Returns the report otherwise."""
-        if not self.failed:
+        if not self.failed and self.complete:
             return self
+        if not self.failed:
+            raise NotStoredError(
+                f"the time was over after {self.stored} messages; the rest was never sent"
+            )
         total = self.stored + len(self.failed)
         unknown = [item for item in self.failed if isinstance(item[1], PublishUnknownError)]
         index, cause = (unknown or self.failed)[0]
@@ -84,4 +90,5 @@ class PublishReport:
             self.failed + [(index + offset, error) for index, error in other.failed],
             min(firsts, default=0),
             max(self.last_seq, other.last_seq),
+            self.complete and other.complete,
         )

@@ -140,7 +140,9 @@ class _Bulk:
         self._unknown: set[int] = set()  # sent on a link that broke
         self._refused: dict[int, Exception] = {}  # to be sent again
         self._epoch = nc._session.epoch
-        self._progress = time.monotonic()
+        self._progress = self._heard = (
+            time.monotonic()
+        )  # last confirmation, last answer of any kind
         self._resend_at = 0.0
         nc._add_engine(self)
 
@@ -154,7 +156,7 @@ class _Bulk:
                 self._nc._check()
                 if self._out_of_time():
                     self._give_up()
-                    break
+                    return self._report(complete=not more)
                 if not self._nc.is_connected:
                     self._nc._pause(self._deadline.within(0.05))
                     continue
@@ -164,7 +166,7 @@ class _Bulk:
                     self._collect(0.0)
                 else:
                     self._collect(self._deadline.within(0.2))
-            return self._report()
+            return self._report(complete=True)
         finally:
             self._nc._remove_engine(self)
             if not self._nc.is_closed:
@@ -182,10 +184,13 @@ class _Bulk:
 
     def _collect(self, timeout: float) -> None:
         before = self.window.in_flight
-        for number, status, payload in self.window.collect(timeout):
+        odd = self.window.collect(timeout)
+        for number, status, payload in odd:
             self._odd(number, status, payload)
         if self.window.in_flight < before:
-            self._progress = time.monotonic()
+            self._progress = self._heard = time.monotonic()
+        elif odd:
+            self._heard = time.monotonic()
 
     def _odd(self, number: int, status: int, payload: bytes) -> None:
         """An answer that is not a plain confirmation."""
@@ -230,19 +235,24 @@ class _Bulk:
         now = time.monotonic()
         epoch = self._nc._session.epoch
         lost = epoch != self._epoch
-        if lost:
-            self._epoch = epoch
-            self._unknown.update(self.window.open_numbers())
-        silent = self.window.in_flight and now - self._progress > _RESEND_AFTER
-        due = self._resend_at and now >= self._resend_at
-        if not (lost or due or (silent and now >= self._resend_at)):
+        due = bool(self._resend_at) and now >= self._resend_at
+        silent = (
+            self.window.in_flight > 0
+            and now - self._heard > _RESEND_AFTER
+            and now >= self._resend_at
+        )
+        if not (lost or due or silent):
             return
+        self._epoch = epoch
+        if lost or silent:
+            # What was refused since it was sent last is known not to be stored.
+            self._unknown.update(n for n in self.window.open_numbers() if n not in self._refused)
         self._resend_at = 0.0
         if not self.window.in_flight or not self._repeatable:
             return
         if silent:
-            self._unknown.update(self.window.open_numbers())
             self._resend_at = now + _RESEND_AFTER
+        self._refused.clear()
         try:
             self.window.resend(RETRY_WINDOW)
         except OutboundFullError:
@@ -254,6 +264,7 @@ class _Bulk:
         return bool(self.window.in_flight) and time.monotonic() - self._progress > STALL
 
     def _give_up(self) -> None:
+        self._collect(0.05)  # answers that are on their way
         for number in self.window.open_numbers():
             refused = self._refused.get(number)
             if refused is not None and number not in self._unknown:
@@ -267,11 +278,11 @@ class _Bulk:
                     ),
                 )
 
-    def _report(self) -> PublishReport:
+    def _report(self, *, complete: bool) -> PublishReport:
         window = self.window
         failed = sorted([*self._failed.items(), *window.rejected], key=lambda item: item[0])
         return PublishReport(
-            window.stored, window.duplicates, failed, window.first_seq, window.last_seq
+            window.stored, window.duplicates, failed, window.first_seq, window.last_seq, complete
         )
 
 

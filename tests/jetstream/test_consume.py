@@ -219,6 +219,18 @@ def test_messages_are_bounded_by_bytes(js, stream, consumer):
         assert sum(1 for _ in messages) == 300
 
 
+def test_a_message_over_max_bytes_is_told_and_not_asked_for_in_a_loop(js, stream, consumer, nc):
+    js.publish(f"{stream.name}.a", b"x" * 10_000)
+    warnings: list[Exception] = []
+    with consumer.messages(max_bytes=1_000, on_warning=warnings.append) as messages:
+        before = nc.stats.out_messages
+        with pytest.raises(jetsync.TimeoutError):
+            messages.next(timeout=0.5)
+        assert 1 <= len(warnings) <= 4
+        assert nc.stats.out_messages - before <= 5
+    assert "max_bytes" in str(warnings[0])
+
+
 def test_batches_hand_over_what_is_ready(js, stream, consumer):
     fill(js, stream, 1_000)
     got = []

@@ -130,9 +130,23 @@ def test_publish_many_reports_refused_and_unroutable_messages(js, stream):
     report = js.publish_many([(f"{stream.name}.a", b"")] * 5, max_pending=1)
     assert report.stored == 3
     assert all(isinstance(error, jetsync.NotStoredError) for _, error in report.failed)
-    lost = js.publish_many([("nobody.stores.this", b"")] * 2, timeout=0.6)
-    assert lost.stored == 0
-    assert [type(error) for _, error in lost.failed] == [jetsync.NotStoredError] * 2
+    for seconds in (0.6, 2.6):  # shorter and longer than it waits for silent servers
+        lost = js.publish_many([("nobody.stores.this", b"")] * 2, timeout=seconds)
+        assert lost.stored == 0
+        assert [type(error) for _, error in lost.failed] == [jetsync.NotStoredError] * 2
+
+
+def test_what_was_never_sent_in_time_is_told(js, stream):
+    def slow():
+        for n in range(1_000_000):
+            threading.Event().wait(0.001)
+            yield f"{stream.name}.a", b"%d" % n
+
+    report = js.publish_many(slow(), timeout=0.5)
+    assert not report.complete
+    assert report.stored + len(report.failed) == stream.info().state.messages
+    with pytest.raises(jetsync.PublishError):
+        report.raise_for_failed()
 
 
 def test_publish_many_survives_kills_and_stores_each_message_once():

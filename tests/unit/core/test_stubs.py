@@ -32,7 +32,7 @@ def test_the_stubs_match_the_compiled_modules(tmp_path):
         [
             sys.executable,
             *("-m", "mypy.stubtest", "--allowlist", str(allowed), "--ignore-unused-allowlist"),
-            *("--concise", *names),
+            *("--mypy-config-file", "pyproject.toml", "--concise", *names),
         ],
         cwd=CORE.parents[1],
         capture_output=True,
