@@ -211,9 +211,12 @@ def put_consumer(api: API, config: ConsumerConfig, **more: Any) -> ConsumerInfo:
 
 @pytest.fixture
 def clean(api: API) -> API:
-    """The API of a server without streams."""
+    """The API of a server without streams but one: a server that makes a stream right after it
+    deleted its last one fails now and then (10049)."""
+    put_stream(api, StreamConfig(name="KEPT", subjects=["kept"]))
     for name in ask_js(api, "STREAM.NAMES")["streams"] or []:
-        ask_js(api, f"STREAM.DELETE.{name}")
+        if name != "KEPT":
+            ask_js(api, f"STREAM.DELETE.{name}")
     return api
 
 
@@ -478,7 +481,7 @@ def test_the_account_is_read_without_leftovers(clean):
     put_stream(clean, StreamConfig(name="S", max_bytes=1000))
     info = AccountInfo.from_wire(ask_js(clean, "INFO"))
     assert leftovers(info) == []
-    assert (info.streams, info.reserved_storage) == (1, 1000)
+    assert (info.streams, info.reserved_storage) == (2, 1000)
     assert info.api.level >= 5
     assert info.api.total > 0
 
