@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.cli import interrupts
 from jetsync.cli.demo_data import END_SUBJECT, MESSAGE_ID, WATERMARK_DAYS
+from jetsync.cli.descendants import Descendants
 from jetsync.cli.failure import CommandError
 from jetsync.cli.java import find_java_home
 
@@ -30,6 +31,7 @@ FLIGHT_SCHEMA = (
 )
 
 _JVM_EXIT_SECONDS = 10.0
+_WORKERS_EXIT_SECONDS = 3.0
 _POLL_SECONDS = 0.2
 
 # A Python worker's error arrives as text: a traceback, and in its first unindented line the error.
@@ -58,6 +60,7 @@ class Spark:
         self._work = work
         self._log = log
         self._java_home: Path | None = None
+        self._descendants = Descendants()
         self._gateway: Any = None
         self._session: SparkSession | None = None
 
@@ -86,7 +89,7 @@ class Spark:
         for key, value in self._settings().items():
             conf.set(key, value)
         # Until the launch returns, nobody could stop the JVM that it started.
-        with interrupts.deferred(), self._log.open("ab") as log:
+        with interrupts.deferred(), self._descendants.inheriting(), self._log.open("ab") as log:
             try:
                 self._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             except PySparkException as error:
@@ -127,6 +130,7 @@ class Spark:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        self._descendants.end(_WORKERS_EXIT_SECONDS)
 
     def _prepare_environment(self) -> None:
         """Set what the JVM and the Python workers inherit."""

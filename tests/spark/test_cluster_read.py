@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import jetsync
+from tests.harness.waiting import wait_until
 from tests.spark.test_range_read import rest, whole
 
 
@@ -12,6 +13,18 @@ def fill(js, name):
     """A stream on three servers with a thousand messages."""
     js.create_stream(name=name, subjects=[f"{name}.>"], num_replicas=3)
     js.publish_many([(f"{name}.x", b"%d" % i) for i in range(1000)]).raise_for_failed()
+
+
+def the_consumer(js, name):
+    """The only consumer of a stream. The list leaves out those whose server answers too late."""
+    listed: list[jetsync.ConsumerInfo] = []
+
+    def look():
+        listed[:] = js.consumers(name)
+        return listed
+
+    wait_until(look, timeout=20)
+    return listed[0]
 
 
 def test_what_was_just_published_is_read_whichever_replica_delivers(cluster):
@@ -32,7 +45,7 @@ def test_the_death_of_the_server_that_delivers_loses_and_repeats_nothing(fresh_c
         fill(js, "R")
         batches = whole(js, "R", servers=fresh_cluster.url, fetchBatch="100")
         seen = rest([next(batches)])
-        (consumer,) = js.consumers("R")
+        consumer = the_consumer(js, "R")
         assert consumer.cluster is not None
         fresh_cluster.server(consumer.cluster.leader).kill()
         seen += rest(batches)

@@ -143,6 +143,17 @@ def test_losing_the_link_ends_the_wait_of_a_publisher():
         writer.finish()
 
 
+def test_detaching_ends_the_wait_of_a_publisher():
+    with pair() as (ours, _):
+        outbound = Outbound(high_water=1000, offline_limit=1500, write_timeout=60.0)
+        outbound.attach(ours.fileno(), b"", 1 << 20)  # and nobody pumps
+        outbound.publish("s", b"y" * 1000)
+        publisher = Thread(outbound.publish, "s", b"y" * 1000)
+        outbound.detach()
+        with pytest.raises(OutboundFullError, match="reconnect buffer"):
+            publisher.finish()
+
+
 def test_a_half_sent_frame_is_dropped_and_whole_ones_are_kept():
     """Sending the rest on another link would be garbage, sending all of it could store it twice."""
     with link(small=True) as (outbound, peer):
@@ -202,19 +213,15 @@ def test_send_now_sends_from_the_calling_thread():
 
 
 def test_send_now_never_waits_and_leaves_the_rest_to_the_writer():
-    with pair() as (ours, theirs):
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        outbound = Outbound()
-        outbound.attach(ours.fileno(), b"", 1 << 20)
+    with link(small=True) as (outbound, peer):
+        outbound.publish("s", b"a")
+        assert read(peer, 12) == b"PUB s 1\r\na\r\n"  # the writer has worked and sleeps again
         outbound.publish("big", BIG, None, b"", False)
         outbound.send_now()
         outbound.publish("s", b"x", None, b"", False)
         outbound.send_now()
         expected = b"PUB big 200000\r\n" + BIG + b"\r\nPUB s 1\r\nx\r\n"
-        writer = Thread(outbound.pump)
-        assert read(theirs, len(expected)) == expected
-        outbound.close()
-        writer.finish()
+        assert read(peer, len(expected)) == expected
 
 
 def test_publishing_without_waking_leaves_the_frame_to_send_now():
