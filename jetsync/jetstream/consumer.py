@@ -19,7 +19,7 @@ from jetsync.jetstream.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.pull import PullEngine
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.context import JetStream
+    from jetsync.jetstream.consumer_manager import ConsumerManager
 
 __all__ = ["Consumer"]
 
@@ -31,7 +31,7 @@ class Consumer:
     at the end; the consumer on the server stays.
     """
 
-    def __init__(self, js: JetStream, info: ConsumerInfo) -> None:
+    def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
         self._js = js
         self._info = info
         self.stream_name = info.stream_name

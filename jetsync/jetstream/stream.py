@@ -18,7 +18,7 @@ from jetsync.jetstream.consumer_info import ConsumerInfo
 from jetsync.jetstream.stream_info import StreamInfo
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.context import JetStream
+    from jetsync.jetstream.stream_manager import StreamManager
 
 __all__ = ["StoredMsg", "Stream"]
 
@@ -48,7 +48,7 @@ class Stream:
     subclass of the server's answer, or TimeoutError.
     """
 
-    def __init__(self, js: JetStream, info: StreamInfo) -> None:
+    def __init__(self, js: StreamManager, info: StreamInfo) -> None:
         self._js = js
         self._info = info
         self.name: str = info.config.name
