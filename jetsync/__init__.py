@@ -64,6 +64,7 @@ from jetsync.client import (
     Event,
     Msg,
     Subscription,
+    TLSConfig,
     connect,
     shared_connection,
 )
@@ -266,6 +267,7 @@ __all__ = [
     "StreamState",
     "SubjectTransform",
     "Subscription",
+    "TLSConfig",
     "TLSRequiredError",
     "TTLError",
     "TimeoutError",

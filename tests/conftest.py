@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.harness.signals", "tests.harness.nats_server", "tests.harness.leaks"]
+pytest_plugins = [
+    "tests.harness.signals",
+    "tests.harness.nats_server",
+    "tests.harness.leaks",
+    "tests.harness.figures",
+    "tests.harness.certificates",
+]

@@ -13,6 +13,10 @@ cdef class Inbound:
     cdef jet_slots replies            # guarded by route_lock
     cdef jet_buf buf                  # the rest belongs to the reader
     cdef jet_parser parser
+    cdef jet_buf raw                  # on a filtered link: where bytes are received
+    cdef object filter                # None: what comes is plain
+    cdef int errno_                   # why the last link ended
+    cdef str trouble                  # what the filter said
     cdef Outbound outbound
     cdef dict boxes                   # key -> Mailbox: keeps alive what the tables point to
     cdef dict reply_boxes
@@ -22,6 +26,8 @@ cdef class Inbound:
     cdef uint64_t reply_sid
     cdef uint64_t msgs, bytes_, unmatched_
 
+    cdef int _receive(self, int fd, bint filtered) noexcept nogil
+    cdef str _decrypt(self, bytes data)
     cdef int _parse(self, jet_span *text) noexcept nogil
     cdef Box *_route(self, jet_frame *f) noexcept nogil
     cdef tuple _event(self, int kind, jet_span text)

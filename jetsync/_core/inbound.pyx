@@ -56,6 +56,7 @@ cdef class Inbound:
         jet_slots_init(&self.subs)
         jet_slots_init(&self.replies)
         jet_buf_init(&self.buf)
+        jet_buf_init(&self.raw)
         jet_parser_init(&self.parser, max_size)
         self.outbound = outbound
         self.boxes = {}
@@ -64,6 +65,7 @@ cdef class Inbound:
 
     def __dealloc__(self):
         jet_buf_free(&self.buf)
+        jet_buf_free(&self.raw)
         jet_slots_free(&self.subs)
         jet_slots_free(&self.replies)
         free_lock(self.route_lock)
@@ -247,42 +249,69 @@ cdef class Inbound:
             if kind == BAD:
                 return events
 
-    def pump(self, int fd):
+    def pump(self, int fd, filter=None):
         """Receive until something needs Python; returns (event, detail).
 
         Blocks without the GIL. Ends with EVENT_EOF when the peer or `shutdown(fd)` closed the link.
+        What comes goes through `filter.decrypt` if there is a filter (TLS).
         """
         cdef jet_span text = span_of(NULL, 0)
-        cdef int kind
-        cdef ssize_t n = 0
-        cdef size_t room
-        cdef unsigned char *to
-        cdef int error = 0
+        cdef int kind = NOTHING
+        self.filter = filter
+        self.trouble = None
         with nogil:
-            while True:
+            while kind == NOTHING:
                 kind = self._parse(&text)
-                if kind != NOTHING:
-                    break
-                room = RECV
-                if self.parser.need > jet_buf_len(&self.buf) + room:
-                    room = self.parser.need - jet_buf_len(&self.buf)
-                to = jet_buf_reserve(&self.buf, room)
-                if to == NULL:
-                    kind = BAD
-                    text.len = <size_t>(-JET_ERR_MEMORY)
-                    break
-                while True:
-                    n = recv(fd, to, room, 0)
-                    if n >= 0 or errno != EINTR:
-                        break
-                if n <= 0:
-                    kind = EOF_
-                    error = errno if n < 0 else 0
-                    break
-                jet_buf_commit(&self.buf, <size_t>n)
+                if kind == NOTHING:
+                    kind = self._receive(fd, filter is not None)
         if kind == EOF_:
-            return EOF_, error
+            return EOF_, self.errno_
+        if self.trouble is not None:
+            return BAD, self.trouble
         return self._event(kind, text)
+
+    cdef int _receive(self, int fd, bint filtered) noexcept nogil:
+        """Receive once; returns NOTHING, EOF_ or BAD."""
+        cdef jet_buf *into = &self.raw if filtered else &self.buf
+        cdef size_t room = RECV
+        cdef unsigned char *to
+        cdef ssize_t n
+        cdef int kind = NOTHING
+        if not filtered and self.parser.need > jet_buf_len(into) + room:
+            room = self.parser.need - jet_buf_len(into)
+        to = jet_buf_reserve(into, room)
+        if to == NULL:
+            with gil:
+                self.trouble = BAD_TEXT[JET_ERR_MEMORY]
+            return BAD
+        while True:
+            n = recv(fd, to, room, 0)
+            if n >= 0 or errno != EINTR:
+                break
+        if n <= 0:
+            self.errno_ = errno if n < 0 else 0
+            return EOF_
+        if not filtered:
+            jet_buf_commit(into, <size_t>n)
+            return NOTHING
+        with gil:
+            self.trouble = self._decrypt((<const char *>to)[:n])
+            if self.trouble is not None:
+                kind = BAD
+        return kind
+
+    cdef str _decrypt(self, bytes data):
+        """Put what received bytes mean into the buffer; returns what is wrong with them, or None."""
+        cdef bytes piece
+        try:
+            for piece in self.filter.decrypt(data):
+                if jet_buf_append(&self.buf, <const char *>piece, len(piece)) != 0:
+                    return BAD_TEXT[JET_ERR_MEMORY]
+            if self.filter.owes:
+                self.outbound.nudge()
+        except Exception as error:
+            return f"bytes that cannot be decrypted: {error}"
+        return None
 
     def reset(self, size_t max_size):
         """Forget half-received bytes of the last link."""

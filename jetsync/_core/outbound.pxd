@@ -13,6 +13,9 @@ cdef class Outbound:
     cdef Gate room                     # a publisher waits here for room
     cdef jet_buf pending               # whole frames, not yet taken by a sender
     cdef jet_buf sending               # what the holder of send_lock is sending
+    cdef jet_buf plain                 # on a filtered link: what the holder encrypts next
+    cdef bint filtered                 # whether there is one, readable without the GIL
+    cdef object filter                 # None: bytes leave as they are; changed under send_lock
     cdef int fd                        # -1: no link
     cdef bint closed
     cdef bint nudged                   # there may be something to send besides `pending`
@@ -30,9 +33,11 @@ cdef class Outbound:
     cdef void pong(self) noexcept nogil
     cdef int _enter(self, size_t size) except -1
     cdef int _refuse(self) except -1
+    cdef void _forget(self) noexcept nogil
     cdef void _give_up(self) noexcept nogil
     cdef int _leave(self, jet_status status, uint64_t messages, size_t before, bint wake) except -1
     cdef int _drain(self, int flags) noexcept nogil
+    cdef bint _encrypt(self) noexcept
 
 
 cdef int raise_status(jet_status status, jet_span subject) except -1

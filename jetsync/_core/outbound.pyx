@@ -33,6 +33,7 @@ cdef extern from "sys/socket.h" nogil:
 # Memory kept in an empty buffer: enough for steady traffic, little when idle.
 cdef enum:
     KEEP = 1 << 20
+    PIECE = 256 * 1024      # what is encrypted at a time
     DRAINED = 0
     BLOCKED = 1
     BROKEN = 2
@@ -123,6 +124,7 @@ cdef class Outbound:
         self.max_payload = 1 << 20
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
+        jet_buf_init(&self.plain)
         self.lock = new_lock()
         self.send_lock = new_lock()
         self.turn = new_lock()
@@ -132,6 +134,7 @@ cdef class Outbound:
     def __dealloc__(self):
         jet_buf_free(&self.pending)
         jet_buf_free(&self.sending)
+        jet_buf_free(&self.plain)
         gate_free(&self.work)
         gate_free(&self.room)
         free_lock(self.turn)
@@ -293,16 +296,25 @@ cdef class Outbound:
         cdef ssize_t sent
         cdef jet_buf swap
         cdef int fd
+        cdef bint filtered = self.filtered
+        cdef bint asked = False  # a filter may owe bytes of its own: it is asked at least once
+        cdef jet_buf *next = &self.plain if filtered else &self.sending
         while True:
             lock_leaf(self.lock)
             fd = self.fd
-            if fd >= 0 and jet_buf_len(&self.sending) == 0:
-                jet_buf_clear(&self.sending, KEEP)
-                swap = self.sending
-                self.sending = self.pending
+            if fd >= 0 and jet_buf_len(next) == 0:
+                jet_buf_clear(next, KEEP)
+                swap = next[0]
+                next[0] = self.pending
                 self.pending = swap
                 gate_open(&self.room)
             unlock(self.lock)
+            if filtered and fd >= 0 and jet_buf_len(&self.sending) == 0:
+                if jet_buf_len(&self.plain) or not asked:
+                    asked = True
+                    with gil:
+                        if not self._encrypt():
+                            return BROKEN
             if fd < 0 or jet_buf_len(&self.sending) == 0:
                 return DRAINED
             sent = send(fd, jet_buf_ptr(&self.sending), jet_buf_len(&self.sending),
@@ -315,6 +327,18 @@ cdef class Outbound:
                 return BLOCKED
             else:
                 return BROKEN
+
+    cdef bint _encrypt(self) noexcept:
+        """Fill `sending` from the next piece of `plain`. Returns whether that worked."""
+        cdef size_t n = min(jet_buf_len(&self.plain), <size_t>PIECE)
+        cdef bytes piece
+        try:
+            piece = self.filter.encrypt((<const char *>jet_buf_ptr(&self.plain))[:n])
+        except Exception:
+            return False  # the state of the link is beyond repair
+        jet_buf_consume(&self.plain, n)
+        jet_buf_clear(&self.sending, KEEP)
+        return jet_buf_append(&self.sending, <const char *>piece, len(piece)) == JET_OK
 
     def send_now(self):
         """Send what is pending from this thread if nobody else is sending; else leave it to them.
@@ -355,8 +379,13 @@ cdef class Outbound:
                     self._give_up()
                 unlock(self.send_lock)
 
-    cdef void _give_up(self) noexcept nogil:
+    cdef void _forget(self) noexcept nogil:
+        """Drop what was half sent. The caller holds send_lock."""
         jet_buf_clear(&self.sending, KEEP)
+        jet_buf_clear(&self.plain, KEEP)
+
+    cdef void _give_up(self) noexcept nogil:
+        self._forget()
         lock_leaf(self.lock)
         if self.fd >= 0:
             shutdown(self.fd, SHUT_RDWR)
@@ -366,12 +395,19 @@ cdef class Outbound:
 
     # -- link ------------------------------------------------------------------------------------
 
-    def attach(self, int fd, bytes first not None, size_t max_payload):
-        """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending."""
+    def attach(self, int fd, bytes first not None, size_t max_payload, filter=None):
+        """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending.
+
+        All of it goes through `filter.encrypt(bytes) -> bytes` if there is a filter (TLS).
+        """
+        cdef jet_status status
         with nogil:
             PyThread_acquire_lock(self.send_lock, 1)
-        jet_buf_clear(&self.sending, KEEP)
-        cdef jet_status status = jet_buf_append(&self.sending, <const char *>first, len(first))
+        self._forget()
+        self.filter = filter
+        self.filtered = filter is not None
+        status = jet_buf_append(&self.plain if self.filtered else &self.sending,
+                                <const char *>first, len(first))
         lock_leaf(self.lock)
         self.fd = fd
         self.max_payload = max_payload
@@ -390,7 +426,7 @@ cdef class Outbound:
         unlock(self.lock)
         with nogil:
             PyThread_acquire_lock(self.send_lock, 1)
-        jet_buf_clear(&self.sending, KEEP)
+        self._forget()
         unlock(self.send_lock)
 
     def close(self):

@@ -18,6 +18,7 @@ from jetsync.client.options import ConnectOptions
 from jetsync.client.shared import shared_connection
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
+from jetsync.client.tls import TLSConfig
 
 __all__ = [
     "ConnectOptions",
@@ -27,6 +28,7 @@ __all__ = [
     "Msg",
     "MsgBatch",
     "Subscription",
+    "TLSConfig",
     "connect",
     "shared_connection",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
 from jetsync.client.options import ConnectOptions, Secret
+from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
 
 __all__ = ["connect"]
@@ -26,7 +26,7 @@ def connect(
     credentials: str | Path | None = None,
     nkey_seed: Secret | None = None,
     jwt: Secret | None = None,
-    tls: bool | ssl.SSLContext | None = None,
+    tls: TLS | None = None,
     tls_hostname: str | None = None,
     tls_handshake_first: bool = False,
     connect_timeout: float | timedelta = 2.0,
@@ -61,6 +61,7 @@ def connect(
     has accepted us: at most ``connect_timeout`` seconds for each of them. Ctrl-C interrupts.
 
     Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
+    TLSRequiredError when TLS is asked for and not offered,
     NoServersError when no server answered. With ``retry_on_initial_connect`` it returns after the
     first round instead and goes on trying in the background.
     """

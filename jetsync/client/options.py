@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jetsync._deadline import to_seconds
 from jetsync.client.events import Handler
+from jetsync.client.tls import TLS, TLSConfig, make_context
 from jetsync.errors import ConfigError
 from jetsync.protocol.auth import Credentials
 from jetsync.protocol.ids import check_inbox_prefix
@@ -41,7 +42,10 @@ class ConnectOptions:
     Durations are seconds (or ``timedelta``; they read back as ``float`` seconds):
     ``connect_timeout`` is the budget for one server (name lookup, TCP, handshake), ``timeout`` the
     default budget of every other blocking call, ``write_timeout`` how long a publish waits for
-    room in the outbound buffer. ``reconnect_wait`` grows from pass to pass over the servers;
+    room in the outbound buffer. ``tls`` is True, an ``ssl.SSLContext`` or a TLSConfig; it, or a
+    ``tls://`` URL, refuses servers without TLS, always. ``tls_hostname`` is the name that
+    certificates have to show instead of the host of the URL; ``tls_handshake_first`` is for servers
+    that are set up so. ``reconnect_wait`` grows from pass to pass over the servers;
     ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
     ``pending_*_limit`` bound what waits in one subscription,
     ``reconnect_buffer_size`` what is kept while there is no connection.
@@ -55,7 +59,7 @@ class ConnectOptions:
     credentials: str | Path | None = None
     nkey_seed: Secret | None = None
     jwt: Secret | None = None
-    tls: bool | ssl.SSLContext | None = None
+    tls: TLS | None = None
     tls_hostname: str | None = None
     tls_handshake_first: bool = False
     connect_timeout: float | timedelta = 2.0
@@ -101,15 +105,24 @@ class ConnectOptions:
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigError("name must be a str")
         check_inbox_prefix(self.inbox_prefix)
-        for url in self.server_urls():
-            if url.requires_tls:
-                raise ConfigError(
-                    f"{url}: TLS connections are not supported by this version; "
-                    "use a nats:// URL on a trusted network"
-                )
-        if self.tls or self.tls_handshake_first:
-            raise ConfigError("TLS connections are not supported by this version; leave tls unset")
+        self._check_tls()
         self.make_credentials()
+
+    def _check_tls(self) -> None:
+        if self.tls is not None and not isinstance(self.tls, TLS):
+            raise ConfigError(
+                "tls must be True, an ssl.SSLContext or a jetsync.TLSConfig, not "
+                f"{type(self.tls).__name__}"
+            )
+        urls = [str(url) for url in self.server_urls() if url.requires_tls]
+        if self.tls is False and (urls or self.tls_handshake_first):
+            raise ConfigError(f"tls=False contradicts {urls[0] if urls else 'tls_handshake_first'}")
+        if self.tls_hostname is not None and not (
+            isinstance(self.tls_hostname, str) and self.tls_hostname
+        ):
+            raise ConfigError("tls_hostname must be the name that the certificates show")
+        if isinstance(self.tls, TLSConfig):
+            make_context(self.tls)  # a wrong file is found now, not at the first connection
 
     def server_urls(self) -> list[ServerURL]:
         """Return the parsed server URLs. Raises ConfigError for a bad one."""
@@ -125,6 +138,14 @@ class ConnectOptions:
             nkey_seed=self.nkey_seed,
             jwt=self.jwt,
         )
+
+    def __getstate__(self) -> dict[str, object]:
+        if isinstance(self.tls, ssl.SSLContext):
+            raise TypeError(
+                "an ssl.SSLContext cannot be pickled: give tls=jetsync.TLSConfig(ca_file=..., "
+                "cert_file=..., key_file=...) instead, which names the files"
+            )
+        return self.__dict__
 
     def __repr__(self) -> str:
         shown = []

@@ -33,6 +33,7 @@ from jetsync.errors import (
     ProtocolError,
     SlowConsumerError,
     StaleConnectionError,
+    TLSRequiredError,
 )
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.server_errors import ServerErrorInfo
@@ -175,7 +176,7 @@ class Session:
 
     def _exhausted(self, last: Exception | None) -> Exception:
         """What to tell when no server is left to try."""
-        if isinstance(last, (AuthorizationError, NoServersError)):
+        if isinstance(last, (AuthorizationError, NoServersError, TLSRequiredError)):
             return last
         names = ", ".join(server.netloc for server in self._pool.servers)
         error = NoServersError(f"no server gave a connection ({names}); last: {last}")
@@ -186,9 +187,10 @@ class Session:
         """Note a failed attempt; returns whether to stop trying altogether."""
         logger.debug("cannot connect to %s: %s", address, error)
         self._nc._set_last_error(error)
+        if isinstance(error, (AuthorizationError, TLSRequiredError)):
+            self._nc._post("error", error, address)
         if not isinstance(error, AuthorizationError):
             return False
-        self._nc._post("error", error, address)
         self._auth_failures += 1
         limit = self._nc.options.abort_on_auth_error
         if limit and self._auth_failures >= limit:
@@ -208,7 +210,7 @@ class Session:
         self._learn(link.info)
         with self._nc._registry_lock:
             self._outbound.attach(
-                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload
+                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload, link.tls
             )
         again = self.epoch > 1
         self._nc._transition(Status.CONNECTED)
@@ -226,7 +228,7 @@ class Session:
         fd = link.sock.fileno()
         early = self._inbound.feed(link.leftover)
         while True:
-            kind, detail = early.pop(0) if early else self._inbound.pump(fd)
+            kind, detail = early.pop(0) if early else self._inbound.pump(fd, link.tls)
             if kind == EVENT_PONG:
                 self._on_pong()
             elif kind == EVENT_INFO:
@@ -282,7 +284,9 @@ class Session:
         link = self._link
         if link is None:
             return
-        new = self._pool.update_discovered(info.connect_urls, current=link.server)
+        new = self._pool.update_discovered(
+            info.connect_urls, current=link.server, tls=link.tls is not None
+        )
         if new:
             self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))
         if info.ldm:

@@ -134,11 +134,6 @@ def test_a_wrong_option_is_named_before_anything_is_sent(options, word):
         jetsync.connect(**options)
 
 
-def test_tls_is_refused_in_plain_words_instead_of_falling_back_to_plaintext(url):
-    with pytest.raises(jetsync.ConfigError, match="TLS"):
-        jetsync.connect(url.replace("nats://", "tls://"))
-
-
 def test_connect_and_options_have_the_same_parameters():
     parameters = dict(inspect.signature(jetsync.connect).parameters)
     parameters.pop("options")

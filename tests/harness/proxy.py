@@ -82,6 +82,7 @@ class Proxy:
         self._delay = 0.0
         self._at_once = CHUNK
         self._let_through: int | None = None
+        self._spoiling = False
         self.accepted = 0
         self.bytes_to_client = 0
         self.bytes_to_server = 0
@@ -165,6 +166,10 @@ class Proxy:
         """
         self._do(lambda: self._swallow_after(count))
 
+    def spoil(self) -> None:
+        """Flip a bit in the next thing the server sends, once."""
+        self._do(lambda: setattr(self, "_spoiling", True))
+
     def heal(self) -> None:
         """End every fault."""
         self.one_byte_writes(False)
@@ -247,6 +252,10 @@ class Proxy:
                     count = pipe.take(self._delay)
                     if pipe.to_client:
                         self.bytes_to_client += count
+                        if self._spoiling and count:
+                            self._spoiling = False
+                            due, data = pipe.held[-1]
+                            pipe.held[-1] = due, data[:-1] + bytes([data[-1] ^ 1])
                     else:
                         self.bytes_to_server += count
                 pipe.give(self._at_once)

@@ -10,7 +10,7 @@ import jetsync
 
 NAMES = """
 connect ConnectOptions Connection shared_connection Subscription Msg Headers Event Status
-JetStream Stream StoredMsg Consumer MsgBatch JetStreamMsg MsgMetadata MessageStream ConsumeContext
+TLSConfig JetStream Stream StoredMsg Consumer MsgBatch JetStreamMsg MsgMetadata MessageStream ConsumeContext
 PubAck PublishReport AUTO parse_ack_subject
 StreamConfig StreamInfo ConsumerConfig ConsumerInfo AckPolicy DeliverPolicy RetentionPolicy
 Error ConfigError ConnectError NoServersError AuthorizationError TLSRequiredError
