@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -75,21 +74,12 @@ def _secret(text: str | None, variable: str | None, option: str) -> str | None:
     return value
 
 
-def _tls(link: LinkOptions) -> ssl.SSLContext | None:
-    if link.tls_ca is None and link.tls_cert is None:
-        return None
-    context = ssl.create_default_context(cafile=link.tls_ca)
-    if link.tls_cert is not None:
-        context.load_cert_chain(link.tls_cert, link.tls_key)
-    return context
-
-
 @functools.lru_cache(maxsize=64)
 def connect_options(link: LinkOptions) -> ConnectOptions:
     """Return the connection options of this process: files and environment are read here.
 
-    Kept per process, because equal options must share one connection and a TLS context is only
-    equal to itself. Raises ``SparkOptionError`` for a missing file or variable, or a wrong value.
+    Kept, so that they are read once. Raises ``SparkOptionError`` for a missing file or variable,
+    or a wrong value.
     """
     import jetsync
 
@@ -98,6 +88,11 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
         if link.nkey_seed_file is not None:
             with open(link.nkey_seed_file, encoding="ascii") as file:
                 seed = file.read().strip()
+        tls = None
+        if link.tls_ca is not None or link.tls_cert is not None:
+            tls = jetsync.TLSConfig(
+                ca_file=link.tls_ca, cert_file=link.tls_cert, key_file=link.tls_key
+            )
         return jetsync.ConnectOptions(
             servers=link.servers,
             name=link.connection_name,
@@ -106,7 +101,7 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
             token=_secret(link.token, link.token_env, "tokenEnv"),
             credentials=link.creds_file,
             nkey_seed=seed,
-            tls=_tls(link),
+            tls=tls,
             tls_handshake_first=link.tls_handshake_first,
             connect_timeout=link.connect_timeout,
             timeout=link.request_timeout,
@@ -119,7 +114,10 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
     except ConfigError as error:
         if isinstance(error, SparkOptionError):
             raise
-        raise SparkOptionError(str(error), code="JETSYNC_INVALID_OPTION") from error
+        missing = isinstance(error.__cause__, FileNotFoundError)
+        raise SparkOptionError(
+            str(error), code="JETSYNC_FILE_NOT_FOUND" if missing else "JETSYNC_INVALID_OPTION"
+        ) from error
 
 
 def jetstream(link: LinkOptions, *, max_pending: int = 4096) -> JetStream:
