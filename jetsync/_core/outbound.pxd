@@ -33,6 +33,7 @@ cdef class Outbound:
     cdef void pong(self) noexcept nogil
     cdef int _enter(self, size_t size) except -1
     cdef int _refuse(self) except -1
+    cdef int _too_large(self, size_t size) except -1
     cdef void _forget(self) noexcept nogil
     cdef void _give_up(self) noexcept nogil
     cdef int _leave(self, jet_status status, uint64_t messages, size_t before, bint wake) except -1

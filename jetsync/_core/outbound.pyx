@@ -185,6 +185,12 @@ cdef class Outbound:
             f"{self.write_timeout:g} s: the server takes data too slowly"
         )
 
+    cdef int _too_large(self, size_t size) except -1:
+        raise MaxPayloadError(
+            f"message of {size} bytes (headers and payload) is over the server's limit of "
+            f"{self.max_payload}; make it smaller or raise max_payload on the server"
+        )
+
     cdef int _leave(self, jet_status status, uint64_t messages, size_t before,
                     bint wake) except -1:
         """Count what was appended, wake the writer, release `lock`."""
@@ -202,10 +208,7 @@ cdef class Outbound:
         cdef size_t size = header.len + payload.len
         cdef size_t before
         if size > self.max_payload:
-            raise MaxPayloadError(
-                f"message of {size} bytes (headers and payload) is over the server's limit of "
-                f"{self.max_payload}; make it smaller or raise max_payload on the server"
-            )
+            self._too_large(size)
         self._enter(size)
         before = jet_buf_len(&self.pending)
         status = jet_encode_pub(&self.pending, subject, reply, header, payload)
@@ -213,6 +216,7 @@ cdef class Outbound:
         return raise_status(status, subject)
 
     cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload) except -1:
+        """Publish without headers to a subject that is only kept from breaking the framing."""
         cdef jet_status status
         cdef size_t before
         self._enter(subject.len + payload.len)
@@ -257,6 +261,16 @@ cdef class Outbound:
                                span_of_bytes(header), span_of(view.buf, view.len), wake)
         finally:
             PyBuffer_Release(&view)
+
+    def ask(self, subject, reply, bytes data not None):
+        """Append one PUB to a subject that may hold wildcards, as the server's own API has them
+        (the filter at the end of a consumer's creation). The caller has to call `send_now`."""
+        cdef bytes subject_bytes = text_bytes(subject, "subject")
+        cdef bytes reply_bytes = text_bytes(reply, "reply")
+        if len(data) > <Py_ssize_t>self.max_payload:
+            self._too_large(len(data))
+        self.answer_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
+                          span_of_bytes(data))
 
     def subscribe(self, subject, queue, uint64_t sid):
         """Append a SUB line."""

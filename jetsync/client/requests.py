@@ -68,11 +68,16 @@ class Requests:
         self._nc._inbound.remove_reply(token)
         self._subjects.pop(token, None)
 
-    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
+    def _begin(
+        self, subject: str, data: bytes, headers: HeaderInput | None, *, wild: bool = False
+    ) -> tuple[int, Mailbox]:
         token, reply, mailbox = self.open(subject)
         try:
             outbound = self._nc._outbound
-            outbound.publish(subject, data, reply, encode_headers(headers), False)
+            if wild:
+                outbound.ask(subject, reply, data)
+            else:
+                outbound.publish(subject, data, reply, encode_headers(headers), False)
             outbound.send_now()
         except BaseException:
             self.end(token)
@@ -80,10 +85,18 @@ class Requests:
         return token, mailbox
 
     def request(
-        self, subject: str, data: bytes, timeout: float, headers: HeaderInput | None
+        self,
+        subject: str,
+        data: bytes,
+        timeout: float,
+        headers: HeaderInput | None = None,
+        *,
+        wild: bool = False,
     ) -> Msg:
+        """See ``Connection.request``. ``wild``: the subject may hold wildcards, and no headers go
+        with it; some subjects of the server's own API are so."""
         deadline = Deadline(timeout)
-        token, mailbox = self._begin(subject, data, headers)
+        token, mailbox = self._begin(subject, data, headers, wild=wild)
         try:
             msg = mailbox.get(deadline.remaining())
             if msg is None:

@@ -68,8 +68,13 @@ class API:
         payload = b"" if body is None else json.dumps(body).encode()
         while True:
             try:
-                answer = self.nc.request(
-                    self.subject(operation), payload, timeout=deadline.remaining()
+                self.nc._check()
+                # Wild: a consumer's filter is part of the subject that creates it.
+                answer = self.nc._requests.request(
+                    self.subject(operation),
+                    payload,
+                    self.nc._seconds(deadline.remaining()),
+                    wild=True,
                 )
             except NoRespondersError as error:
                 raise JetStreamNotEnabledError(
