@@ -43,3 +43,5 @@ cdef class Outbound:
 
 cdef int raise_status(jet_status status, jet_span subject) except -1
 cdef bytes text_bytes(object value, str what)
+cdef bytes text_span(object value, str what, jet_span *span)
+cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1

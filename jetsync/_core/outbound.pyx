@@ -2,7 +2,8 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_CheckExact, PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_CheckExact
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.string cimport memcpy
 
@@ -20,6 +21,12 @@ from jetsync._core.sync cimport (
 from jetsync.errors import (
     ConfigError, ConnectionClosedError, MaxPayloadError, OutboundFullError,
 )
+
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void *PyUnicode_1BYTE_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 
 cdef extern from "sys/socket.h" nogil:
@@ -69,6 +76,43 @@ cdef bytes text_bytes(object value, str what):
         return (<str>value).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise ConfigError(f"{what} holds a lone surrogate, which has no UTF-8 form") from None
+
+
+cdef bytes text_span(object value, str what, jet_span *span):
+    """Let `span` be the bytes of a subject or name. Returns what has to live as long as the span,
+    or None when that is the str itself: nothing is copied then."""
+    cdef bytes kept = None
+    if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
+        span[0] = span_of(PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value))
+    else:
+        kept = text_bytes(value, what)
+        span[0] = span_of_bytes(kept)
+    return kept
+
+
+cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1:
+    """Append one PUB or HPUB to `out`. This is what every publish of single messages does."""
+    cdef Py_buffer view
+    cdef jet_span subject_span
+    cdef jet_span reply_span = span_of(NULL, 0)
+    cdef bytes kept = text_span(subject, "subject", &subject_span)
+    cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+    if PyBytes_CheckExact(data):
+        return out.publish_spans(subject_span, reply_span, span_of_bytes(header),
+                                 span_of_bytes(<bytes>data), wake)
+    if isinstance(data, str):
+        raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+    try:
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    except TypeError:
+        raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
+    except BufferError:
+        raise ConfigError("data must be a contiguous buffer") from None
+    try:
+        return out.publish_spans(subject_span, reply_span, span_of_bytes(header),
+                                 span_of(view.buf, view.len), wake)
+    finally:
+        PyBuffer_Release(&view)
 
 
 def encode_headers(headers) -> bytes:
@@ -245,22 +289,7 @@ cdef class Outbound:
 
     def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True):
         """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`."""
-        cdef Py_buffer view
-        cdef bytes subject_bytes = text_bytes(subject, "subject")
-        cdef bytes reply_bytes = b"" if reply is None else text_bytes(reply, "reply")
-        if isinstance(data, str):
-            raise ConfigError("data must be bytes; encode text first, for example text.encode()")
-        try:
-            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-        except TypeError:
-            raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
-        except BufferError:
-            raise ConfigError("data must be a contiguous buffer") from None
-        try:
-            self.publish_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
-                               span_of_bytes(header), span_of(view.buf, view.len), wake)
-        finally:
-            PyBuffer_Release(&view)
+        put_message(self, subject, data, reply, header, wake)
 
     def ask(self, subject, reply, bytes data not None):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jetsync._core.handles import Publishing
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
@@ -26,7 +27,6 @@ from jetsync.errors import (
     ConfigError,
     DisconnectedError,
     DrainingError,
-    Error,
     PermissionsError,
     TimeoutError,
 )
@@ -47,7 +47,7 @@ class _Engine(Protocol):
     def poke(self) -> object: ...
 
 
-class Connection:
+class Connection(Publishing):
     """A connection to a NATS system: one server at a time, the next one when it fails.
 
     Made by :func:`jetsync.connect`. Thread-safe: share one between threads. Not between processes:
@@ -56,9 +56,15 @@ class Connection:
     """
 
     def __init__(self, options: ConnectOptions) -> None:
+        super().__init__(
+            Outbound(
+                high_water=16 << 20,
+                offline_limit=options.reconnect_buffer_size,
+                write_timeout=to_seconds(options.write_timeout),
+            )
+        )
         self.options = options
         self._label = str(next(_numbers))
-        self._refusal: Callable[[], Error] | None = None
         self._forked = False
         self._status = Status.DISCONNECTED
         self._status_lock = threading.Lock()
@@ -67,11 +73,6 @@ class Connection:
         self._routes: dict[int, tuple[str, str | None, Mailbox]] = {}
         self._subs: dict[int, Subscription] = {}
         self._engines: set[_Engine] = set()
-        self._outbound = Outbound(
-            high_water=16 << 20,
-            offline_limit=options.reconnect_buffer_size,
-            write_timeout=to_seconds(options.write_timeout),
-        )
         self._inbound = Inbound(self._outbound)
         self._events = EventDispatcher(
             self._label,
@@ -93,25 +94,6 @@ class Connection:
         self._session.start()
 
     # -- publish and request ---------------------------------------------------------------------
-
-    def publish(
-        self,
-        subject: str,
-        data: bytes = b"",
-        *,
-        reply: str | None = None,
-        headers: HeaderInput | None = None,
-    ) -> None:
-        """Send a message to whoever listens now. At most once: nobody confirms it.
-
-        Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
-        only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes
-        are kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
-        OutboundFullError, ConnectionClosedError.
-        """
-        if self._refusal is not None:
-            raise self._refusal()
-        self._outbound.publish(subject, data, reply, encode_headers(headers) if headers else b"")
 
     def request(
         self,

@@ -57,7 +57,9 @@ def make_context(tls: TLS | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"TLSConfig.ca_file {str(tls.ca_file)!r} is of no use: {error}") from error
+        raise ConfigError(
+            f"TLSConfig.ca_file {str(tls.ca_file)!r} is of no use: {error}"
+        ) from error
     if tls.cert_file is not None:
         try:
             # A function, because without one OpenSSL would ask for a password on the terminal.
