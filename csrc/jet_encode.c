@@ -100,3 +100,38 @@ jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max) {
 jet_status jet_encode_ping(jet_buf *out) { return jet_buf_append(out, "PING\r\n", 6); }
 
 jet_status jet_encode_pong(jet_buf *out) { return jet_buf_append(out, "PONG\r\n", 6); }
+
+/* The size at the end of a PUB or HPUB line; `end` is its CR. */
+static size_t size_before(const uint8_t *end) {
+    size_t size = 0, scale = 1;
+    for (; end[-1] >= '0' && end[-1] <= '9'; end--, scale *= 10)
+        size += (size_t)(end[-1] - '0') * scale;
+    return size;
+}
+
+size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
+    size_t dropped = 0;
+    const uint8_t *p = out->data + out->start;
+    const uint8_t *end = out->data + out->end;
+    uint8_t *to = out->data + out->start;
+    while (p < end) {
+        const uint8_t *lf = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)(lf + 1 - p);
+        int keep = 1;
+        if (p[0] == 'H' || (p[0] == 'P' && p[1] == 'U')) {
+            size_t size = size_before(lf - 1);
+            n += size + 2;
+            keep = size <= max_payload;
+            dropped += !keep;
+        } else if (p[0] == 'P') {
+            keep = 0;
+        }
+        if (keep) {
+            memmove(to, p, n);
+            to += n;
+        }
+        p += n;
+    }
+    out->end = (size_t)(to - out->data);
+    return dropped;
+}

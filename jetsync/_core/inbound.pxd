@@ -24,7 +24,7 @@ cdef class Inbound:
     cdef const char *reply_prefix_ptr # guarded by route_lock, with the two below
     cdef size_t reply_prefix_len
     cdef uint64_t reply_sid
-    cdef uint64_t msgs, bytes_, unmatched_
+    cdef uint64_t msgs, bytes_, unmatched_, reads_
 
     cdef int _receive(self, int fd, bint filtered) noexcept nogil
     cdef str _decrypt(self, bytes data)

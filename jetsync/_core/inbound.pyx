@@ -291,6 +291,7 @@ cdef class Inbound:
         if n <= 0:
             self.errno_ = errno if n < 0 else 0
             return EOF_
+        self.reads_ += 1
         if not filtered:
             jet_buf_commit(into, <size_t>n)
             return NOTHING
@@ -327,6 +328,11 @@ cdef class Inbound:
     def bytes(self):
         """Their headers and payloads, in bytes."""
         return self.bytes_
+
+    @property
+    def reads(self):
+        """How often something was received at all: a sign of life."""
+        return self.reads_
 
     @property
     def unmatched(self):

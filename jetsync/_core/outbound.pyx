@@ -10,8 +10,8 @@ from libc.string cimport memcpy
 from jetsync._core.csrc cimport (
     JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_OK, jet_buf_append,
     jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
-    jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub, jet_encode_sub,
-    jet_encode_unsub, jet_header_append, span_of, span_of_bytes,
+    jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub, jet_encode_sift,
+    jet_encode_sub, jet_encode_unsub, jet_header_append, span_of, span_of_bytes,
 )
 from jetsync._core.sync cimport (
     PyThread_acquire_lock, acquire, free_lock, gate_free, gate_init, gate_open, gate_wait,
@@ -441,9 +441,11 @@ cdef class Outbound:
     def attach(self, int fd, bytes first not None, size_t max_payload, filter=None):
         """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending.
 
-        All of it goes through `filter.encrypt(bytes) -> bytes` if there is a filter (TLS).
+        All of it goes through `filter.encrypt(bytes) -> bytes` if there is a filter (TLS). Returns
+        how many waiting messages this server would refuse, breaking the link: they are dropped.
         """
         cdef jet_status status
+        cdef size_t refused
         with nogil:
             PyThread_acquire_lock(self.send_lock, 1)
         self._forget()
@@ -452,6 +454,7 @@ cdef class Outbound:
         status = jet_buf_append(&self.plain if self.filtered else &self.sending,
                                 <const char *>first, len(first))
         lock_leaf(self.lock)
+        refused = jet_encode_sift(&self.pending, max_payload)
         self.fd = fd
         self.max_payload = max_payload
         self.nudged = True
@@ -459,6 +462,7 @@ cdef class Outbound:
         unlock(self.lock)
         unlock(self.send_lock)
         raise_status(status, span_of(NULL, 0))
+        return refused
 
     def detach(self):
         """Stop using the descriptor (shut down before, so that a blocked send ends). What was half

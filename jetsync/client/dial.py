@@ -6,6 +6,7 @@ import dataclasses
 import random
 import socket
 import ssl
+from collections.abc import Callable
 
 from jetsync._deadline import Deadline
 from jetsync.client.options import ConnectOptions
@@ -35,14 +36,18 @@ class Link:
 
 
 def dial(
-    server: ServerURL, options: ConnectOptions, credentials: Credentials, deadline: Deadline
+    server: ServerURL,
+    options: ConnectOptions,
+    credentials: Credentials,
+    deadline: Deadline,
+    watch: Callable[[socket.socket], None],
 ) -> Link:
     """Connect to one server. Blocks until the deadline at most (name lookup is the system's).
 
-    Every address of the name is tried. Raises ConnectError, AuthorizationError, TLSRequiredError,
+    Every address of the name is tried; ``watch`` gets every socket before it is used. Raises ConnectError, AuthorizationError, TLSRequiredError,
     ProtocolError or OSError; no descriptor is left open then.
     """
-    sock = _open(server, deadline)
+    sock = _open(server, deadline, watch)
     try:
         wire = _Wire(sock, deadline)
         try:
@@ -99,7 +104,9 @@ def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions
     return ConnectError(f"TLS with {server.netloc} failed: {hint}")
 
 
-def _open(server: ServerURL, deadline: Deadline) -> socket.socket:
+def _open(
+    server: ServerURL, deadline: Deadline, watch: Callable[[socket.socket], None]
+) -> socket.socket:
     addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
     random.shuffle(addresses)
     last: OSError | None = None
@@ -110,6 +117,7 @@ def _open(server: ServerURL, deadline: Deadline) -> socket.socket:
             break
         sock = socket.socket(family, kind, protocol)
         try:
+            watch(sock)
             sock.settimeout(share)
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
+import warnings
 import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
+from jetsync.client.session import Pong
 from jetsync.errors import ConnectionClosedError, DrainingError, Error, TimeoutError
 from jetsync.protocol.states import Status
 
@@ -20,6 +22,15 @@ __all__ = ["Lifecycle", "open_connections"]
 CLOSE_LIMIT = 1.0
 """Seconds that close() takes at most, in any state."""
 
+FLUSH_LIMIT = 0.4
+"""Of these, how long the server may take to confirm what was sent before."""
+
+AFTER_DRAIN = 0.4
+"""Seconds that a drain may take to close, on top of its own time."""
+
+EXIT_LIMIT = 0.9
+"""Seconds that all the connections together may hold up the end of the interpreter."""
+
 open_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
@@ -30,25 +41,29 @@ class Lifecycle:
         self._nc = nc
         self._lock = threading.Lock()
         self._closing = False
+        self._draining = False
         self._closed = threading.Event()
+        self.may_stay_open = False
+        """Whether nobody is expected to close it before the interpreter ends."""
         open_connections.add(nc)
 
-    def close(self, reason: Exception | None = None, *, flush: bool = True) -> None:
+    def close(
+        self, reason: Exception | None = None, *, flush: bool = True, limit: float = CLOSE_LIMIT
+    ) -> None:
         """Send what waits (briefly), wake every waiter, end and join every thread."""
         nc = self._nc
         with self._lock:
             first, self._closing = not self._closing, True
         if not first:
             # Somebody else is at it; a callback of theirs must not wait for itself.
-            if threading.current_thread().name.startswith("jetsync-"):
-                return
-            self._closed.wait(CLOSE_LIMIT)
+            if not _on_own_thread():
+                self._closed.wait(limit)
             return
-        deadline = Deadline(CLOSE_LIMIT)
+        deadline = Deadline(limit)
         try:
             if flush and nc.is_connected:
                 with contextlib.suppress(Error):
-                    nc.flush(deadline.within(0.4))
+                    nc.flush(deadline.within(FLUSH_LIMIT))
         finally:
             self._end(reason, deadline)
 
@@ -57,21 +72,29 @@ class Lifecycle:
         nc._transition(Status.CLOSED)
         text = f"the connection is closed: {reason}" if reason else "the connection is closed"
         nc._refusal = lambda: ConnectionClosedError(text)
+        # Before the link goes: who waits for room is to hear of the end, not of a lost link.
+        nc._outbound.close()
         for subscription in nc._subscriptions():
             subscription._mailbox.finish(ConnectionClosedError(text) if reason else None)
         nc._wake_engines()
         nc._requests.fail_all(text, closed=True)
-        nc._session.close(deadline.within(CLOSE_LIMIT))
-        nc._timer.close(deadline.within(CLOSE_LIMIT))
+        try:
+            # Not all of the time: the others have to be joined too.
+            nc._session.close(deadline.within(CLOSE_LIMIT) * 0.7)
+        finally:  # an interrupt of the joins must leave nothing that goes on
+            nc._timer.close(deadline.within(CLOSE_LIMIT) * 0.7)
+            open_connections.discard(nc)
+            nc._post("closed", reason)
+            self._closed.set()
+            self._join_callbacks(deadline)
+            nc._events.close(deadline.within(CLOSE_LIMIT))
+
+    def _join_callbacks(self, deadline: Deadline) -> None:
         me = threading.current_thread()
-        for subscription in nc._subscriptions():
+        for subscription in self._nc._subscriptions():
             thread = subscription._thread
             if thread is not None and thread is not me:
                 thread.join(deadline.remaining())
-        nc._post("closed", reason)
-        nc._events.close(deadline.within(CLOSE_LIMIT))
-        open_connections.discard(nc)
-        self._closed.set()
 
     def give_up(self, reason: Exception | None) -> None:
         """Called by the reader when no server is left: close without waiting for itself."""
@@ -82,34 +105,75 @@ class Lifecycle:
         nc = self._nc
         deadline = Deadline(timeout)
         problem: Error | None = None
+        with self._lock:
+            first, self._draining = not self._draining, True
         if nc.is_closed:
             return
+        if not first:
+            self._await_other_drain(deadline, timeout)
+            return
+        try:
+            self._consume_and_send(deadline)
+        except Error as error:
+            problem = error
+        finally:
+            self.close(flush=False, limit=AFTER_DRAIN)
+        if problem is not None:
+            raise _cut_short(timeout, problem) from problem
+
+    def _consume_and_send(self, deadline: Deadline) -> None:
+        nc = self._nc
+        if nc.status is Status.CONNECTING:
+            # The first connect did not work out, and it is tried again in the background.
+            nc._transition(Status.RECONNECTING)
         nc._transition(Status.DRAINING_SUBS)
         while not nc.is_connected and not nc.is_closed and not deadline.expired:
             nc._pause(deadline.within(0.02))
-        try:
-            for subscription in nc._subscriptions():
-                nc._outbound.unsubscribe(subscription._sid)
-            nc._flush(deadline)
-            for subscription in nc._subscriptions():
-                nc._unsubscribe(subscription._sid)
-                if subscription._callback is not None:
-                    subscription._wait_consumed(deadline)
-            nc._transition(Status.DRAINING_PUBS)
-            nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
-            nc._flush(deadline)
-        except Error as error:
-            problem = error
-        self.close(flush=False)
-        if problem is not None:
-            raise TimeoutError(
-                f"draining was cut short after {timeout:g} s: {problem}", operation="drain"
-            ) from problem
+        for subscription in nc._subscriptions():
+            nc._outbound.unsubscribe(subscription._sid)
+        nc._flush(deadline)
+        for subscription in nc._subscriptions():
+            nc._unsubscribe(subscription._sid)
+            subscription._drained(deadline)
+        nc._transition(Status.DRAINING_PUBS)
+        nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
+        nc._flush(deadline)
+
+    def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
+        """Somebody else drains; whoever runs out of time first ends it."""
+        if _on_own_thread() or self._closed.wait(deadline.remaining()):
+            return
+        self.close(flush=False, limit=AFTER_DRAIN)
+        raise _cut_short(timeout, "another thread drains it and is not done")
+
+
+def _on_own_thread() -> bool:
+    return threading.current_thread().name.startswith("jetsync-")
+
+
+def _cut_short(timeout: float, why: object) -> TimeoutError:
+    return TimeoutError(f"draining was cut short after {timeout:g} s: {why}", operation="drain")
 
 
 @atexit.register
 def _close_all() -> None:
-    """End every connection that the program left open, before the interpreter goes away."""
-    for nc in list(open_connections):
+    """End every connection that the program left open, before the interpreter goes away.
+
+    Together they get one budget: servers that do not answer are waited for at the same time.
+    """
+    left = list(open_connections)
+    deadline, flushed = Deadline(EXIT_LIMIT), Deadline(FLUSH_LIMIT)
+    pongs = []
+    for nc in left:
         with contextlib.suppress(Exception):
-            nc.close()
+            if not nc._lifecycle.may_stay_open:
+                warnings.warn(f"not closed: {nc!r}", ResourceWarning, stacklevel=2, source=nc)
+    for nc in left:
+        with contextlib.suppress(Exception):
+            pongs.append(Pong())
+            nc._session.ping(pongs[-1])
+    for pong in pongs:
+        pong.wait(flushed.remaining())
+    for nc in left:
+        with contextlib.suppress(Exception):
+            nc._lifecycle.close(flush=False, limit=deadline.within(CLOSE_LIMIT))

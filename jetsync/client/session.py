@@ -28,6 +28,7 @@ from jetsync.errors import (
     ConnectError,
     DisconnectedError,
     Error,
+    MaxPayloadError,
     NoServersError,
     PermissionsError,
     ProtocolError,
@@ -77,6 +78,13 @@ class PongCall(Pong):
         self._function()
 
 
+def _too_large_now(count: int, link: Link) -> MaxPayloadError:
+    return MaxPayloadError(
+        f"{count} messages that waited for a connection were dropped: {link.server.netloc} takes "
+        f"{link.info.max_payload} bytes at most, less than the server before"
+    )
+
+
 class Session:
     """Keeps a connection linked to some server. Owns the reader and the writer thread.
 
@@ -105,6 +113,8 @@ class Session:
         self._link: Link | None = None
         self._pongs: collections.deque[Pong | None] = collections.deque()
         self._unanswered = 0
+        self._reads_seen = 0
+        self._dialling: socket.socket | None = None
         self._suspicion: Exception | None = None
         self._auth_failures = 0
         self.info: ServerInfo | None = None
@@ -156,7 +166,7 @@ class Session:
                 return None
             try:
                 deadline = Deadline(options.connect_timeout)
-                link = dial(attempt.server, options, self._credentials, deadline)
+                link = dial(attempt.server, options, self._credentials, deadline, self._watch)
             except (OSError, Error) as error:
                 self._pool.failed(attempt.server)
                 if self._on_dial_error(attempt.server.netloc, error):
@@ -173,6 +183,13 @@ class Session:
                 self._auth_failures = 0
                 return link
         return None
+
+    def _watch(self, sock: socket.socket) -> None:
+        """Keep hold of the socket that is being dialled, so that closing need not wait for it."""
+        with self._lock:
+            self._dialling = sock
+            if self._stop.is_set():
+                raise ConnectError("the connection is being closed")
 
     def _exhausted(self, last: Exception | None) -> Exception:
         """What to tell when no server is left to try."""
@@ -201,17 +218,20 @@ class Session:
 
     def _take_over(self, link: Link) -> None:
         """Make a fresh link the current one: replayed subscriptions first, then what waits."""
+        self.epoch += 1
+        self._inbound.reset(max(64 << 20, 2 * link.info.max_payload))
+        with self._nc._registry_lock:
+            refused = self._outbound.attach(
+                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload, link.tls
+            )
         with self._lock:
+            # Only now: a PING put in before would have been taken for one of the old link.
             self._link = link
             self._suspicion = None
             self._unanswered = 0
-        self.epoch += 1
-        self._inbound.reset(max(64 << 20, 2 * link.info.max_payload))
         self._learn(link.info)
-        with self._nc._registry_lock:
-            self._outbound.attach(
-                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload, link.tls
-            )
+        if refused:
+            self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
         again = self.epoch > 1
         self._nc._transition(Status.CONNECTED)
         self._first_error = None
@@ -363,6 +383,10 @@ class Session:
         with self._lock:
             if self._link is None:
                 return
+            reads = self._inbound.reads
+            if reads != self._reads_seen:
+                self._reads_seen = reads
+                self._unanswered = 0  # whatever comes, the peer lives
             stale = self._unanswered >= limit
             self._unanswered += 1
         if stale:
@@ -390,6 +414,9 @@ class Session:
         """End both threads and join them (but not the calling one). Blocks up to ``timeout``."""
         self._stop.set()
         self._first.set()
+        with self._lock, contextlib.suppress(OSError):
+            if self._dialling is not None:
+                self._dialling.shutdown(socket.SHUT_RDWR)
         self.suspect(None)
         self._outbound.close()
         deadline = Deadline(timeout)

@@ -116,8 +116,16 @@ class Subscription:
         self._nc._unsubscribe(self._sid)
         self._wait_consumed(deadline)
 
+    def _drained(self, deadline: Deadline) -> None:
+        """The connection drains, and nothing more comes: let the callback finish."""
+        if self._callback is not None:
+            self._wait_consumed(deadline)
+
     def _wait_consumed(self, deadline: Deadline) -> None:
+        if threading.current_thread() is self._thread:
+            return  # its own callback drains: the rest comes to it when it is back
         while self._mailbox.pending_messages:
+            self._nc._check()
             left = deadline.within(0.02)
             if left <= 0:
                 raise TimeoutError(
@@ -126,7 +134,7 @@ class Subscription:
                     operation="drain",
                 )
             self._nc._pause(left)
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None:
             self._thread.join(deadline.remaining())
             if self._thread.is_alive():
                 raise TimeoutError(

@@ -246,3 +246,21 @@ def test_the_writer_ends_at_close_although_it_never_had_a_link():
     outbound.close()
     writer.finish()
     assert outbound.pending_bytes == 0
+
+
+# -- a new link ----------------------------------------------------------------------------------
+
+
+def test_messages_too_large_for_the_new_server_are_dropped_before_they_break_its_link():
+    """Only they: what stands around them goes out whole. PINGs of the old link do not."""
+    out = Outbound()
+    out.publish("a", b"small")
+    out.publish("b", b"x" * 100, None, b"NATS/1.0\r\nsize: 7\r\n\r\n")
+    out.ping()
+    out.publish("c.12", b"12\r\n34")
+    out.subscribe("d", None, 9)
+    out.publish("e", b"y" * 11)
+    with pair() as (end, _):
+        assert out.attach(end.fileno(), b"", 10) == 2
+        assert out.peek() == b"PUB a 5\r\nsmall\r\nPUB c.12 6\r\n12\r\n34\r\nSUB d 9\r\n"
+        out.detach()

@@ -14,7 +14,7 @@ MODULES = sorted(path.stem for path in CORE.glob("*.pyx"))
 # Names that Cython adds, classes that only Cython sees, and a property of every extension class
 # (newer checkers want it marked) for which older Pythons have no word.
 ALLOWED = r"""
-jetsync\._core\.\w+\.__(pyx_capi__|test__|reduce_cython__|setstate_cython__)
+jetsync\._core\.[\w.]+\.__(pyx_capi__|test__|reduce_cython__|setstate_cython__)
 jetsync\._core\.message\.Maker
 jetsync\._core\.\w+\.[A-Z]\w+
 """
