@@ -44,8 +44,9 @@ def dial(
 ) -> Link:
     """Connect to one server. Blocks until the deadline at most (name lookup is the system's).
 
-    Every address of the name is tried; ``watch`` gets every socket before it is used. Raises ConnectError, AuthorizationError, TLSRequiredError,
-    ProtocolError or OSError; no descriptor is left open then.
+    Every address of the name is tried; ``watch`` gets every socket before it is used. Raises
+    ConnectError, AuthorizationError, TLSRequiredError, ProtocolError or OSError; no descriptor is
+    left open then.
     """
     sock = _open(server, deadline, watch)
     try:
