@@ -4,11 +4,11 @@ from libc.stdint cimport uint64_t
 from jetsync._core.csrc cimport jet_buf, jet_frame, jet_parser, jet_slots, jet_span
 from jetsync._core.mailbox cimport Box
 from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport PyThread_type_lock
+from jetsync._core.sync cimport Leaf
 
 
 cdef class Inbound:
-    cdef PyThread_type_lock route_lock
+    cdef Leaf route_lock
     cdef jet_slots subs               # guarded by route_lock
     cdef jet_slots replies            # guarded by route_lock
     cdef jet_buf buf                  # the rest belongs to the reader

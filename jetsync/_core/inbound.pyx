@@ -12,7 +12,7 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.mailbox cimport Mailbox, box_put
 from jetsync._core.sync cimport (
-    free_lock, gate_open, lock_leaf, monotonic, new_lock, unlock,
+    gate_open, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
 )
 
 
@@ -52,7 +52,7 @@ cdef class Inbound:
     """
 
     def __cinit__(self, Outbound outbound not None, size_t max_size=64 << 20):
-        self.route_lock = new_lock()
+        leaf_init(&self.route_lock)
         jet_slots_init(&self.subs)
         jet_slots_init(&self.replies)
         jet_buf_init(&self.buf)
@@ -68,7 +68,7 @@ cdef class Inbound:
         jet_buf_free(&self.raw)
         jet_slots_free(&self.subs)
         jet_slots_free(&self.replies)
-        free_lock(self.route_lock)
+        leaf_free(&self.route_lock)
 
     # -- routes ----------------------------------------------------------------------------------
 
@@ -77,10 +77,10 @@ cdef class Inbound:
         cdef Box *box = &mailbox.box
         cdef uint64_t sid
         with nogil:
-            lock_leaf(self.route_lock)
+            lock_leaf(&self.route_lock)
             sid = jet_slots_add(&self.subs, box)
             box.sid = sid
-            unlock(self.route_lock)
+            unlock_leaf(&self.route_lock)
         if sid == 0:
             raise MemoryError("no room for another subscription")
         self.boxes[sid] = mailbox
@@ -89,9 +89,9 @@ cdef class Inbound:
     def remove(self, uint64_t sid):
         """Forget a subscription id; messages that still come for it are dropped."""
         with nogil:
-            lock_leaf(self.route_lock)
+            lock_leaf(&self.route_lock)
             jet_slots_remove(&self.subs, sid)
-            unlock(self.route_lock)
+            unlock_leaf(&self.route_lock)
         self.boxes.pop(sid, None)
 
     def get(self, sid):
@@ -103,11 +103,11 @@ cdef class Inbound:
         cdef const char *ptr = prefix
         cdef size_t n = len(prefix)
         with nogil:
-            lock_leaf(self.route_lock)
+            lock_leaf(&self.route_lock)
             self.reply_prefix_ptr = ptr
             self.reply_prefix_len = n
             self.reply_sid = sid
-            unlock(self.route_lock)
+            unlock_leaf(&self.route_lock)
         self.reply_prefix = prefix  # keeps the bytes alive that the reader compares with
 
     def add_reply(self, Mailbox mailbox not None):
@@ -115,9 +115,9 @@ cdef class Inbound:
         cdef Box *box = &mailbox.box
         cdef uint64_t token
         with nogil:
-            lock_leaf(self.route_lock)
+            lock_leaf(&self.route_lock)
             token = jet_slots_add(&self.replies, box)
-            unlock(self.route_lock)
+            unlock_leaf(&self.route_lock)
         if token == 0:
             raise MemoryError("no room for another request")
         self.reply_boxes[token] = mailbox
@@ -126,9 +126,9 @@ cdef class Inbound:
     def remove_reply(self, uint64_t token):
         """Forget a reply token; a late answer finds nothing and is counted in `unmatched`."""
         with nogil:
-            lock_leaf(self.route_lock)
+            lock_leaf(&self.route_lock)
             jet_slots_remove(&self.replies, token)
-            unlock(self.route_lock)
+            unlock_leaf(&self.route_lock)
         self.reply_boxes.pop(token, None)
 
     def pending_replies(self):
@@ -166,7 +166,7 @@ cdef class Inbound:
         cdef Box *held = NULL       # whose lock we hold: runs of frames for one box lock once
         cdef Box *wake = NULL
         cdef double now = monotonic()
-        lock_leaf(self.route_lock)
+        lock_leaf(&self.route_lock)
         while event == NOTHING and jet_buf_len(&self.buf):
             got = jet_parser_next(&self.parser,
                                   span_of(jet_buf_ptr(&self.buf), jet_buf_len(&self.buf)), &f, &used)
@@ -185,8 +185,8 @@ cdef class Inbound:
                 else:
                     if box != held:
                         if held != NULL:
-                            unlock(held.lock)
-                        lock_leaf(box.lock)
+                            unlock_leaf(&held.lock)
+                        lock_leaf(&box.lock)
                         held = box
                         if not box.touched:
                             box.touched = True
@@ -213,15 +213,15 @@ cdef class Inbound:
             # Consuming only moves a mark: what `text` points to stays until the next recv.
             jet_buf_consume(&self.buf, used)
         if held != NULL:
-            unlock(held.lock)
+            unlock_leaf(&held.lock)
         while wake != NULL:
-            lock_leaf(wake.lock)
+            lock_leaf(&wake.lock)
             wake.touched = False
             gate_open(&wake.gate)
             held = wake.next_touched
-            unlock(wake.lock)
+            unlock_leaf(&wake.lock)
             wake = held
-        unlock(self.route_lock)
+        unlock_leaf(&self.route_lock)
         return event
 
     cdef tuple _event(self, int kind, jet_span text):
@@ -313,6 +313,11 @@ cdef class Inbound:
         except Exception as error:
             return f"bytes that cannot be decrypted: {error}"
         return None
+
+    def abandon(self):
+        """Keep the tables of a forked child usable, although a thread of the parent may hold their
+        lock for ever. Nothing feeds them any more."""
+        leaf_init(&self.route_lock)
 
     def reset(self, size_t max_size):
         """Forget half-received bytes of the last link."""

@@ -4,12 +4,12 @@ from libc.stdint cimport uint64_t
 from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
 from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport Gate, PyThread_type_lock
+from jetsync._core.sync cimport Gate, Leaf, PyThread_type_lock
 
 
 # What the reader thread touches. Everything but `held` is guarded by `lock`.
 cdef struct Box:
-    PyThread_type_lock lock
+    Leaf lock
     Gate gate
     jet_chain chain
     size_t held_count     # taken by the consumer, not yet used (atomic: written without the lock)

@@ -10,7 +10,7 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.sync cimport (
     acquire, deadline_of, free_lock, gate_free, gate_init, gate_open, gate_wait, jetsync_load,
-    jetsync_store, lock_leaf, monotonic, new_lock, unlock,
+    jetsync_store, leaf_free, leaf_init, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
 )
 
 from jetsync._core.message import Msg as _Msg
@@ -59,7 +59,7 @@ cdef class Mailbox:
                   owner=None, context=None):
         jet_chain_init(&self.box.chain)
         jet_chain_init(&self.in_hand)
-        self.box.lock = new_lock()
+        leaf_init(&self.box.lock)
         self.take_lock = new_lock()
         gate_init(&self.box.gate)
         self.box.limit_count = limit_messages
@@ -72,7 +72,7 @@ cdef class Mailbox:
         jet_chain_free(&self.in_hand)
         gate_free(&self.box.gate)
         free_lock(self.take_lock)
-        free_lock(self.box.lock)
+        leaf_free(&self.box.lock)
 
     cdef void _publish_held(self) noexcept nogil:
         jetsync_store(&self.box.held_count, self.in_hand.count)
@@ -87,17 +87,17 @@ cdef class Mailbox:
         while True:
             if self.in_hand.count:
                 return 1
-            lock_leaf(self.box.lock)
+            lock_leaf(&self.box.lock)
             if self.box.chain.count:
                 jet_chain_move(&self.in_hand, &self.box.chain)
                 self._publish_held()
-                unlock(self.box.lock)
+                unlock_leaf(&self.box.lock)
                 return 1
             if self.box.finished or self.box.poked or deadline == 0:
                 self.box.poked = False
-                unlock(self.box.lock)
+                unlock_leaf(&self.box.lock)
                 return 0
-            if not gate_wait(&self.box.gate, self.box.lock, deadline):
+            if not gate_wait(&self.box.gate, &self.box.lock, deadline):
                 deadline = 0
 
     cdef Msg _pop(self):
@@ -167,47 +167,60 @@ cdef class Mailbox:
 
     def poke(self):
         """Make a waiting consumer return once, although nothing came."""
-        lock_leaf(self.box.lock)
+        lock_leaf(&self.box.lock)
         self.box.poked = True
         gate_open(&self.box.gate)
-        unlock(self.box.lock)
+        unlock_leaf(&self.box.lock)
 
     def finish(self, error=None):
         """End the box: nothing more is put in, what waits can still be taken. Safe to repeat."""
         if self.error is None:
             self.error = error
-        lock_leaf(self.box.lock)
+        lock_leaf(&self.box.lock)
         self.box.finished = True
         gate_open(&self.box.gate)
-        unlock(self.box.lock)
+        unlock_leaf(&self.box.lock)
 
     def discard(self):
         """Drop what waits; returns how many messages that were. What another thread has in hand
         at this moment is its own."""
         cdef size_t n
         cdef bint mine = acquire(self.take_lock, 0)
-        lock_leaf(self.box.lock)
+        lock_leaf(&self.box.lock)
         n = self.box.chain.count
         jet_chain_free(&self.box.chain)
         if mine:
             n += self.in_hand.count
             jet_chain_free(&self.in_hand)
             self._publish_held()
-        unlock(self.box.lock)
+        unlock_leaf(&self.box.lock)
         if mine:
             unlock(self.take_lock)
         return n
 
+    def abandon(self, error):
+        """End the box in a forked child, whatever threads of the parent were doing to it: what they
+        may have been half way through changing is forgotten, not freed, and no old lock is taken."""
+        abandon(self)
+        leaf_init(&self.box.lock)
+        gate_init(&self.box.gate)
+        self.take_lock = new_lock()
+        jet_chain_init(&self.box.chain)
+        jet_chain_init(&self.in_hand)
+        self._publish_held()
+        self.error = error
+        self.box.finished = True
+
     def stop_after(self, uint64_t max_messages):
         """Finish after that many messages in all; returns False when so many came already."""
         cdef bint open_
-        lock_leaf(self.box.lock)
+        lock_leaf(&self.box.lock)
         self.box.max_messages = max_messages
         if self.box.received >= max_messages:
             self.box.finished = True
             gate_open(&self.box.gate)
         open_ = not self.box.finished
-        unlock(self.box.lock)
+        unlock_leaf(&self.box.lock)
         return open_
 
     @property

@@ -2,11 +2,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport jet_buf, jet_span, jet_status
-from jetsync._core.sync cimport Gate, PyThread_type_lock
+from jetsync._core.sync cimport Gate, Leaf, PyThread_type_lock
 
 
 cdef class Outbound:
-    cdef PyThread_type_lock lock       # leaf: pending, fd, closed, counters
+    cdef Leaf lock                     # leaf: pending, fd, closed, counters
     cdef PyThread_type_lock send_lock  # the right to call send(); guards `sending`
     cdef PyThread_type_lock turn       # several publishers wait for room one after another
     cdef Gate work                     # the writer waits here for bytes

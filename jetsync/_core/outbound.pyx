@@ -15,7 +15,7 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.sync cimport (
     PyThread_acquire_lock, acquire, free_lock, gate_free, gate_init, gate_open, gate_wait,
-    gate_wait_nogil, lock_leaf, monotonic, new_lock, unlock,
+    gate_wait_nogil, leaf_free, leaf_init, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
 )
 
 from jetsync.errors import (
@@ -169,7 +169,7 @@ cdef class Outbound:
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
-        self.lock = new_lock()
+        leaf_init(&self.lock)
         self.send_lock = new_lock()
         self.turn = new_lock()
         gate_init(&self.work)
@@ -183,7 +183,7 @@ cdef class Outbound:
         gate_free(&self.room)
         free_lock(self.turn)
         free_lock(self.send_lock)
-        free_lock(self.lock)
+        leaf_free(&self.lock)
 
     # -- putting in ------------------------------------------------------------------------------
 
@@ -194,15 +194,15 @@ cdef class Outbound:
         cdef bint in_turn = False
         try:
             while True:
-                lock_leaf(self.lock)
+                lock_leaf(&self.lock)
                 if self.closed:
-                    unlock(self.lock)
+                    unlock_leaf(&self.lock)
                     raise ConnectionClosedError("the connection is closed; make a new one")
                 waiting = jet_buf_len(&self.pending)
                 if self.fd < 0:
                     if waiting + size <= self.offline_limit:
                         return 0
-                    unlock(self.lock)
+                    unlock_leaf(&self.lock)
                     raise OutboundFullError(
                         f"not connected, and the reconnect buffer of {self.offline_limit} bytes "
                         "is full; wait for the connection or raise reconnect_buffer_size"
@@ -212,10 +212,10 @@ cdef class Outbound:
                 if deadline < 0:
                     deadline = monotonic() + self.write_timeout
                 if in_turn:
-                    if not gate_wait(&self.room, self.lock, deadline):
+                    if not gate_wait(&self.room, &self.lock, deadline):
                         self._refuse()
                 else:
-                    unlock(self.lock)
+                    unlock_leaf(&self.lock)
                     in_turn = acquire(self.turn, deadline)
                     if not in_turn:
                         self._refuse()
@@ -243,7 +243,7 @@ cdef class Outbound:
             self.bytes_ += jet_buf_len(&self.pending) - before
             if wake:
                 gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         return 0
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
@@ -281,11 +281,11 @@ cdef class Outbound:
 
     cdef void pong(self) noexcept nogil:
         """Answer a PING. Called by the reader: never waits, takes the leaf lock only."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         if not self.closed:
             jet_encode_pong(&self.pending)
             gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True):
         """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`."""
@@ -306,31 +306,31 @@ cdef class Outbound:
         cdef bytes subject_bytes = text_bytes(subject, "subject")
         cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
         cdef jet_status status = JET_OK
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         if self.closed:
-            unlock(self.lock)
+            unlock_leaf(&self.lock)
             raise ConnectionClosedError("the connection is closed; make a new one")
         status = jet_encode_sub(&self.pending, span_of_bytes(subject_bytes),
                                 span_of_bytes(queue_bytes), sid)
         gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         raise_status(status, span_of_bytes(subject_bytes))
 
     def unsubscribe(self, uint64_t sid, uint64_t max_messages=0):
         """Append an UNSUB line."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         if not self.closed:
             jet_encode_unsub(&self.pending, sid, max_messages)
             gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     def ping(self):
         """Append a PING."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         if not self.closed:
             jet_encode_ping(&self.pending)
             gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ cdef class Outbound:
         cdef bint asked = False  # a filter may owe bytes of its own: it is asked at least once
         cdef jet_buf *next = &self.plain if filtered else &self.sending
         while True:
-            lock_leaf(self.lock)
+            lock_leaf(&self.lock)
             fd = self.fd
             if fd >= 0 and jet_buf_len(next) == 0:
                 jet_buf_clear(next, KEEP)
@@ -351,7 +351,7 @@ cdef class Outbound:
                 next[0] = self.pending
                 self.pending = swap
                 gate_open(&self.room)
-            unlock(self.lock)
+            unlock_leaf(&self.lock)
             if filtered and fd >= 0 and jet_buf_len(&self.sending) == 0:
                 if jet_buf_len(&self.plain) or not asked:
                     asked = True
@@ -398,24 +398,24 @@ cdef class Outbound:
 
     def nudge(self):
         """Wake the writer, even when it is about to sleep."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         self.nudged = True
         gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     def pump(self):
         """Send until `close()`. Blocks without the GIL; this is the whole life of the writer."""
         with nogil:
             while True:
-                lock_leaf(self.lock)
+                lock_leaf(&self.lock)
                 while not (self.closed or self.nudged
                            or (self.fd >= 0 and jet_buf_len(&self.pending))):
-                    gate_wait_nogil(&self.work, self.lock)
+                    gate_wait_nogil(&self.work, &self.lock)
                 self.nudged = False
                 if self.closed:
-                    unlock(self.lock)
+                    unlock_leaf(&self.lock)
                     break
-                unlock(self.lock)
+                unlock_leaf(&self.lock)
                 PyThread_acquire_lock(self.send_lock, 1)
                 if self._drain(0) == BROKEN:
                     # The reader declares the link dead; we only make sure that it notices.
@@ -429,12 +429,12 @@ cdef class Outbound:
 
     cdef void _give_up(self) noexcept nogil:
         self._forget()
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         if self.fd >= 0:
             shutdown(self.fd, SHUT_RDWR)
         self.fd = -1
         gate_open(&self.room)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     # -- link ------------------------------------------------------------------------------------
 
@@ -453,13 +453,13 @@ cdef class Outbound:
         self.filtered = filter is not None
         status = jet_buf_append(&self.plain if self.filtered else &self.sending,
                                 <const char *>first, len(first))
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         refused = jet_encode_sift(&self.pending, max_payload)
         self.fd = fd
         self.max_payload = max_payload
         self.nudged = True
         gate_open(&self.work)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         unlock(self.send_lock)
         raise_status(status, span_of(NULL, 0))
         return refused
@@ -467,30 +467,44 @@ cdef class Outbound:
     def detach(self):
         """Stop using the descriptor (shut down before, so that a blocked send ends). What was half
         sent is dropped: sending it again could store it twice. Whole pending frames stay."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         self.fd = -1
         gate_open(&self.room)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         with nogil:
             PyThread_acquire_lock(self.send_lock, 1)
         self._forget()
         unlock(self.send_lock)
 
+    def abandon(self):
+        """Refuse everything in a forked child, whatever threads of the parent were doing to this:
+        what they may have been half way through changing is forgotten, and no old lock is taken."""
+        leaf_init(&self.lock)
+        gate_init(&self.work)
+        gate_init(&self.room)
+        self.send_lock = new_lock()
+        self.turn = new_lock()
+        jet_buf_init(&self.pending)
+        jet_buf_init(&self.sending)
+        jet_buf_init(&self.plain)
+        self.fd = -1
+        self.closed = True
+
     def close(self):
         """Drop everything, end the writer, refuse everything from now on. Safe to repeat."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         self.closed = True
         jet_buf_clear(&self.pending, 0)
         gate_open(&self.work)
         gate_open(&self.room)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
 
     @property
     def pending_bytes(self):
         """Bytes not yet taken by a sender."""
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         cdef size_t n = jet_buf_len(&self.pending)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         return n
 
     @property
@@ -508,9 +522,9 @@ cdef class Outbound:
         cdef size_t n = self.pending_bytes
         # Made before the lock is taken: no Python API is called while a leaf lock is held.
         cdef bytearray copy = bytearray(n)
-        lock_leaf(self.lock)
+        lock_leaf(&self.lock)
         n = min(n, jet_buf_len(&self.pending))
         if n:
             memcpy(PyByteArray_AS_STRING(copy), jet_buf_ptr(&self.pending), n)
-        unlock(self.lock)
+        unlock_leaf(&self.lock)
         return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(copy), n)

@@ -1,10 +1,12 @@
 # Locks and waiting that work with and without the GIL.
 #
-# PyThread locks instead of pthreads: they exist on every platform CPython runs on, and their timed
-# wait reports a signal instead of swallowing it, which is what makes Ctrl-C work in every wait.
+# Two kinds. PyThread locks where somebody may wait long: their timed wait reports a signal instead
+# of swallowing it, which is what makes Ctrl-C work in every wait. Leaf locks (Outbound.lock, a
+# mailbox's lock, the route lock) are mutexes: their holders keep them for microseconds, and taking
+# a PyThread lock costs a look at the clock.
 #
-# Rule: no Python API is called while a leaf lock (Outbound.lock, a mailbox's lock, route lock) is
-# held. So its holder never needs the GIL, and waiting for it with the GIL held cannot deadlock.
+# Rule: no Python API is called while a leaf lock is held. So its holder never needs the GIL, and
+# waiting for it with the GIL held cannot deadlock.
 from cpython.exc cimport PyErr_CheckSignals
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
@@ -22,6 +24,15 @@ cdef extern from "pythread.h" nogil:
     void PyThread_release_lock(PyThread_type_lock)
     PyLockStatus PyThread_acquire_lock_timed(PyThread_type_lock, long long microseconds,
                                              int intr_flag)
+
+
+cdef extern from "pthread.h" nogil:
+    ctypedef struct Leaf "pthread_mutex_t":
+        pass
+    int pthread_mutex_init(Leaf *, void *)
+    int pthread_mutex_destroy(Leaf *)
+    int pthread_mutex_lock(Leaf *)
+    int pthread_mutex_unlock(Leaf *)
 
 
 cdef extern from * nogil:
@@ -64,9 +75,23 @@ cdef inline void free_lock(PyThread_type_lock lock) noexcept:
         PyThread_free_lock(lock)
 
 
-cdef inline void lock_leaf(PyThread_type_lock lock) noexcept nogil:
+cdef inline int leaf_init(Leaf *leaf) except -1:
+    if pthread_mutex_init(leaf, NULL):
+        raise MemoryError("no more locks")
+    return 0
+
+
+cdef inline void leaf_free(Leaf *leaf) noexcept:
+    pthread_mutex_destroy(leaf)
+
+
+cdef inline void lock_leaf(Leaf *leaf) noexcept nogil:
     """Take a leaf lock; its holders keep it for microseconds and never wait for anything."""
-    PyThread_acquire_lock(lock, 1)
+    pthread_mutex_lock(leaf)
+
+
+cdef inline void unlock_leaf(Leaf *leaf) noexcept nogil:
+    pthread_mutex_unlock(leaf)
 
 
 cdef inline void unlock(PyThread_type_lock lock) noexcept nogil:
@@ -92,12 +117,12 @@ cdef inline void gate_open(Gate *gate) noexcept nogil:
         PyThread_release_lock(gate.sem)
 
 
-cdef inline bint gate_wait_nogil(Gate *gate, PyThread_type_lock guard) noexcept nogil:
+cdef inline bint gate_wait_nogil(Gate *gate, Leaf *guard) noexcept nogil:
     """Wait without limit and without the GIL. The caller holds `guard` and gets it back."""
     gate.waiting = True
-    PyThread_release_lock(guard)
+    unlock_leaf(guard)
     PyThread_acquire_lock(gate.sem, 1)
-    PyThread_acquire_lock(guard, 1)
+    lock_leaf(guard)
     return True
 
 
@@ -124,12 +149,12 @@ cdef inline int acquire(PyThread_type_lock lock, double deadline) except -1:
             PyErr_CheckSignals()
 
 
-cdef inline int gate_wait(Gate *gate, PyThread_type_lock guard, double deadline) except -1:
+cdef inline int gate_wait(Gate *gate, Leaf *guard, double deadline) except -1:
     """Wait until the gate is opened. The caller holds `guard`, which is released meanwhile and
     **not** taken back. Returns 1 when opened, 0 when time is up; a signal may raise."""
     cdef int got
     gate.waiting = True
-    unlock(guard)
+    unlock_leaf(guard)
     try:
         got = acquire(gate.sem, deadline)
     except BaseException:
@@ -140,7 +165,7 @@ cdef inline int gate_wait(Gate *gate, PyThread_type_lock guard, double deadline)
     return 1
 
 
-cdef inline int _leave(Gate *gate, PyThread_type_lock guard) noexcept:
+cdef inline int _leave(Gate *gate, Leaf *guard) noexcept:
     """Stop waiting. Opened in this very moment counts as opened."""
     cdef bint opened
     lock_leaf(guard)
@@ -148,7 +173,7 @@ cdef inline int _leave(Gate *gate, PyThread_type_lock guard) noexcept:
     gate.waiting = False
     if opened:
         PyThread_acquire_lock(gate.sem, 1)
-    unlock(guard)
+    unlock_leaf(guard)
     return opened
 
 

@@ -19,21 +19,28 @@ def _after_fork_in_child() -> None:
     used or freed. The descriptor is closed, not shut down: the parent goes on using the socket.
     """
     parent = os.getppid()
-    for nc in list(open_connections):
-        nc._refusal = lambda: ForkedError(
+
+    def refusal() -> ForkedError:
+        return ForkedError(
             f"this connection was made in process {parent}, before a fork; connect again in this "
             "process (jetsync.shared_connection does that by itself)"
         )
+
+    for nc in list(open_connections):
+        nc._refusal = refusal
         nc._forked = True
         abandon(nc)
         abandon(nc._inbound)
+        nc._inbound.abandon()
         abandon(nc._outbound)
+        nc._outbound.abandon()
         for mailbox in nc._all_mailboxes():
-            abandon(mailbox)
+            mailbox.abandon(refusal())  # also ends iterators that were made before
         link = nc._session._link
-        if link is not None:
-            with contextlib.suppress(OSError):
-                link.sock.close()
+        for sock in (nc._session._dialling, link.sock if link is not None else None):
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.close()
     open_connections.clear()
 
 

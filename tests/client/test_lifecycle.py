@@ -274,6 +274,31 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on(server):
         }
 
 
+def test_an_iterator_made_before_a_fork_ends_in_the_child(server):
+    """Also with another thread inside of the very same wait at the moment of the fork."""
+    with jetsync.connect(server.url) as nc:
+        sub = nc.subscribe("a")
+        messages = iter(sub)
+        waiting = threading.Thread(target=lambda: sub.next(timeout=20))
+        waiting.start()
+        nc.publish("a", b"1")
+        waiting.join()
+        waiting = threading.Thread(target=lambda: sub.next(timeout=20))
+        waiting.start()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                next(messages)
+            except jetsync.ForkedError:
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        nc.publish("a", b"2")
+        waiting.join()
+
+
 def test_a_shared_connection_is_one_per_process_and_options(server):
     one = jetsync.shared_connection(server.url)
     assert jetsync.shared_connection(server.url) is one
