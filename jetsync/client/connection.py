@@ -47,6 +47,11 @@ class _Engine(Protocol):
     def poke(self) -> object: ...
 
 
+class _Sender(Protocol):
+    def settle(self, deadline: Deadline) -> object: ...
+    def join(self, timeout: float | None) -> object: ...
+
+
 class Connection(Publishing):
     """A connection to a NATS system: one server at a time, the next one when it fails.
 
@@ -73,6 +78,7 @@ class Connection(Publishing):
         self._routes: dict[int, tuple[str, str | None, Mailbox]] = {}
         self._subs: dict[int, Subscription] = {}
         self._engines: set[_Engine] = set()
+        self._senders: set[_Sender] = set()
         self._inbound = Inbound(self._outbound)
         self._events = EventDispatcher(
             self._label,
@@ -422,6 +428,11 @@ class Connection(Publishing):
 
     def _remove_engine(self, engine: _Engine) -> None:
         self._engines.discard(engine)
+
+    def _add_sender(self, sender: _Sender) -> None:
+        """Draining waits for this object to ``settle`` (a deadline) what it is sending; closing
+        waits for its threads to end, ``join(timeout)``."""
+        self._senders.add(sender)
 
     def _wake_engines(self) -> None:
         for engine in list(self._engines):

@@ -63,7 +63,10 @@ class EventDispatcher:
             if self._closed:
                 return
             if self._thread is None:
-                self._thread = start_thread(f"events-{self._name}", self._run)
+                try:
+                    self._thread = start_thread(f"events-{self._name}", self._run)
+                except RuntimeError:  # the interpreter is ending and starts no threads any more
+                    return
         self._queue.put(event)
 
     def _run(self) -> None:

@@ -42,6 +42,7 @@ class Lifecycle:
         self._lock = threading.Lock()
         self._closing = False
         self._draining = False
+        self._drained = False
         self._closed = threading.Event()
         self.may_stay_open = False
         """Whether nobody is expected to close it before the interpreter ends."""
@@ -76,6 +77,8 @@ class Lifecycle:
         nc._outbound.close()
         for subscription in nc._subscriptions():
             subscription._mailbox.finish(ConnectionClosedError(text) if reason else None)
+            if subscription._callback is not None and not self._drained:
+                subscription._mailbox.discard()  # a callback that ran on could do nothing any more
         nc._wake_engines()
         nc._requests.fail_all(text, closed=True)
         try:
@@ -91,6 +94,8 @@ class Lifecycle:
 
     def _join_callbacks(self, deadline: Deadline) -> None:
         me = threading.current_thread()
+        for sender in list(self._nc._senders):
+            sender.join(deadline.remaining())
         for subscription in self._nc._subscriptions():
             thread = subscription._thread
             if thread is not None and thread is not me:
@@ -135,9 +140,12 @@ class Lifecycle:
         for subscription in nc._subscriptions():
             nc._unsubscribe(subscription._sid)
             subscription._drained(deadline)
+        for sender in list(nc._senders):
+            sender.settle(deadline)
         nc._transition(Status.DRAINING_PUBS)
         nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
         nc._flush(deadline)
+        self._drained = True
 
     def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
         """Somebody else drains; whoever runs out of time first ends it."""
@@ -172,8 +180,9 @@ def _close_all() -> None:
         with contextlib.suppress(Exception):
             pongs.append(Pong())
             nc._session.ping(pongs[-1])
-    for pong in pongs:
-        pong.wait(flushed.remaining())
+    with contextlib.suppress(KeyboardInterrupt):  # whoever is impatient does not wait for it
+        for pong in pongs:
+            pong.wait(flushed.remaining())
     for nc in left:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, KeyboardInterrupt):
             nc._lifecycle.close(flush=False, limit=deadline.within(CLOSE_LIMIT))

@@ -13,17 +13,33 @@ __all__ = ["run_callbacks", "start_thread"]
 logger = logging.getLogger("jetsync")
 
 
-def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:
-    """Start a daemon thread that takes no signals, so that Ctrl-C reaches the user's own thread."""
+class _Thread(threading.Thread):
+    """A daemon thread that takes no signals, so that Ctrl-C reaches the user's own thread."""
 
-    def run() -> None:
+    def __init__(self, name: str, target: Callable[[], Any]) -> None:
+        super().__init__(name=name, daemon=True)
+        self._job = target
+        self._over = threading.Event()
+
+    def run(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            target()
+            self._job()
         except Exception:
-            logger.exception("thread %s ended by an unexpected error", name)
+            logger.exception("thread %s ended by an unexpected error", self.name)
+        finally:
+            del self._job
+            self._over.set()
 
-    thread = threading.Thread(target=run, name=f"jetsync-{name}", daemon=True)
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end. CPython takes a thread for dead once Ctrl-C interrupted its join()."""
+        if self._over.wait(timeout):
+            super().join()
+
+
+def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:
+    """Start a daemon thread that takes no signals."""
+    thread = _Thread(f"jetsync-{name}", target)
     thread.start()
     return thread
 

@@ -38,6 +38,7 @@ def shared_connection(options: ConnectOptions | str | None = None, **fields: Any
         nc = _connections.get(key)
         if nc is None or nc.is_closed:
             nc = _connections[key] = connect(options=options)
+            nc._lifecycle.may_stay_open = True
         return nc
 
 

@@ -51,9 +51,14 @@ class Subscription:
                 lambda: run_callbacks(
                     MailboxIterator(self._mailbox),
                     callback,
-                    lambda error: self._nc._post("error", error),
+                    self._on_callback_error,
                 ),
             )
+
+    def _on_callback_error(self, error: Exception) -> None:
+        # A callback that wanted the connection while it was being closed is no news.
+        if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
+            self._nc._post("error", error)
 
     def next(self, timeout: Seconds | None = None) -> Msg:
         """Return the next message. Blocks up to ``timeout`` seconds (default: the connection's).
