@@ -9,6 +9,7 @@ cdef class MsgBatch:
     cdef jet_chain chain        # owned; records with a status are skipped everywhere
     cdef size_t rows            # records without a status
     cdef Maker maker
+    cdef tuple kept             # the connection and what else its messages need
     cdef Outbound outbound
     cdef list messages          # built at the first use of an index
     cdef jet_record *index      # one borrowed record per row, built with it

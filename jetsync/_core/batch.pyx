@@ -31,6 +31,7 @@ cdef class MsgBatch:
 
     cdef int bind(self, Maker maker, Outbound outbound) except -1:
         self.maker = maker
+        self.kept = maker.kept()
         self.outbound = outbound
         return 0
 

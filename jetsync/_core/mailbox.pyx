@@ -277,13 +277,16 @@ cdef class Mailbox:
 cdef class MailboxIterator:
     """Iterates over a mailbox until it ends. Belongs to the thread that uses it first.
 
-    Blocks in `__next__`; an ordinary end stops the iteration, an error of the box is raised.
+    Blocks in `__next__`; an ordinary end stops the iteration, an error of the box is raised. The
+    `keeper` is held as long as the iterator lives: the subscription that the box belongs to.
     """
     cdef Mailbox mailbox
+    cdef object keeper
     cdef unsigned long thread
 
-    def __cinit__(self, Mailbox mailbox not None):
+    def __cinit__(self, Mailbox mailbox not None, keeper=None):
         self.mailbox = mailbox
+        self.keeper = keeper
 
     def __iter__(self):
         return self

@@ -18,9 +18,10 @@ cdef class Maker:
     """Builds messages of one type and remembers the last subject."""
     cdef object msg_type
     cdef bint plain             # msg_type is exactly Msg
-    cdef object owner
-    cdef object context
+    cdef object owner           # weak, or None
+    cdef object context         # the same
     cdef str last_subject
     cdef bytes last_subject_bytes
 
     cdef Msg make(self, jet_record *r)
+    cdef tuple kept(self)

@@ -3,6 +3,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.weakref cimport PyWeakref_NewRef
 from libc.string cimport memcmp
 
 from jetsync._core.csrc cimport (
@@ -22,6 +23,25 @@ cdef extern from *:
     }
     """
     object jetsync_new(object type, object empty)
+
+
+cdef extern from *:
+    """
+    /* What a weak reference leads to; None when that is gone. */
+    static PyObject *jetsync_follow(PyObject *weak) {
+        PyObject *found;
+    #if PY_VERSION_HEX >= 0x030D0000
+        if (weak != Py_None && PyWeakref_GetRef(weak, &found) == 1) return found;
+        PyErr_Clear();
+        found = Py_None;
+    #else
+        found = weak == Py_None ? Py_None : PyWeakref_GET_OBJECT(weak);
+    #endif
+        Py_INCREF(found);
+        return found;
+    }
+    """
+    object jetsync_follow(object weak)
 
 
 cdef tuple EMPTY = ()
@@ -135,8 +155,10 @@ cdef class Maker:
     def __init__(self, msg_type=Msg, owner=None, context=None):
         self.msg_type = msg_type
         self.plain = msg_type is Msg
-        self.owner = owner
-        self.context = context
+        # Weak: mailboxes are known to the reader thread, which must not keep a forgotten connection
+        # alive. Every message holds its own, so one that somebody has can be answered.
+        self.owner = None if owner is None else PyWeakref_NewRef(owner, None)
+        self.context = None if context is None else PyWeakref_NewRef(context, None)
         self.last_subject = ""
         self.last_subject_bytes = b""
 
@@ -161,9 +183,13 @@ cdef class Maker:
         if r.header.len:
             m.raw_headers = PyBytes_FromStringAndSize(<const char *>r.header.ptr, r.header.len)
         m.status = r.status
-        m._owner = self.owner
-        m._context = self.context
+        m._owner = jetsync_follow(self.owner)
+        m._context = jetsync_follow(self.context)
         return m
+
+    cdef tuple kept(self):
+        """What has to live as long as messages are to be made that can be answered."""
+        return jetsync_follow(self.owner), jetsync_follow(self.context)
 
 
 def parse_jsack(reply):

@@ -90,7 +90,7 @@ class Subscription:
         self._nc._check()
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; iterating would steal")
-        return MailboxIterator(self._mailbox)
+        return MailboxIterator(self._mailbox, self)
 
     def unsubscribe(self, max_messages: int | None = None) -> None:
         """Stop receiving: at once, or after ``max_messages`` in all. Does not block.

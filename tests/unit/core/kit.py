@@ -70,6 +70,10 @@ def block(*lines: bytes, status: bytes = b"") -> bytes:
     return b"\r\n".join([b"NATS/1.0" + (b" " + status if status else b""), *lines, b"", b""])
 
 
+class Held:
+    """Stands for the connection or consumer that messages belong to."""
+
+
 def receiver(**options) -> tuple[Inbound, Any]:
     """An inbound side with one mailbox (typed loosely), whose subscription id is 1."""
     inbound, box = Inbound(Outbound()), Mailbox(**options)

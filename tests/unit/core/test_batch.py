@@ -10,7 +10,7 @@ from jetsync._core.batch import MsgBatch
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError
-from tests.unit.core.kit import client_frames, message, receiver
+from tests.unit.core.kit import Held, client_frames, message, receiver
 
 
 def ack(seq):
@@ -101,11 +101,12 @@ class SubBatch(MsgBatch):
 
 
 def test_classes_of_upper_rooms():
-    batch = batch_of(*numbered(2), msg_type=SubMsg, batch_type=SubBatch, owner="nc")
+    owner = Held()
+    batch = batch_of(*numbered(2), msg_type=SubMsg, batch_type=SubBatch, owner=owner)
     assert type(batch) is SubBatch
     batch.error = "why"
     assert [type(m) for m in batch] == [SubMsg, SubMsg]
-    assert batch[0]._owner == "nc"
+    assert batch[0]._owner is owner
     with pytest.raises(TypeError):
         receiver()[1].new_batch(list, None)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 
 import pytest
 
 from jetsync._core.message import Msg, message_jsack, parse_jsack, parse_puback
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError, NotJetStreamMessageError
-from tests.unit.core.kit import block, fill, message, receiver
+from tests.unit.core.kit import Held, block, fill, message, receiver
 
 
 def received(data, **options):
@@ -90,18 +91,33 @@ class SubMsg(Msg):
 
 
 def test_a_mailbox_makes_messages_of_the_class_it_was_given():
-    context = object()
-    msg = received(message(b"s", 1), msg_type=SubMsg, context=context, owner="nc")
+    context, owner = Held(), Held()
+    msg = received(message(b"s", 1), msg_type=SubMsg, context=context, owner=owner)
     assert type(msg) is SubMsg
     assert msg._context is context
-    assert msg._owner == "nc"
+    assert msg._owner is owner
+
+
+def test_a_mailbox_keeps_nobody_alive_but_a_message_does():
+    """The reader thread knows every mailbox: a forgotten connection must be seen as forgotten."""
+    owner = Held()
+    gone = weakref.ref(owner)
+    inbound, box = receiver(owner=owner)
+    inbound.feed(message(b"s", 1) * 2)
+    msg = box.get(0)
+    del owner
+    assert msg._owner is gone()
+    del msg
+    assert gone() is None
+    assert box.get(0)._owner is None
 
 
 @pytest.mark.parametrize("kind", [Msg, SubMsg])
 def test_a_message_pickles_with_its_bytes_and_without_its_connection(kind):
     header = block(b"A: b", status=b"503")
     data = message(b"s.\xff", 1, b"x", reply=b"r.\xfe", header=header)
-    msg = received(data, msg_type=kind, owner=object())
+    owner = Held()
+    msg = received(data, msg_type=kind, owner=owner)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         copy = pickle.loads(pickle.dumps(msg, protocol))
         assert type(copy) is kind
