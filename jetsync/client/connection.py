@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -77,6 +80,7 @@ class Connection(Publishing):
         self._registry_lock = threading.RLock()
         self._routes: dict[int, tuple[str, str | None, Mailbox]] = {}
         self._subs: dict[int, Subscription] = {}
+        self._dropped_by_ended = 0
         self._engines: set[_Engine] = set()
         self._senders: set[_Sender] = set()
         self._inbound = Inbound(self._outbound)
@@ -96,7 +100,6 @@ class Connection(Publishing):
         self._transition(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
-        self._schedule_ping()
         self._session.start()
 
     # -- publish and request ---------------------------------------------------------------------
@@ -210,10 +213,12 @@ class Connection(Publishing):
 
     def _close_route(self, sid: int) -> None:
         with self._registry_lock:
-            known = self._routes.pop(sid, None) is not None
+            self._inbound.remove(sid)
+            route = self._routes.pop(sid, None)
             self._subs.pop(sid, None)
-        self._inbound.remove(sid)
-        if known:
+            if route is not None:
+                self._dropped_by_ended += route[2].dropped
+        if route is not None:
             self._outbound.unsubscribe(sid)
 
     def _unsubscribe(self, sid: int) -> None:
@@ -384,7 +389,8 @@ class Connection(Publishing):
             out_messages=self._outbound.messages,
             out_bytes=self._outbound.bytes,
             reconnects=self._session.reconnects,
-            dropped=sum(route[2].dropped for route in list(self._routes.values())),
+            dropped=self._dropped_by_ended
+            + sum(route[2].dropped for route in list(self._routes.values())),
             unmatched=self._inbound.unmatched,
         )
 
@@ -447,14 +453,6 @@ class Connection(Publishing):
         """Wait a little; ends early when the connection closes."""
         self._lifecycle._closed.wait(seconds)
 
-    def _schedule_ping(self) -> None:
-        def tick() -> None:
-            if not self.is_closed:
-                self._session.check_alive()
-                self._schedule_ping()
-
-        self._timer.call_later(to_seconds(self.options.ping_interval), tick)
-
     def __enter__(self) -> Connection:
         return self
 
@@ -468,6 +466,19 @@ class Connection(Publishing):
             self.drain()
         else:
             self.close()
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)  # None: the constructor raised
+        if session is None or self.is_closed:
+            return
+        try:
+            warnings.warn(f"not closed: {self!r}", ResourceWarning, stacklevel=2, source=self)
+        finally:
+            # Takes no lock: this may run in the middle of anything. The reader sees the end of the
+            # socket, finds nobody whom it concerns, and ends the other threads.
+            if session._sock is not None:
+                with contextlib.suppress(OSError):
+                    session._sock.shutdown(socket.SHUT_RDWR)
 
     def __reduce__(self) -> Any:
         raise ConfigError(

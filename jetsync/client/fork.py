@@ -36,11 +36,10 @@ def _after_fork_in_child() -> None:
         nc._outbound.abandon()
         for mailbox in nc._all_mailboxes():
             mailbox.abandon(refusal())  # also ends iterators that were made before
-        link = nc._session._link
-        for sock in (nc._session._dialling, link.sock if link is not None else None):
-            if sock is not None:
-                with contextlib.suppress(OSError):
-                    sock.close()
+        sock = nc._session._sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.close()
     open_connections.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,8 +21,21 @@ class _Thread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._job = target
         self._over = threading.Event()
+        self._native = _unpatched_start()
+        self._runs_on = 0
+
+    def start(self) -> None:
+        if self._native is None:
+            super().start()
+        else:
+            self._native(self._run_natively, ())
+
+    def _run_natively(self) -> None:
+        threading.current_thread().name = self.name
+        self.run()
 
     def run(self) -> None:
+        self._runs_on = threading.get_ident()
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._job()
@@ -31,10 +45,30 @@ class _Thread(threading.Thread):
             del self._job
             self._over.set()
 
+    def is_alive(self) -> bool:
+        return not self._over.is_set()
+
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end. CPython takes a thread for dead once Ctrl-C interrupted its join()."""
-        if self._over.wait(timeout):
+        """Wait for the end; not for oneself.
+
+        CPython takes a thread for dead once Ctrl-C interrupted its join(): an event is waited for.
+        """
+        if self._runs_on == threading.get_ident():
+            return
+        if self._over.wait(timeout) and self._native is None:
             super().join()
+
+
+def _unpatched_start() -> Callable[..., object] | None:
+    """How to start a real thread when gevent has put its own in their place, else None.
+
+    Reader and writer block outside Python, which would stop every greenlet at once.
+    """
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("_thread"):
+        return None
+    start: Callable[..., object] = monkey.get_original("_thread", "start_new_thread")
+    return start
 
 
 def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,10 @@ class PongCall(Pong):
         self._function()
 
 
+class _Forgotten(Error):
+    """The connection was given up without having been closed."""
+
+
 def _too_large_now(count: int, link: Link) -> MaxPayloadError:
     return MaxPayloadError(
         f"{count} messages that waited for a connection were dropped: {link.server.netloc} takes "
@@ -90,13 +95,18 @@ class Session:
 
     Only the reader declares a link dead: whoever suspects it shuts the socket down and lets the
     reader find out. So there is one way into reconnecting and no race between two of them.
+
+    It knows its connection weakly, so that one which nobody holds any more can be noticed.
     """
 
     def __init__(self, nc: Connection) -> None:
-        self._nc = nc
+        self._connection = weakref.ref(nc)
+        self._label = nc._label
         self._inbound = nc._inbound
         self._outbound: Outbound = nc._outbound
-        options = nc.options
+        self._timer = nc._timer
+        self._events = nc._events
+        self._options = options = nc.options
         self._credentials = options.make_credentials()
         self._pool = ServerPool(
             options.server_urls(),
@@ -114,7 +124,7 @@ class Session:
         self._pongs: collections.deque[Pong | None] = collections.deque()
         self._unanswered = 0
         self._reads_seen = 0
-        self._dialling: socket.socket | None = None
+        self._sock: socket.socket | None = None  # of the link, or being dialled
         self._suspicion: Exception | None = None
         self._auth_failures = 0
         self.info: ServerInfo | None = None
@@ -126,20 +136,39 @@ class Session:
     def start(self) -> None:
         """Start both threads. The reader may have given up, and closed the connection, before this
         returns: whatever closing needs has to be in place before."""
-        label = self._nc._label
-        self._threads.append(start_thread(f"writer-{label}", self._outbound.pump))
-        self._threads.append(start_thread(f"reader-{label}", self._run))
+        self._schedule_ping()
+        self._threads.append(start_thread(f"writer-{self._label}", self._outbound.pump))
+        self._threads.append(start_thread(f"reader-{self._label}", self._run))
+
+    @property
+    def _nc(self) -> Connection:
+        nc = self._connection()
+        if nc is None:
+            raise _Forgotten("nobody holds the connection any more")
+        return nc
 
     # -- the loop --------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             self._live()
+        except _Forgotten:
+            self._leave_quietly()
         except Exception as error:  # a mistake of ours must not leave waiters waiting
             logger.exception("the reader thread failed")
             self._first_error = error
             self._first.set()
             self._nc._lifecycle.give_up(error)
+
+    def _leave_quietly(self) -> None:
+        """End everything of a connection that nobody holds, and that was never closed."""
+        self._stop.set()
+        self._outbound.detach()
+        if self._sock is not None:
+            self._sock.close()
+        self._outbound.close()
+        self._timer.close(0)
+        self._events.close(0)
 
     def _live(self) -> None:
         reason: Exception | None = None
@@ -147,14 +176,14 @@ class Session:
             self._take_over(link)
             reason = self._pump(link)
             self._on_disconnect(link, reason)
-            if not self._nc.options.reconnect:
+            if not self._options.reconnect:
                 break
         if not self._stop.is_set():
             self._nc._lifecycle.give_up(self._first_error or reason)
 
     def _dial_until_connected(self) -> Link | None:
         """Try servers until one accepts us. None: closed, or no server left to try."""
-        options = self._nc.options
+        options = self._options
         tried_first_round = 0
         while not self._stop.is_set():
             attempt = self._pool.next()
@@ -185,9 +214,9 @@ class Session:
         return None
 
     def _watch(self, sock: socket.socket) -> None:
-        """Keep hold of the socket that is being dialled, so that closing need not wait for it."""
+        """Keep hold of a socket before anybody waits for it, so that closing need not wait too."""
         with self._lock:
-            self._dialling = sock
+            self._sock = sock
             if self._stop.is_set():
                 raise ConnectError("the connection is being closed")
 
@@ -209,7 +238,7 @@ class Session:
         if not isinstance(error, AuthorizationError):
             return False
         self._auth_failures += 1
-        limit = self._nc.options.abort_on_auth_error
+        limit = self._options.abort_on_auth_error
         if limit and self._auth_failures >= limit:
             self._first_error = error
             self._first.set()
@@ -291,7 +320,7 @@ class Session:
             return
         if reason is not None:
             self._nc._set_last_error(reason)
-        if self._nc.options.reconnect:
+        if self._options.reconnect:
             self._nc._transition(Status.RECONNECTING)
         self._nc._post("disconnected", reason, link.server.netloc)
         self._nc._wake_engines()
@@ -312,7 +341,7 @@ class Session:
         if info.ldm:
             self._nc._post("lame_duck", None, link.server.netloc)
             if self._pool.prefer_other(link.server):
-                self._nc._timer.call_later(0, self._leave_lame_duck)
+                self._timer.call_later(0, self._leave_lame_duck)
 
     def _leave_lame_duck(self) -> None:
         with contextlib.suppress(Error):
@@ -361,7 +390,7 @@ class Session:
         then nobody waits for it.
         """
         servers = self._pool.servers
-        limit = to_seconds(self._nc.options.connect_timeout) * len(servers)
+        limit = to_seconds(self._options.connect_timeout) * len(servers)
         if self._first.wait(limit + _SLACK):
             return self._first_error
         return self._exhausted(ConnectError(f"no connection within {limit:g} s"))
@@ -377,9 +406,17 @@ class Session:
             self._outbound.ping()
         self._outbound.send_now()
 
+    def _schedule_ping(self) -> None:
+        def tick() -> None:
+            if not self._stop.is_set():
+                self.check_alive()
+                self._schedule_ping()
+
+        self._timer.call_later(to_seconds(self._options.ping_interval), tick)
+
     def check_alive(self) -> None:
         """Called every ping interval: give the link up when too many pings went unanswered."""
-        limit = self._nc.options.max_pings_outstanding
+        limit = self._options.max_pings_outstanding
         with self._lock:
             if self._link is None:
                 return
@@ -415,8 +452,8 @@ class Session:
         self._stop.set()
         self._first.set()
         with self._lock, contextlib.suppress(OSError):
-            if self._dialling is not None:
-                self._dialling.shutdown(socket.SHUT_RDWR)
+            if self._sock is not None:
+                self._sock.shutdown(socket.SHUT_RDWR)
         self.suspect(None)
         self._outbound.close()
         deadline = Deadline(timeout)
