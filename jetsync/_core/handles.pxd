@@ -1,6 +1,13 @@
+from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.outbound cimport Outbound
 
 
 cdef class Publishing:
     cdef readonly Outbound _outbound
     cdef public object _refusal   # makes the error that every call raises, or None
+
+
+cdef class Receiving:
+    cdef readonly Publishing _nc
+    cdef public Mailbox _mailbox
+    cdef readonly object _callback

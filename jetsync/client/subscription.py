@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.handles import Receiving
 from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Subscription"]
 
 
-class Subscription:
+class Subscription(Receiving):
     """Messages of one subject. Made by :meth:`Connection.subscribe`.
 
     Thread-safe: several threads may call :meth:`next`, every message goes to exactly one of them.
@@ -34,10 +35,8 @@ class Subscription:
         mailbox: Mailbox,
         callback: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._nc = nc
-        self._mailbox = mailbox
+        super().__init__(nc, mailbox, callback)
         self._sid = 0
-        self._callback = callback
         self._thread: threading.Thread | None = None
         self.subject = subject
         self.queue = queue
@@ -60,13 +59,7 @@ class Subscription:
         if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
             self._nc._post("error", error)
 
-    def next(self, timeout: Seconds | None = None) -> Msg:
-        """Return the next message. Blocks up to ``timeout`` seconds (default: the connection's).
-
-        Raises TimeoutError when none came, ConnectionClosedError when the connection or the
-        subscription has ended, PermissionsError when the server refused it, ConfigError when the
-        subscription has a callback. Ctrl-C interrupts; a message is never lost by it.
-        """
+    def _await_next(self, timeout: Seconds | None) -> Msg:
         self._nc._check()
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; next() would steal")
