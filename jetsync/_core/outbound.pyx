@@ -41,6 +41,7 @@ cdef extern from "sys/socket.h" nogil:
 cdef enum:
     KEEP = 1 << 20
     PIECE = 256 * 1024      # what is encrypted at a time
+    LITTLE = 16 * 1024      # what is sent with the GIL held
     DRAINED = 0
     BLOCKED = 1
     BROKEN = 2
@@ -386,13 +387,18 @@ cdef class Outbound:
     def send_now(self):
         """Send what is pending from this thread if nobody else is sending; else leave it to them.
 
-        Never waits for the network: what does not fit into the socket is the writer's.
+        Never waits for the network: what does not fit into the socket is the writer's. A little is
+        sent with the GIL held: where another thread computes, giving it up for some microseconds
+        would mean to wait for it a whole switch interval, on top of the one for the answer.
         """
         cdef int state = BLOCKED
-        with nogil:
-            if PyThread_acquire_lock(self.send_lock, 0):
+        if PyThread_acquire_lock(self.send_lock, 0):
+            if jet_buf_len(&self.pending) <= LITTLE:
                 state = self._drain(MSG_DONTWAIT)
-                unlock(self.send_lock)
+            else:
+                with nogil:
+                    state = self._drain(MSG_DONTWAIT)
+            unlock(self.send_lock)
         if state != DRAINED:
             self.nudge()
 
