@@ -12,7 +12,7 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.mailbox cimport Mailbox, box_put
 from jetsync._core.sync cimport (
-    gate_open, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
+    gate_open, jetsync_add, jetsync_count, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
 )
 
 
@@ -177,11 +177,11 @@ cdef class Inbound:
                 event = BAD
                 break
             if f.op == JET_OP_MSG:
-                self.msgs += 1
-                self.bytes_ += f.header.len + f.payload.len
+                jetsync_add(&self.msgs, 1)
+                jetsync_add(&self.bytes_, f.header.len + f.payload.len)
                 box = self._route(&f)
                 if box == NULL:
-                    self.unmatched_ += 1
+                    jetsync_add(&self.unmatched_, 1)
                 else:
                     if box != held:
                         if held != NULL:
@@ -291,7 +291,7 @@ cdef class Inbound:
         if n <= 0:
             self.errno_ = errno if n < 0 else 0
             return EOF_
-        self.reads_ += 1
+        jetsync_add(&self.reads_, 1)
         if not filtered:
             jet_buf_commit(into, <size_t>n)
             return NOTHING
@@ -327,19 +327,19 @@ cdef class Inbound:
     @property
     def messages(self):
         """Messages received so far."""
-        return self.msgs
+        return jetsync_count(&self.msgs)
 
     @property
     def bytes(self):
         """Their headers and payloads, in bytes."""
-        return self.bytes_
+        return jetsync_count(&self.bytes_)
 
     @property
     def reads(self):
         """How often something was received at all: a sign of life."""
-        return self.reads_
+        return jetsync_count(&self.reads_)
 
     @property
     def unmatched(self):
         """Messages that nobody waited for any more: late replies and ended subscriptions."""
-        return self.unmatched_
+        return jetsync_count(&self.unmatched_)

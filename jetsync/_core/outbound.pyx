@@ -281,9 +281,10 @@ cdef class Outbound:
         return raise_status(status, span_of(NULL, 0))
 
     cdef void pong(self) noexcept nogil:
-        """Answer a PING. Called by the reader: never waits, takes the leaf lock only."""
+        """Answer a PING. Called by the reader: never waits, takes the leaf lock only. A peer that
+        does not take what is there already gets no more of it."""
         lock_leaf(&self.lock)
-        if not self.closed:
+        if not self.closed and jet_buf_len(&self.pending) <= self.high_water:
             jet_encode_pong(&self.pending)
             gate_open(&self.work)
         unlock_leaf(&self.lock)

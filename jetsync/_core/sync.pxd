@@ -8,6 +8,7 @@
 # Rule: no Python API is called while a leaf lock is held. So its holder never needs the GIL, and
 # waiting for it with the GIL held cannot deadlock.
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 
@@ -38,7 +39,14 @@ cdef extern from "pthread.h" nogil:
 cdef extern from * nogil:
     """
     #include <stddef.h>
-    /* A count that one thread writes and another reads without a lock. */
+    #include <stdint.h>
+    /* Counts that one thread at a time writes and others read without a lock. */
+    static inline void jetsync_add(uint64_t *to, uint64_t n) {
+        __atomic_store_n(to, *to + n, __ATOMIC_RELAXED);
+    }
+    static inline uint64_t jetsync_count(const uint64_t *from) {
+        return __atomic_load_n(from, __ATOMIC_RELAXED);
+    }
     static inline void jetsync_store(size_t *to, size_t value) {
         __atomic_store_n(to, value, __ATOMIC_RELAXED);
     }
@@ -46,6 +54,8 @@ cdef extern from * nogil:
         return __atomic_load_n(from, __ATOMIC_RELAXED);
     }
     """
+    void jetsync_add(uint64_t *to, uint64_t n)
+    uint64_t jetsync_count(const uint64_t *from_)
     void jetsync_store(size_t *to, size_t value)
     size_t jetsync_load(const size_t *from_)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import socket
 import ssl
@@ -64,6 +65,8 @@ def dial(
         except ssl.SSLError as error:
             raise _tls_trouble(error, server, options) from error
         sock.settimeout(None)
+        # The loops in C wait inside of recv(); a socket that gevent has patched would not let them.
+        os.set_blocking(sock.fileno(), True)
         return Link(server, sock, info, wire.rest(), wire.tls)
     except BaseException:
         sock.close()

@@ -248,7 +248,8 @@ class Session:
     def _take_over(self, link: Link) -> None:
         """Make a fresh link the current one: replayed subscriptions first, then what waits."""
         self.epoch += 1
-        self._inbound.reset(max(64 << 20, 2 * link.info.max_payload))
+        # The limit is the peer's word: it must not make us wait for terabytes.
+        self._inbound.reset(min(max(64 << 20, 2 * link.info.max_payload), 1 << 30))
         with self._nc._registry_lock:
             refused = self._outbound.attach(
                 link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload, link.tls
