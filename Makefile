@@ -6,7 +6,7 @@ PYTHON_IN_VENV := $(VENV)/bin/python
 SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint types bench fuzz clean ready-demo ready-dev
+.PHONY: help demo test soak build lint types bench performance watch fuzz sanitize coverage clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ demo: ready-demo  ## run the whole pipeline on real data; options in ARGS, e.g. 
 test: lint types  ## run every check: lint, types, then the whole test suite (options in ARGS)
 	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m pytest $(ARGS)
 
+soak: ready-dev  ## run the reliability tests at their nightly size, for about an hour (ARGS="-k name")
+	@JETSYNC_SOAK=1 $(PYTHON_IN_VENV) -m pytest tests/reliability --timeout 3600 $(ARGS)
+
 build: ready-dev  ## build and install into .venv, with what developers need
 
 lint: ready-dev  ## check style
@@ -25,11 +28,25 @@ lint: ready-dev  ## check style
 types: ready-dev  ## check types
 	@$(PYTHON_IN_VENV) -m mypy --strict jetsync tests
 
-bench: ready-dev  ## run the micro benchmarks (options in ARGS)
-	@$(PYTHON_IN_VENV) -m pytest benchmarks/micro --benchmark-only $(ARGS)
+bench: ready-dev  ## measure jetsync beside other clients, under 10 minutes (ARGS="--help")
+	@$(PYTHON_IN_VENV) -m benchmarks.macro.run $(ARGS)
 
-fuzz: ready-dev  ## fuzz the C library for minutes (ARGS="--seconds 60")
+performance: ready-dev  ## measure everything, for hours, and write docs/performance.md
+	@$(PYTHON_IN_VENV) -m benchmarks.macro.run --full $(ARGS)
+	@rm -f benchmarks/results/*.json && cp build/bench/result.json benchmarks/results/full.json
+	@$(PYTHON_IN_VENV) -m benchmarks.macro.report
+
+watch: ready-dev  ## compare instructions per message with the record (ARGS=--record)
+	@$(PYTHON_IN_VENV) -m benchmarks.watch.check $(ARGS)
+
+fuzz: ready-dev  ## fuzz the C library for minutes (ARGS="--seconds 60 --target parser --corpus folder")
 	@$(PYTHON_IN_VENV) -m tests.fuzz.run $(ARGS)
+
+sanitize: ready-dev  ## run all tests that need no Spark with the address and UB sanitizers (tests in ARGS)
+	@$(PYTHON_IN_VENV) -m tests.concurrency.sanitized $(ARGS)
+
+coverage: ready-dev  ## show how much of the C library its corpus and its unit tests cover
+	@$(PYTHON_IN_VENV) -m tests.csrc.coverage
 
 clean:  ## remove what was built, installed and produced here
 	rm -rf $(VENV) build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \

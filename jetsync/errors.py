@@ -27,6 +27,17 @@
         +-- NotJetStreamMessageError    the reply subject is not an acknowledgement subject
         +-- ConsumerDeletedError        the consumer was deleted while messages were awaited
         +-- PullTerminatedError(.status)   the server ended a pull for a reason of its own
+        +-- SubscribeError              the consumer that exists does not fit the subscription
+        |   +-- DuplicateSubscriptionError  somebody else receives from this push consumer
+        |   +-- DeliverGroupMismatchError   queue and deliver group are not the same
+        |   +-- SubjectMismatchError    the consumer is for another subject
+        |   +-- PullConsumerError       it is a pull consumer, a push consumer was wanted
+        |   +-- PushConsumerError       it is a push consumer, a pull consumer was wanted
+        |   +-- QueueStatusError        heartbeats or flow control on a consumer of a queue group
+        |   +-- ConsumerMismatchError(.fields)   it is configured differently
+        +-- MissedHeartbeatError        nothing came from the server for too long (for ``on_error``)
+        +-- MessageGapError             messages did not arrive (for ``on_error``)
+        +-- UnexpectedStatusError(.status)   a status nobody knows (for ``on_error``)
         +-- PublishError
             +-- NotStoredError          certainly not in the stream
             +-- PublishUnknownError(TimeoutError)   may be in the stream
@@ -47,12 +58,17 @@ __all__ = [
     "ConnectError",
     "ConnectionClosedError",
     "ConsumerDeletedError",
+    "ConsumerMismatchError",
+    "DeliverGroupMismatchError",
     "DisconnectedError",
     "DrainingError",
+    "DuplicateSubscriptionError",
     "Error",
     "ForkedError",
     "JetStreamError",
     "MaxPayloadError",
+    "MessageGapError",
+    "MissedHeartbeatError",
     "NoRespondersError",
     "NoServersError",
     "NotJetStreamMessageError",
@@ -62,13 +78,19 @@ __all__ = [
     "ProtocolError",
     "PublishError",
     "PublishUnknownError",
+    "PullConsumerError",
     "PullTerminatedError",
+    "PushConsumerError",
+    "QueueStatusError",
     "ServerError",
     "ServerUnavailableError",
     "SlowConsumerError",
     "StaleConnectionError",
+    "SubjectMismatchError",
+    "SubscribeError",
     "TLSRequiredError",
     "TimeoutError",
+    "UnexpectedStatusError",
 ]
 
 
@@ -218,6 +240,105 @@ class ConsumerDeletedError(JetStreamError):
 
 class PullTerminatedError(JetStreamError):
     """The server ended a pull for its own reason: ``status`` is the code, the text its words."""
+
+    def __init__(self, message: str = "", *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class SubscribeError(JetStreamError):
+    """The consumer that exists on the server does not fit what the subscription asks for.
+
+    The subclass says in which way. Nothing was changed on the server.
+    """
+
+
+class DuplicateSubscriptionError(SubscribeError):
+    """A push consumer without a queue group is in use: only one subscription can receive from it.
+
+    End the other one, or let both be members of one ``queue``.
+    """
+
+
+class DeliverGroupMismatchError(SubscribeError):
+    """``queue`` and the consumer's deliver group differ, or only one of them is there.
+
+    ``queue`` is yours, ``deliver_group`` the consumer's; None for none.
+    """
+
+    def __init__(
+        self, message: str = "", *, queue: str | None = None, deliver_group: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.deliver_group = deliver_group
+
+
+class SubjectMismatchError(SubscribeError):
+    """The consumer takes another subject than ``subject``: see ``filter_subjects``."""
+
+    def __init__(
+        self, message: str = "", *, subject: str = "", filter_subjects: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.filter_subjects = filter_subjects
+
+
+class PullConsumerError(SubscribeError):
+    """The consumer is a pull consumer: use ``pull_subscribe`` (or ``js.consumer``) for it."""
+
+
+class PushConsumerError(SubscribeError):
+    """The consumer is a push consumer: use ``subscribe`` for it."""
+
+
+class QueueStatusError(SubscribeError):
+    """The consumer sends heartbeats or flow control, which would go to any one of the queue group.
+
+    Make the consumer without ``idle_heartbeat`` and ``flow_control``.
+    """
+
+
+class ConsumerMismatchError(SubscribeError):
+    """The consumer is configured differently, and subscribing does not change it.
+
+    ``fields`` has (yours, the server's) for each field that differs. Use ``update_consumer``, or
+    leave the fields out.
+    """
+
+    def __init__(
+        self, message: str = "", *, fields: dict[str, tuple[Any, Any]] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.fields = dict(fields or {})
+
+
+class MissedHeartbeatError(JetStreamError):
+    """Neither a message nor a heartbeat came for ``seconds``. Given to ``on_error``.
+
+    The subscription goes on; it looks after the consumer by itself.
+    """
+
+    def __init__(self, message: str = "", *, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class MessageGapError(JetStreamError):
+    """Deliveries ``expected`` to ``received`` - 1 (consumer sequences) did not arrive.
+
+    Given to ``on_error``. With acknowledgements the server delivers those messages again.
+    """
+
+    def __init__(self, message: str = "", *, expected: int = 0, received: int = 0) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.received = received
+
+
+class UnexpectedStatusError(JetStreamError):
+    """The server sent a status that has no meaning for the subscription. Given to ``on_error``."""
 
     def __init__(self, message: str = "", *, status: int = 0) -> None:
         super().__init__(message)

@@ -5,51 +5,11 @@ from __future__ import annotations
 import pyarrow
 import pytest
 
-from jetsync._core.inbound import Inbound
-from jetsync._core.mailbox import Mailbox
+from benchmarks.micro.wire import COUNT, HEADERS, Wire
 from jetsync._core.message import message_jsack, parse_puback
 from jetsync._core.outbound import Outbound, encode_headers
-from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 
-COUNT = 1000
 SIZES = (16, 128, 1024)
-
-
-def frames(sid: int, size: int, headers: bytes = b"") -> bytes:
-    """COUNT messages as a consumer delivers them."""
-    payload = b"x" * size
-    out = []
-    for n in range(1, COUNT + 1):
-        reply = b"$JS.ACK.ORDERS.worker.1.%d.%d.1795229586547204964.0" % (n, n)
-        if headers:
-            head = b"HMSG orders.new %d %s %d %d\r\n" % (
-                sid,
-                reply,
-                len(headers),
-                len(headers) + size,
-            )
-        else:
-            head = b"MSG orders.new %d %s %d\r\n" % (sid, reply, size)
-        out.append(head + headers + payload + b"\r\n")
-    return b"".join(out)
-
-
-class Wire:
-    """An Inbound with one mailbox, and a batch of frames for it."""
-
-    def __init__(self, size: int, headers: bytes = b"") -> None:
-        self.outbound = Outbound(offline_limit=1 << 30)
-        self.inbound = Inbound(self.outbound)
-        self.mailbox = Mailbox(msg_type=JetStreamMsg)
-        self.bytes = frames(self.inbound.add(self.mailbox), size, headers)
-
-    def receive(self) -> None:
-        self.inbound.feed(self.bytes)
-
-    def take(self) -> MsgBatch:
-        batch = self.mailbox.new_batch(MsgBatch, self.outbound)
-        self.mailbox.take_into(batch, COUNT)
-        return batch
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size}B")
@@ -92,7 +52,7 @@ def test_parse_queue_and_arrow(benchmark, wire):
 
 
 def test_headers(benchmark):
-    wire = Wire(128, b"NATS/1.0\r\nNats-Msg-Id: 1234567890\r\nContent-Type: text/plain\r\n\r\n")
+    wire = Wire(128, HEADERS)
 
     def run():
         wire.receive()

@@ -100,7 +100,12 @@ class Connection(Publishing):
         self._transition(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
-        self._session.start()
+        try:
+            self._timer.start()
+            self._session.start()
+        except BaseException:  # Ctrl-C while a thread starts: nobody has the object to close it
+            self.close()
+            raise
 
     # -- publish and request ---------------------------------------------------------------------
 
@@ -258,10 +263,11 @@ class Connection(Publishing):
         self._requests.on_permission_error(error)
         if error.operation != "subscribe":
             return
-        for sid, (subject, queue, mailbox) in list(self._routes.items()):
-            if subject == error.subject and queue == error.queue:
-                self._close_route(sid)
-                mailbox.finish(error)
+        with self._registry_lock:  # the answer may come before the subscription is noted
+            for sid, (subject, queue, mailbox) in list(self._routes.items()):
+                if subject == error.subject and queue == error.queue:
+                    self._close_route(sid)
+                    mailbox.finish(error)
 
     # -- flush, drain, close ---------------------------------------------------------------------
 

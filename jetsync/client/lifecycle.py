@@ -28,7 +28,7 @@ FLUSH_LIMIT = 0.4
 AFTER_DRAIN = 0.4
 """Seconds that a drain may take to close, on top of its own time."""
 
-EXIT_LIMIT = 0.9
+EXIT_LIMIT = 0.8
 """Seconds that all the connections together may hold up the end of the interpreter."""
 
 open_connections: weakref.WeakSet[Connection] = weakref.WeakSet()

@@ -38,6 +38,7 @@ class Requests:
         self._lock = threading.Lock()
         self._prefix: str | None = None
         self._sid = 0
+        self._refused: PermissionsError | None = None
         self._subjects: dict[int, tuple[str, Mailbox]] = {}
 
     def _reply_prefix(self) -> str:
@@ -61,6 +62,10 @@ class Requests:
         mailbox = Mailbox(owner=self._nc)
         token = self._nc._inbound.add_reply(mailbox)
         self._subjects[token] = (subject, mailbox)
+        if self._prefix is not prefix and self._refused is not None:
+            # The server refused the inbox before this request was among the pending ones.
+            self.end(token)
+            raise self._refused
         return token, f"{prefix}{token}", mailbox
 
     def end(self, token: int) -> None:
@@ -165,10 +170,16 @@ class Requests:
             for subject, mailbox in list(self._subjects.values()):
                 if subject == error.subject:
                     mailbox.finish(error)
-        elif self._prefix is not None and error.subject == self._prefix + "*":
+        elif self._forget_inbox(error):
             for mailbox in self._nc._inbound.pending_replies():
                 mailbox.finish(error)
-            with self._lock:
-                # The inbox was refused: the next request tries a new one.
-                self._nc._close_route(self._sid)
-                self._prefix = None
+
+    def _forget_inbox(self, error: PermissionsError) -> bool:
+        """Whether it is the inbox that was refused; the next request tries a new one then."""
+        with self._lock:
+            if self._prefix is None or error.subject != self._prefix + "*":
+                return False
+            self._nc._close_route(self._sid)
+            self._refused = error
+            self._prefix = None
+            return True

@@ -14,7 +14,7 @@ __all__ = ["run_callbacks", "start_thread"]
 logger = logging.getLogger("jetsync")
 
 
-class _Thread(threading.Thread):
+class Thread(threading.Thread):
     """A daemon thread that takes no signals, so that Ctrl-C reaches the user's own thread."""
 
     def __init__(self, name: str, target: Callable[[], Any]) -> None:
@@ -73,7 +73,7 @@ def _unpatched_start() -> Callable[..., object] | None:
 
 def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:
     """Start a daemon thread that takes no signals."""
-    thread = _Thread(f"jetsync-{name}", target)
+    thread = Thread(f"jetsync-{name}", target)
     thread.start()
     return thread
 

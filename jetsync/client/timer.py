@@ -38,7 +38,12 @@ class Timer:
         self._order = itertools.count()
         self._condition = threading.Condition()
         self._closed = False
-        self._thread = start_thread(f"timer-{name}", self._run)
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread; what was scheduled before runs too."""
+        self._thread = start_thread(f"timer-{self._name}", self._run)
 
     def call_later(self, delay: float, function: Callable[[], object]) -> TimerHandle:
         """Run ``function()`` after ``delay`` seconds. Does not block."""
@@ -74,5 +79,5 @@ class Timer:
         with self._condition:
             self._closed = True
             self._condition.notify()
-        if threading.current_thread() is not self._thread:
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)

@@ -11,10 +11,18 @@ from __future__ import annotations
 from jetsync.jetstream.account import AccountInfo
 from jetsync.jetstream.consumer import Consumer
 from jetsync.jetstream.context import JetStream
+from jetsync.jetstream.direct import DirectGetNotAllowedError
+from jetsync.jetstream.direct_batch import DirectBatch, DirectMsg
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata, parse_ack_subject
 from jetsync.jetstream.messages import ConsumeContext, MessageStream
+from jetsync.jetstream.ordered import OrderedConsumer
+from jetsync.jetstream.ordered_messages import OrderedMessages
 from jetsync.jetstream.puback import PubAck, PublishReport
-from jetsync.jetstream.publish import AUTO
+from jetsync.jetstream.publish_async import PubAckFuture, TooManyPendingError
+from jetsync.jetstream.publish_batch import PublishBatch
+from jetsync.jetstream.publish_headers import AUTO
+from jetsync.jetstream.pull_subscription import PullSubscription
+from jetsync.jetstream.push import PushSubscription
 from jetsync.jetstream.stream import StoredMsg, Stream
 
 __all__ = [
@@ -22,14 +30,24 @@ __all__ = [
     "AccountInfo",
     "ConsumeContext",
     "Consumer",
+    "DirectBatch",
+    "DirectGetNotAllowedError",
+    "DirectMsg",
     "JetStream",
     "JetStreamMsg",
     "MessageStream",
     "MsgBatch",
     "MsgMetadata",
+    "OrderedConsumer",
+    "OrderedMessages",
     "PubAck",
+    "PubAckFuture",
+    "PublishBatch",
     "PublishReport",
+    "PullSubscription",
+    "PushSubscription",
     "StoredMsg",
     "Stream",
+    "TooManyPendingError",
     "parse_ack_subject",
 ]

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import JetStreamNotEnabledError, api_error
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import ConfigError, DisconnectedError, NoRespondersError, ProtocolError
+from jetsync.errors import (
+    ConfigError,
+    DisconnectedError,
+    Error,
+    NoRespondersError,
+    ProtocolError,
+    TimeoutError,
+)
+from jetsync.jetstream.levels import Need, Served, check
+from jetsync.protocol.subjects import check_name, check_publish_subject
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client import Connection, Msg
 
 __all__ = ["API", "decode"]
+
+_NO_RESPONDERS = 503
+_FIRST_SILENCE = 2.0
+"""After so many seconds without an answer a repeatable request is sent again."""
 
 
 def decode(data: bytes) -> dict[str, Any]:
@@ -41,10 +54,12 @@ class API:
         if domain is not None and api_prefix is not None:
             raise ConfigError("give either domain or api_prefix, not both")
         if domain is not None:
-            api_prefix = f"$JS.{domain}.API"
+            api_prefix = f"$JS.{check_name('domain', domain)}.API"
         self.nc = nc
-        self.prefix = (api_prefix or "$JS.API").rstrip(".")
+        self.prefix = check_publish_subject((api_prefix or "$JS.API").rstrip("."))
         self.timeout = timeout
+        self._far = self.prefix != "$JS.API"
+        self._far_served: Served | None = None
 
     def subject(self, operation: str) -> str:
         """The full subject of an operation such as ``STREAM.INFO.ORDERS``."""
@@ -60,22 +75,23 @@ class API:
     ) -> dict[str, Any]:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
-        A ``repeatable`` request is sent again when the link broke before the answer came. Raises
-        APIError (a subclass by ``err_code``), JetStreamNotEnabledError when nobody serves the API,
+        A ``repeatable`` request is sent again when the link broke before the answer came, and after
+        silence: nobody answers for a stream that is getting a new leader. Raises APIError (a
+        subclass by ``err_code``), JetStreamNotEnabledError when nobody serves the API,
         TimeoutError, DisconnectedError.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
         payload = b"" if body is None else json.dumps(body).encode()
+        subject = self.subject(operation)
         while True:
             try:
                 self.nc._check()
-                # Wild: a consumer's filter is part of the subject that creates it.
-                answer = self.nc._requests.request(
-                    self.subject(operation),
-                    payload,
-                    self.nc._seconds(deadline.remaining()),
-                    wild=True,
-                )
+                left = self.nc._seconds(deadline.remaining())
+                if repeatable:
+                    answer = self._ask_until_answered(subject, payload, Deadline(left))
+                else:
+                    # Wild: a consumer's filter is part of the subject that creates it.
+                    answer = self.nc._requests.request(subject, payload, left, wild=True)
             except NoRespondersError as error:
                 raise JetStreamNotEnabledError(
                     f"nobody serves {self.prefix!r}: JetStream is not enabled for this account, or "
@@ -88,14 +104,77 @@ class API:
             else:
                 return decode(answer.data)
 
+    def _ask_until_answered(self, subject: str, payload: bytes, deadline: Deadline) -> Msg:
+        """Ask, and again after silence. The first answer counts, also one to an earlier asking:
+        a listing takes servers of a damaged cluster four seconds."""
+        requests, outbound = self.nc._requests, self.nc._outbound
+        token, reply, mailbox = requests.open(subject)
+        silence = _FIRST_SILENCE
+        try:
+            while True:
+                outbound.ask(subject, reply, payload)
+                outbound.send_now()
+                answer = mailbox.get(deadline.within(silence))
+                if answer is not None:
+                    break
+                if mailbox.error is not None:
+                    raise mailbox.error
+                if deadline.expired:
+                    raise TimeoutError(f"no reply on {subject!r} in time", operation="request")
+                silence *= 2
+        finally:
+            requests.end(token)
+        if answer.status == _NO_RESPONDERS and not answer.data:
+            raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
+        return answer
+
+    def require(self, what: str, version: str) -> None:
+        """Raise ApiLevelRequiredError if the server is known to be older than ``version``."""
+        self.check_needs([(what, version)])
+
+    def check_needs(self, needs: Iterable[Need]) -> None:
+        """Raise ApiLevelRequiredError for the first need that the server does not serve.
+
+        Does not block, except once for a JetStream that another server may serve (a domain or
+        prefix of its own): that one is asked for its level.
+        """
+        wanted = list(needs)
+        if wanted:
+            check(self._served(), wanted)
+
+    def _served(self) -> Served:
+        if not self._far:
+            return Served.by(self.nc.server_info)
+        if self._far_served is None:
+            try:
+                answer = self.request("INFO", repeatable=True)
+            except Error:
+                # Not allowed to ask, or no answer: the request itself will tell.
+                return Served()
+            self._far_served = Served(level=int((answer.get("api") or {}).get("level") or 0))
+        return self._far_served
+
     def pages(
-        self, operation: str, field: str, body: Mapping[str, Any] | None = None
+        self,
+        operation: str,
+        field: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timeout: Seconds | None = None,
+        missing: set[str] | None = None,
     ) -> Iterator[Any]:
-        """Iterate over a listing, page by page; each page is a request of its own."""
+        """Iterate over a listing, page by page; each page is a request of its own.
+
+        The names of what servers of a cluster did not tell in time are put into ``missing``.
+        """
         offset = 0
         while True:
-            answer = self.request(operation, {**(body or {}), "offset": offset}, repeatable=True)
+            answer = self.request(
+                operation, {**(body or {}), "offset": offset}, timeout=timeout, repeatable=True
+            )
             items = answer.get(field) or []
+            if missing is not None:
+                missing.update(answer.get("missing") or (), answer.get("offline") or ())
             yield from items
             offset += len(items)
             if not items or offset >= int(answer.get("total", 0)):

@@ -13,9 +13,11 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.consumer_config import AckPolicy
 from jetsync.jetstream.consumer_info import ConsumerInfo, ConsumerLag
+from jetsync.jetstream.diagnosis import explain_stall
 from jetsync.jetstream.fetch import fetch
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.messages import ConsumeContext, MessageStream
+from jetsync.jetstream.priority import Pin, check_group
 from jetsync.jetstream.pull import PullEngine
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ class Consumer:
         self.name = info.name
         self._lock = threading.Lock()
         self._idle: list[PullEngine] = []
+        # Priority groups: the ids that fetches share, and every id that this handle has in use.
+        self._fetch_pins: dict[str, Pin] = {}
+        self._pins: dict[str, str] = {}
         self._ack_none = info.config is not None and info.config.ack_policy == AckPolicy.NONE
 
     # -- engines: an idle one keeps its inbox, so the next fetch costs one request ----------------
@@ -54,13 +59,25 @@ class Consumer:
             engine.close()
             raise
         with self._lock:
-            if engine.mailbox.finished:
+            if engine.closed or engine.mailbox.finished:
                 return
             self._idle.append(engine)
 
-    def _discard(self, engine: PullEngine) -> None:
-        """Give up an engine that may still get messages nobody waits for."""
-        engine.close()
+    def _priority(
+        self,
+        group: str | None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> dict[str, object]:
+        """The priority-group part of a pull, checked against what is known of the consumer."""
+        return check_group(
+            self._info.config,
+            group=group,
+            min_pending=min_pending,
+            min_ack_pending=min_ack_pending,
+            priority=priority,
+        )
 
     # -- taking messages ---------------------------------------------------------------------------
 
@@ -103,6 +120,7 @@ class Consumer:
                 raise ConfigError("heartbeat must be at most half of the timeout")
         elif seconds > 10:
             beat = 5.0
+        options = self._priority(group, min_pending, min_ack_pending, priority)
         with self._engine() as engine:
             return fetch(
                 self,
@@ -113,14 +131,26 @@ class Consumer:
                 heartbeat=beat,
                 no_wait=False,
                 eager=eager,
-                group=_group(group, min_pending, min_ack_pending, priority),
+                group=options,
             )
 
-    def fetch_no_wait(self, max_messages: int) -> MsgBatch:
-        """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only."""
+    def fetch_no_wait(
+        self,
+        max_messages: int,
+        *,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> MsgBatch:
+        """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only.
+
+        Raises like :meth:`fetch`.
+        """
         if max_messages < 1:
             raise ConfigError("max_messages must be 1 or more")
         self._js._nc._check()
+        options = self._priority(group, min_pending, min_ack_pending, priority)
         with self._engine() as engine:
             return fetch(
                 self,
@@ -131,12 +161,30 @@ class Consumer:
                 heartbeat=None,
                 no_wait=True,
                 eager=False,
-                group={},
+                group=options,
             )
 
-    def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
-        """Return one message. Blocks up to ``timeout`` seconds; TimeoutError when none came."""
-        batch = self.fetch(1, timeout=timeout)
+    def next(
+        self,
+        timeout: Seconds | None = None,
+        *,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> JetStreamMsg:
+        """Return one message. Blocks up to ``timeout`` seconds; TimeoutError when none came.
+
+        Raises like :meth:`fetch` besides.
+        """
+        batch = self.fetch(
+            1,
+            timeout=timeout,
+            group=group,
+            min_pending=min_pending,
+            min_ack_pending=min_ack_pending,
+            priority=priority,
+        )
         if not len(batch):
             raise TimeoutError(
                 f"no message from {self!r} within {self._js._nc._seconds(timeout):g} s",
@@ -159,16 +207,24 @@ class Consumer:
         priority: int | None = None,
         on_missed_heartbeat: str = "warn",
         on_warning: Callable[[Exception], Any] | None = None,
+        on_pinned: Callable[[str], Any] | None = None,
+        on_unpinned: Callable[[str], Any] | None = None,
         stop_after: int | None = None,
     ) -> MessageStream:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
-        ``max_messages`` (default 500, or unlimited when ``max_bytes`` is given) bounds the buffer;
-        at the threshold (default half of it) the next pull is sent. ``expires`` is the length of
+        ``max_messages`` (default 1000) or ``max_bytes``, not both, bounds the buffer; at the
+        threshold (default half of it) the next pull is sent. ``expires`` is the length of
         one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 5 s) how
         often the server shows that it is alive. Server restarts, reconnects and leader changes are
-        got over without help; warnings go to ``on_warning`` and the log. ``stop_after`` ends the
-        iteration after so many messages. Does not block; taking messages does.
+        got over without help; warnings go to ``on_warning`` and the log, and two missed heartbeats
+        are one: with ``on_missed_heartbeat="stop"`` they end the stream with PullTerminatedError.
+        ``stop_after`` ends the iteration after so many messages. Does not block; taking does.
+
+        In a priority group (ADR-42) ``group`` is needed; ``min_pending``, ``min_ack_pending`` are
+        for the policy overflow, ``priority`` (0 first, to 9) for prioritized. With pinned_client
+        ``on_pinned`` and ``on_unpinned`` are called with the id that the server gave or took, in
+        the thread that takes messages. Raises ConfigError for what the consumer has no use for.
         """
         self._js._nc._check()
         return MessageStream(
@@ -179,9 +235,11 @@ class Consumer:
             heartbeat=None if heartbeat is None else to_seconds(heartbeat, "heartbeat"),
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
-            group=_group(group, min_pending, min_ack_pending, priority),
+            group=self._priority(group, min_pending, min_ack_pending, priority),
             on_missed_heartbeat=on_missed_heartbeat,
             on_warning=on_warning,
+            on_pinned=on_pinned,
+            on_unpinned=on_unpinned,
             stop_after=stop_after,
         )
 
@@ -209,6 +267,16 @@ class Consumer:
         """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
         return ConsumerLag.from_info(self.info(timeout=timeout))
 
+    def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
+        """Ask why nothing comes, and say it in one sentence; None when nothing is in the way.
+
+        It knows: no link, the stream or consumer gone, no leader, a push consumer, paused, too many
+        unacknowledged messages, pinned to another client, nothing (that matches) to deliver, nobody
+        pulls. Blocks for a round trip, with a filter for some more; raises ConnectionClosedError.
+        """
+        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        return explain_stall(self, seconds)
+
     def pause(self, until: datetime, *, timeout: Seconds | None = None) -> None:
         """Deliver nothing until a point in time (server 2.11). Blocks."""
         self._js.pause_consumer(self.stream_name, self.name, until, timeout=timeout)
@@ -216,6 +284,19 @@ class Consumer:
     def resume(self, *, timeout: Seconds | None = None) -> None:
         """Undo :meth:`pause`. Blocks."""
         self._js.resume_consumer(self.stream_name, self.name, timeout=timeout)
+
+    def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
+        """Take the pin of a priority group from the client that has it, so that the server chooses
+        anew (server 2.11, policy ``pinned_client``). Blocks; raises PriorityGroupError."""
+        self._js.unpin_consumer(self.stream_name, self.name, group, timeout=timeout)
+
+    def reset(self, seq: int | None = None, *, timeout: Seconds | None = None) -> None:
+        """Deliver again: from stream sequence ``seq`` on, or what is not acknowledged yet if None.
+
+        Needs server 2.14. Blocks; raises ConsumerResetError when the consumer's ``deliver_policy``
+        excludes the sequence, ConsumerNotFoundError.
+        """
+        self._info = self._js.reset_consumer(self.stream_name, self.name, seq, timeout=timeout)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer on the server. Blocks; raises ConsumerNotFoundError."""
@@ -242,20 +323,3 @@ class Consumer:
 
     def __repr__(self) -> str:
         return f"Consumer({self.stream_name!r}, {self.name!r})"
-
-
-def _group(
-    group: str | None, min_pending: int | None, min_ack_pending: int | None, priority: int | None
-) -> dict[str, object]:
-    """The priority-group part of a pull (ADR-42), checked."""
-    if group is None and not (min_pending is None and min_ack_pending is None and priority is None):
-        raise ConfigError("min_pending, min_ack_pending and priority need a group")
-    if priority is not None and not 0 <= priority <= 9:
-        raise ConfigError("priority must be 0 to 9")
-    values = {
-        "group": group,
-        "min_pending": min_pending,
-        "min_ack_pending": min_ack_pending,
-        "priority": priority,
-    }
-    return {name: value for name, value in values.items() if value is not None}

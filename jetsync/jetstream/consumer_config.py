@@ -32,6 +32,7 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
+from jetsync.jetstream.config_rules import check_overlap
 from jetsync.jetstream.stream_config import check_field, check_texts
 from jetsync.protocol.subjects import check_name, check_publish_subject, check_subscribe_subject
 
@@ -200,6 +201,16 @@ class ConsumerConfig(WireObject):
                 raise ConfigError(
                     f"ConsumerConfig.{field} needs deliver_subject: it is for push consumers"
                 )
+        if not self.deliver_subject and (self.direct or self.ack_policy == AckPolicy.FLOW_CONTROL):
+            field = "direct" if self.direct else "ack_policy 'flow_control'"
+            raise ConfigError(
+                f"ConsumerConfig.{field} needs deliver_subject: it is for push consumers"
+            )
+        if self.deliver_subject and self.ack_policy == AckPolicy.NONE and self.max_ack_pending:
+            raise ConfigError(
+                "ConsumerConfig.max_ack_pending needs another ack_policy than 'none' with "
+                "deliver_subject"
+            )
         if self.flow_control and not self.idle_heartbeat:
             raise ConfigError("ConsumerConfig.flow_control needs idle_heartbeat")
         for field, owner in _START_FIELDS.items():
@@ -249,8 +260,7 @@ class ConsumerConfig(WireObject):
             )
         for subject in self.filter_subjects:
             check_field("ConsumerConfig.filter_subjects", check_subscribe_subject, subject)
-        if len(set(self.filter_subjects)) < len(self.filter_subjects):
-            raise ConfigError("ConsumerConfig.filter_subjects has a subject more than once")
+        check_overlap("ConsumerConfig.filter_subjects", self.filter_subjects)
 
     def _check_delivery(self) -> None:
         policy = self.deliver_policy

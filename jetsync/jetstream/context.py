@@ -8,6 +8,7 @@ from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publisher import Publisher
 from jetsync.jetstream.stream_manager import StreamManager
+from jetsync.jetstream.subscribe import Subscriber
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStream"]
 
 
-class JetStream(Publisher, StreamManager):
+class JetStream(Publisher, StreamManager, Subscriber):
     """Streams, consumers and publishing on one connection. Made by ``Connection.jetstream``.
 
     Thread-safe. Every call blocks up to ``timeout`` seconds (default: this object's) and raises the

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
-from jetsync.errors import ConsumerDeletedError, JetStreamError
+from jetsync.errors import JetStreamError
 from jetsync.jetstream.message import MsgBatch
-from jetsync.jetstream.pull import HUGE_BATCH, Fate, PullEngine, PullOptions
+from jetsync.jetstream.priority import shared_pin
+from jetsync.jetstream.pull import HUGE_BATCH, EndedPull, Fate, PullEngine, PullOptions
 
 if TYPE_CHECKING:
     from jetsync.jetstream.consumer import Consumer
@@ -18,6 +19,13 @@ __all__ = ["fetch"]
 # word arrives in time and no message is sent to somebody who has left.
 _MARGIN = 0.02
 _RETRY_WAIT = 0.1
+_VOID_WAIT = 0.01
+# With no_wait alone a server says nothing when max_ack_pending is reached. After so much silence a
+# second pull, which does expire, is sent behind it: its end is the end of both.
+_SILENCE = 0.2
+_SECOND = 0.02
+# An eager fetch has taken what there was when nothing more came for so long.
+_EAGER = 0.02
 
 
 def fetch(
@@ -33,75 +41,163 @@ def fetch(
     group: dict[str, object],
 ) -> MsgBatch:
     """Fetch one batch with an engine that nobody else uses meanwhile."""
-    deadline = Deadline(timeout)
-    limit = max_messages if max_messages is not None else HUGE_BATCH
-    batch: MsgBatch = engine.mailbox.new_batch(MsgBatch, consumer._js._nc._outbound)
-    batch._ack_none = consumer._ack_none
-
-    def pull() -> bool:
-        """Ask for what is missing; False when there is no time left for it."""
-        left = deadline.within(3600.0)
-        expires = max(left - min(_MARGIN, left / 4), 0.001)
-        if left <= 0.001 and not no_wait:
-            return False
-        beat = heartbeat if heartbeat is not None and heartbeat * 2 <= expires else None
-        remaining_bytes = None if max_bytes is None else max(1, max_bytes - batch.nbytes)
-        engine.pull(
-            PullOptions(
-                batch=limit - len(batch),
-                expires=expires,
-                max_bytes=remaining_bytes,
-                heartbeat=beat,
-                no_wait=no_wait or eager,
-                **group,  # type: ignore[arg-type]
-            )
-        )
-        return True
-
-    pulling = pull()
-    while pulling and len(batch) < limit:
-        before, before_bytes = len(batch), batch.nbytes
-        wait = deadline.within(heartbeat if heartbeat is not None else 3600.0)
-        statuses = engine.mailbox.take_into(batch, limit, wait)
-        engine.delivered(len(batch) - before, batch.nbytes - before_bytes)
-        # The connection may have ended, or a signal may have to be seen.
-        consumer._js._nc._check()
-        again = engine.lost_link() or engine.drop_silent()
-        for msg in statuses:
-            ended = engine.on_status(msg)
-            if ended is None:
-                continue
-            if ended.fate is Fate.FATAL:
-                return _ended(batch, ended.error)
-            if ended.fate is Fate.WARN:
-                return _ended(batch, ended.error)
-            if ended.fate is Fate.DONE:
-                return batch
-            if ended.fate is Fate.LOST:
-                gone = engine.exists()
-                if gone is not None:
-                    return _ended(batch, gone)  # type: ignore[arg-type]
-                consumer._js._nc._pause(deadline.within(_RETRY_WAIT))
-            again = True
-        if deadline.expired:
-            break
-        if again and not engine.outstanding:
-            while not consumer._js._nc.is_connected and not deadline.expired:
-                consumer._js._nc._check()
-                consumer._js._nc._pause(deadline.within(_RETRY_WAIT))
-            engine.lost_link()
-            pulling = pull()
+    engine.pin = shared_pin(consumer, group.get("group"))
+    batch = engine.new_batch()
+    work = _Fetch(
+        consumer,
+        engine,
+        batch,
+        limit=max_messages if max_messages is not None else HUGE_BATCH,
+        max_bytes=max_bytes,
+        deadline=Deadline(timeout),
+        heartbeat=heartbeat,
+        no_wait=no_wait,
+        eager=eager,
+        group=group,
+    )
+    try:
+        work.run()
+    except BaseException:
+        # Interrupted, or the consumer cannot be used: nobody will see what came.
+        engine.close(batch)
+        raise
     if engine.outstanding:
         # Out of time without a last word: leave, so that nothing is delivered to nobody.
-        consumer._discard(engine)
+        engine.close()
     return batch
 
 
-def _ended(batch: MsgBatch, error: JetStreamError | None) -> MsgBatch:
-    """A pull that ended early: what came is returned with the reason; nothing came is an error."""
-    batch.error = error
-    if error is not None and not len(batch) and isinstance(error, ConsumerDeletedError):
-        raise error
-    if error is not None and not len(batch):
-        raise error
-    return batch
+class _Fetch:
+    """One fetch: pulls until the batch is full, its time is up, or the server ends it."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        engine: PullEngine,
+        batch: MsgBatch,
+        *,
+        limit: int,
+        max_bytes: int | None,
+        deadline: Deadline,
+        heartbeat: float | None,
+        no_wait: bool,
+        eager: bool,
+        group: dict[str, object],
+    ) -> None:
+        self._nc = consumer._js._nc
+        self._engine = engine
+        self._batch = batch
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._deadline = deadline
+        self._heartbeat = heartbeat
+        self._no_wait = no_wait
+        self._eager = eager
+        self._group = group
+        self._not_before = Deadline(0)  # when the next pull may be sent
+        self._asked_twice = False
+        self._over = False
+
+    def run(self) -> None:
+        engine, batch = self._engine, self._batch
+        # Whatever happened to the link since the last fetch is not about this one.
+        engine.lost_link()
+        self._pull()
+        while True:
+            before, size = len(batch), batch.nbytes
+            statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
+            engine.delivered(len(batch) - before, batch.nbytes - size)
+            if len(batch) > before:
+                engine.learn(batch)
+            # The connection may have ended, or a signal may have to be seen.
+            self._nc._check()
+            for msg in statuses:
+                ended = engine.on_status(msg)
+                if ended is not None:
+                    self._on_end(ended)
+            if not engine.lost_link():
+                engine.drop_silent()
+            if self._over or len(batch) >= self._limit or self._deadline.expired:
+                return
+            if self._eager and before and len(batch) == before and not statuses:
+                return
+            if engine.outstanding:
+                self._nudge(statuses or len(batch) > before)
+            else:
+                self._pull()
+
+    def _wait(self) -> float:
+        """How long to wait for the next message before something has to be looked at."""
+        if self._eager and len(self._batch):
+            return self._deadline.within(_EAGER)
+        if self._no_wait and not self._asked_twice and self._engine.outstanding:
+            return self._deadline.within(_SILENCE)
+        if not self._engine.outstanding and self._engine.linked:
+            return self._deadline.within(self._not_before.within(_RETRY_WAIT) + 0.001)
+        return self._deadline.within(self._engine.next_look())
+
+    def _pull(self) -> None:
+        """Ask for what is missing, when that is possible now; the loop comes back if it is not."""
+        if not self._engine.linked or not self._not_before.expired:
+            return
+        left = self._deadline.within(3600.0)
+        expires = left - min(_MARGIN, left / 4)
+        if self._no_wait:
+            expires = 0.0
+        elif expires < 0.001:
+            # Too little time for a pull of its own; what is asked for first is asked for anyway.
+            expires = 0.001
+        beat = self._heartbeat
+        if beat is not None and beat * 2 > expires:
+            beat = None
+        batch, max_bytes = self._batch, self._max_bytes
+        self._asked_twice = False
+        self._send(
+            self._limit - len(batch),
+            expires,
+            max_bytes=None if max_bytes is None else max(1, max_bytes - batch.nbytes),
+            heartbeat=beat,
+            no_wait=self._no_wait or self._eager,
+        )
+
+    def _nudge(self, heard: object) -> None:
+        if self._no_wait and not heard and not self._asked_twice and self._engine.linked:
+            self._asked_twice = True
+            self._send(1, _SECOND, no_wait=True)
+
+    def _send(
+        self,
+        count: int,
+        expires: float,
+        *,
+        no_wait: bool,
+        max_bytes: int | None = None,
+        heartbeat: float | None = None,
+    ) -> None:
+        self._engine.pull(
+            PullOptions(
+                batch=count,
+                expires=expires,
+                max_bytes=max_bytes,
+                heartbeat=heartbeat,
+                no_wait=no_wait,
+                **self._group,  # type: ignore[arg-type]
+            )
+        )
+
+    def _on_end(self, ended: EndedPull) -> None:
+        error: JetStreamError | None = ended.error
+        if ended.fate is Fate.LOST:
+            error = self._engine.why_gone()
+            self._not_before = Deadline(_RETRY_WAIT)
+        if error is not None:
+            # What came is returned with the reason; nothing came is an error.
+            if not len(self._batch):
+                raise error
+            self._batch.error = error
+            self._over = True
+        elif ended.fate is Fate.DONE:
+            self._over = True
+        elif ended.fate is Fate.VOID:
+            # A server that is shutting down would say so again at once.
+            self._not_before = Deadline(_VOID_WAIT)

@@ -9,17 +9,21 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
 from jetsync._core.message import message_jsack, parse_jsack
-from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import Msg
 from jetsync.client import MsgBatch as _CoreBatch
-from jetsync.errors import ConfigError, DisconnectedError, NoRespondersError, TimeoutError
+from jetsync.errors import ConfigError
+from jetsync.jetstream.acks import confirm, confirm_all
+from jetsync.jetstream.keep_alive import KeepAlive, interval_of
 
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
 
-_DONE = 1
+_DONE = 1  # a terminal acknowledgement was sent
+_ACKED = 2  # and it was a positive one
+_CONFIRMED = 4  # and the server has confirmed it
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -81,9 +85,10 @@ def _nak(delay: Seconds | None) -> bytes:
 class JetStreamMsg(Msg):
     """A message delivered by a consumer: a :class:`Msg` with metadata and acknowledgements.
 
-    Acknowledgements do not wait for the server (but :meth:`ack_sync` does). After a terminal one
-    (ack, nak, term) every further one is ignored, and with ack policy ``none`` all are (ADR-15).
-    Thread-safe.
+    Acknowledgements do not wait for the server (but :meth:`ack_sync` does). While there is no link
+    they are kept and sent after the reconnect; what was on its way when a link broke may be lost,
+    and the message then comes again. After a terminal one (ack, nak, term) every further one is
+    ignored, and with ack policy ``none`` all are (ADR-15). Thread-safe.
     """
 
     __slots__ = ()
@@ -95,66 +100,113 @@ class JetStreamMsg(Msg):
 
     @property
     def is_acked(self) -> bool:
-        """Whether a terminal acknowledgement was sent from this object."""
+        """Whether a terminal acknowledgement (ack, nak, term) was sent from this object."""
         return bool(self._flags & _DONE)
 
-    def _settle(self, payload: bytes) -> None:
-        if self._flags & _DONE or (self._context is not None and self._context._ack_none):
-            return
-        self._answer(payload)
-        self._flags |= _DONE
+    def _is_settled(self) -> bool:
+        """Whether there is nothing more to acknowledge."""
+        context = self._context
+        return bool(self._flags & _DONE) or (context is not None and context._ack_none)
+
+    def _settle(self, payload: bytes, flags: int = _DONE) -> None:
+        if not self._is_settled():
+            self._answer(payload)
+            self._flags |= flags
 
     def ack(self) -> None:
-        """Tell the consumer that the message is dealt with. Does not block; best effort."""
-        self._settle(b"+ACK")
+        """Tell the consumer that the message is dealt with. Does not wait for the server.
+
+        Raises ConnectionClosedError, and OutboundFullError when there is no room for it.
+        """
+        self._settle(b"+ACK", _DONE | _ACKED)
 
     def nak(self, delay: Seconds | None = None) -> None:
-        """Ask for redelivery, after ``delay`` seconds when given. Does not block."""
+        """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
         self._settle(_nak(delay))
 
     def term(self, reason: str | None = None) -> None:
-        """Stop redelivery for good; the reason goes into the server's advisory. Does not block."""
+        """Stop redelivery for good; the reason goes into the server's advisory. Does not wait."""
         if reason is not None and ("\r" in reason or "\n" in reason):
             raise ConfigError("the reason of term() must be one line")
         self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode())
 
     def in_progress(self) -> None:
-        """Restart the consumer's ``ack_wait`` for this message. Does not block."""
-        if not self._flags & _DONE and not (self._context is not None and self._context._ack_none):
+        """Restart the consumer's ``ack_wait`` for this message. Does not wait for the server."""
+        if not self._is_settled():
             self._answer(b"+WPI")
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge and wait until the server has confirmed it: then it is never redelivered.
 
-        Blocks up to ``timeout`` seconds (default: the connection's) and sends again after a
-        reconnect. Raises TimeoutError; NoRespondersError when the consumer is gone.
+        Blocks up to ``timeout`` seconds (default: the connection's) and sends again when there is
+        no answer and after a reconnect. Safe to repeat, also after :meth:`ack`; ignored after nak
+        and term, which it cannot undo. Raises TimeoutError (the message may be acknowledged or
+        not); NoRespondersError when the consumer is gone.
         """
-        if self._flags & _DONE or (self._context is not None and self._context._ack_none):
+        context = self._context
+        if context is not None and context._ack_none:
+            return
+        if self._flags & _CONFIRMED or self._flags & (_DONE | _ACKED) == _DONE:
             return
         nc = self._owner
         if nc is None or self.reply is None:
             raise ConfigError("the message is not bound to a connection")
         confirm(nc, self.reply, nc._seconds(timeout))
-        self._flags |= _DONE
+        self._flags |= _DONE | _ACKED | _CONFIRMED
 
+    def ack_next(
+        self,
+        max_messages: int = 1,
+        *,
+        max_bytes: int | None = None,
+        timeout: Seconds | None = None,
+        no_wait: bool = False,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> MsgBatch:
+        """Acknowledge and fetch the next messages of the consumer with one request (``+NXT``).
 
-def confirm(nc: Any, reply: str, seconds: float) -> None:
-    """Double ack: send until the server answers. Repeating is safe."""
-    deadline = Deadline(seconds)
-    # A server that just restarted may not serve the consumer yet; one that is gone never will.
-    patience = Deadline(min(2.0, seconds))
-    while True:
-        try:
-            nc.request(reply, b"+ACK", timeout=deadline.remaining())
-            return
-        except DisconnectedError:
-            nc._pause(deadline.within(0.05))
-        except NoRespondersError:
-            if patience.expired:
-                raise
-            nc._pause(deadline.within(0.1))
-        if deadline.expired:
-            raise TimeoutError(f"no confirmation within {seconds:g} s", operation="ack_sync")
+        Takes and returns what ``Consumer.fetch`` does: blocks up to ``timeout`` seconds (default:
+        the connection's) until ``max_messages`` came, or with ``no_wait`` for a round trip only;
+        the batch may be empty. The acknowledgement is like :meth:`ack`: nobody confirms it. On a
+        message that is settled already it only fetches. Raises like ``Consumer.fetch``, and
+        ConfigError with ack policy ``none`` and for a message without its consumer.
+        """
+        from jetsync.jetstream.ack_next import ack_next
+
+        if max_messages < 1 or (max_bytes is not None and max_bytes < 1):
+            raise ConfigError("max_messages and max_bytes must be 1 or more")
+        consumer, nc = self._context, self._owner
+        if nc is None or not hasattr(consumer, "fetch"):
+            raise ConfigError("the message has no consumer to fetch from")
+        if consumer._ack_none:
+            raise ConfigError("ack policy is none: nothing is acknowledged here, use fetch()")
+        nc._check()
+        return ack_next(
+            self,
+            consumer,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            timeout=nc._seconds(timeout),
+            no_wait=no_wait,
+            group=consumer._priority(group, min_pending, min_ack_pending, priority),
+        )
+
+    def _sent_ack(self) -> None:
+        self._flags |= _DONE | _ACKED
+
+    def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
+        """Return a context manager that keeps the message from being redelivered while its block
+        lasts: it sends :meth:`in_progress` at once and then every ``interval`` seconds (default: a
+        third of the consumer's ``ack_wait``) on the connection's timer thread.
+
+        It ends with the block, a terminal acknowledgement or the connection.
+        """
+        if self._owner is None:
+            raise ConfigError("the message is not bound to a connection")
+        return KeepAlive(self, self._owner, interval_of(self._context, interval))
 
 
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
@@ -167,9 +219,16 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     error: Exception | None = None
     """Why the pull ended early, or None."""
     _ack_none: bool = False
+    _settled: bytes = b""  # the terminal acknowledgement that was sent for all
+    _confirmed: bool = False
 
     def ack(self) -> None:
-        """Acknowledge every message in one write. Does not wait for the server."""
+        """Acknowledge every message in one write. Does not wait for the server.
+
+        That is every message of the batch, whatever was said about single ones before: for work
+        that succeeds or fails message by message acknowledge the messages. After a terminal
+        acknowledgement of the whole batch every further one is ignored.
+        """
         self._settle(b"+ACK")
 
     def nak(self, delay: Seconds | None = None) -> None:
@@ -178,39 +237,39 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
 
     def in_progress(self) -> None:
         """Restart ``ack_wait`` for every message. Does not wait for the server."""
-        self._settle(b"+WPI")
+        if not self._is_settled():
+            self.answer_all(b"+WPI")
+
+    def _is_settled(self) -> bool:
+        return bool(self._settled) or self._ack_none
 
     def _settle(self, payload: bytes) -> None:
-        if not self._ack_none:
+        if not self._is_settled():
             self.answer_all(payload)
+            self._settled = payload
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge every message and wait until the server has confirmed all of them.
 
-        Blocks up to ``timeout`` seconds for the whole batch. Raises like ``JetStreamMsg.ack_sync``.
+        Blocks up to ``timeout`` seconds for the whole batch. Raises like ``JetStreamMsg.ack_sync``;
+        after a TimeoutError some are confirmed and some are not, and repeating it is safe.
         """
-        if self._ack_none or not len(self):
+        if self._ack_none or self._confirmed or not len(self):
+            return
+        if self._settled not in (b"", b"+ACK"):
             return
         nc = self[0]._owner
-        deadline = Deadline(nc._seconds(timeout))
-        for index in self._unconfirmed(nc, deadline):
-            self[index].ack_sync(deadline.remaining())
+        confirm_all(self, nc, nc._seconds(timeout))
+        self._settled = b"+ACK"
+        self._confirmed = True
 
-    def _unconfirmed(self, nc: Any, deadline: Deadline) -> list[int]:
-        """Ask for all confirmations at once; returns the messages left without one, because the
-        link broke or the consumer was not served for a moment."""
-        waiting = set(range(len(self)))
-        token, reply, mailbox = nc._requests.open("$JS.ACK")
-        try:
-            self.answer_all(b"+ACK", f"{reply}-".encode())
-            while waiting and (msg := mailbox.get(deadline.remaining())) is not None:
-                if not msg.status:
-                    waiting.discard(int(msg.subject.rpartition("-")[2]))
-                elif msg.status == 503:
-                    break
-        finally:
-            nc._requests.end(token)
-        return sorted(waiting)
+    def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
+        """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time all of
+        them are named in one write, also those that were acknowledged alone."""
+        if not len(self):
+            raise ConfigError("an empty batch has nothing to keep alive")
+        first = self[0]
+        return KeepAlive(self, first._owner, interval_of(first._context, interval))
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, text_headers: bool = False
@@ -234,9 +293,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         def __getitem__(self, item: int, /) -> JetStreamMsg: ...
         @overload
         def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
-        def __getitem__(
-            self, item: int | slice, /
-        ) -> JetStreamMsg | list[JetStreamMsg]: ...
+        def __getitem__(self, item: int | slice, /) -> JetStreamMsg | list[JetStreamMsg]: ...
         def __iter__(self) -> Iterator[JetStreamMsg]: ...
 
 

@@ -1,15 +1,14 @@
-"""Continuous consuming: MessageStream (an iterator) and ConsumeContext (a callback)."""
+"""Continuous consuming: MessageStream, an iterator with a buffer that refills itself."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.hand import Hand
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.runner import run_callbacks, start_thread
 from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -17,7 +16,10 @@ from jetsync.errors import (
     PullTerminatedError,
     TimeoutError,
 )
+from jetsync.jetstream.buffering import Buffering
+from jetsync.jetstream.consume import ConsumeContext
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.priority import longest_pull, new_pin
 from jetsync.jetstream.pull import HUGE_BATCH, Fate, PullEngine, PullOptions
 
 if TYPE_CHECKING:
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsumeContext", "MessageStream"]
 
-DEFAULT_MESSAGES = 1000
+# Before what was refused is asked for again: the first wait, and the longest.
+_VOID_WAIT = (0.01, 0.25)
+_LOST_WAIT = (0.05, 0.25)
+_REFUSED_WAIT = (0.1, 1.0)
 
 
-class MessageStream:
+class MessageStream(Hand):
     """An endless iterator over the messages of a consumer. Made by ``Consumer.messages``.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
@@ -51,57 +56,52 @@ class MessageStream:
         on_missed_heartbeat: str,
         on_warning: Callable[[Exception], Any] | None,
         stop_after: int | None,
+        on_pinned: Callable[[str], Any] | None = None,
+        on_unpinned: Callable[[str], Any] | None = None,
     ) -> None:
-        if expires < 1:
-            raise ConfigError("expires must be 1 second or more")
-        for name, value in (
-            ("max_messages", max_messages),
-            ("max_bytes", max_bytes),
-            ("stop_after", stop_after),
-        ):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be 1 or more")
-        if heartbeat is None:
-            # ADR-37 says half of expires; a server that died in silence is noticed sooner so.
-            heartbeat = min(expires / 2, 5.0)
-        if not 0 < heartbeat * 2 <= expires:
-            raise ConfigError("heartbeat must be above 0 and at most half of expires")
+        self._limits = Buffering.of(
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            heartbeat=heartbeat,
+            threshold_messages=threshold_messages,
+            threshold_bytes=threshold_bytes,
+        )
+        if stop_after is not None and stop_after < 1:
+            raise ConfigError("stop_after must be 1 or more")
         if on_missed_heartbeat not in ("warn", "stop"):
             raise ConfigError("on_missed_heartbeat must be 'warn' or 'stop'")
-        if max_messages is None:
-            max_messages = HUGE_BATCH if max_bytes is not None else DEFAULT_MESSAGES
         self._consumer = consumer
         self._nc = consumer._js._nc
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._threshold = max_messages // 2 if threshold_messages is None else threshold_messages
-        self._threshold_bytes = (
-            (max_bytes or 0) // 2 if threshold_bytes is None else threshold_bytes
-        )
-        if not 0 <= self._threshold < max_messages:
-            raise ConfigError("threshold_messages must be below max_messages")
-        if max_bytes is not None and not 0 <= self._threshold_bytes < max_bytes:
-            raise ConfigError("threshold_bytes must be below max_bytes")
-        self._expires = expires
-        self._heartbeat = heartbeat
+        # What goes into a pull: a pinned client has to ask more often than others.
+        self._expires = longest_pull(consumer, self._limits.expires)
+        self._heartbeat = min(self._limits.heartbeat, self._expires / 2)
         self._group = group
         self._strict = on_missed_heartbeat == "stop"
         self._on_warning = on_warning
-        self._left = stop_after
+        self._left = stop_after  # messages that may still be taken out of the mailbox
         self._engine = PullEngine(consumer)
         self._open: PullEngine | None = self._engine  # until it is closed
-        self._busy = threading.Lock()
-        self._hand: list[JetStreamMsg] = []  # taken from the mailbox, last one first
-        self._hand_bytes = 0  # of one of them, on average
-        self._refill_at = -1  # how many are in hand when the next pull is due
+        self._engine.pin = new_pin(
+            consumer, group.get("group"), self._guard(on_pinned), self._guard(on_unpinned)
+        )
+        self._bind(self._engine.mailbox)
+        self._loading = self._engine.new_batch()  # what an interrupt left in it comes first
+        self._counted = (0, 0)  # how much of that is charged to the pulls
         self._stopped = False
         self._draining = False
         self._error: Exception | None = None
         self._pull_again_at = 0.0
-        self._backoff = 0.1
-        self._came = 0  # messages since the last pull was sent
+        self._backoff = 0.0
+        self._came = False  # whether a message came since the last pull was sent
+        self._whole = False  # the next message needs the whole buffer to itself
 
     # -- taking ------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> MessageStream: ...
+        def __next__(self) -> JetStreamMsg: ...
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
         """Return the next message. Blocks up to ``timeout`` seconds (None: no limit).
@@ -109,6 +109,9 @@ class MessageStream:
         Raises TimeoutError when none came, ConsumerDeletedError or PullTerminatedError when the
         consumer cannot be used any more, ConnectionClosedError after the end.
         """
+        quick: JetStreamMsg | None = self._quick()
+        if quick is not None:
+            return quick
         msg = self._take(Deadline(timeout))
         if msg is not None:
             return msg
@@ -116,10 +119,8 @@ class MessageStream:
             raise self._error or ConnectionClosedError("the message stream has ended")
         raise TimeoutError(f"no message from {self._consumer!r} in time", operation="next")
 
-    def __iter__(self) -> MessageStream:
-        return self
-
-    def __next__(self) -> JetStreamMsg:
+    def _slow_next(self) -> JetStreamMsg:
+        """What iteration does when the hand is empty, a pull is due, or the stream was stopped."""
         msg = self._take(Deadline(None))
         if msg is not None:
             return msg
@@ -135,7 +136,9 @@ class MessageStream:
         Each waits up to ``timeout`` seconds (None: no limit) for its first message; an empty batch
         says that none came. Ends like the iteration over messages.
         """
-        limit = self._max_messages if max_messages is None else max_messages
+        limit = self._limits.max_messages if max_messages is None else max_messages
+        if limit < 1:
+            raise ConfigError("max_messages must be 1 or more")
         while True:
             batch = self._take_batch(limit, Deadline(timeout))
             if not len(batch) and self._over():
@@ -145,72 +148,84 @@ class MessageStream:
             yield batch
 
     def _take(self, deadline: Deadline) -> JetStreamMsg | None:
-        self._enter()
+        self._begin()
         try:
-            hand = self._hand
-            if not hand:
-                batch = self._load(self._max_messages, deadline)
-                hand.extend(batch)
-                hand.reverse()
-                self._hand_bytes = batch.nbytes // max(1, len(batch))
-                self._refill()
-            if self._stopped:
-                self._close()
-            if not hand:
-                return None
-            msg = hand.pop()
-            if len(hand) == self._refill_at:
+            if not self._held:
+                self._load(self._limits.max_messages, deadline)
+                self._hold(self._loading)
+                self._counted = (0, 0)
+            msg: JetStreamMsg | None = None if self._stopped else self._pop()
+            if msg is not None:
                 self._refill()
             return msg
         finally:
-            self._busy.release()
+            self._end()
 
     def _take_batch(self, limit: int, deadline: Deadline) -> MsgBatch:
-        self._enter()
+        self._begin()
         try:
-            if self._hand:
-                raise ConfigError("messages were taken one by one and are not used up yet")
-            batch = self._load(limit, deadline)
+            batch = self._engine.new_batch()
+            if self._held:
+                self._give(batch, limit)  # what is left of taking messages one by one
+            elif not self._stopped:
+                self._load(limit, deadline)
+                self._hold(self._loading)
+                self._counted = (0, 0)
+                self._give(batch, limit)
             # What was just taken makes room: ask before the caller starts its work.
             self._refill()
-            if self._stopped:
-                self._close()
             return batch
         finally:
-            self._busy.release()
+            self._end()
 
-    def _load(self, limit: int, deadline: Deadline) -> MsgBatch:
-        """Take what is ready; wait for the first message. Empty when time is up or it is over."""
-        batch: MsgBatch = self._engine.mailbox.new_batch(MsgBatch, self._nc._outbound)
-        batch._ack_none = self._consumer._ack_none
+    def _load(self, limit: int, deadline: Deadline) -> None:
+        """Take what is ready into ``_loading``; wait for the first message. It stays empty when
+        time is up or the stream is over."""
+        batch = self._loading
         if self._left is not None:
             limit = min(limit, self._left)
         while not len(batch) and not self._over():
             self._refill()
-            for msg in self._engine.mailbox.take_into(batch, limit, self._wait(deadline)):
-                self._on_status(msg, len(batch))
-            if len(batch):
-                self._engine.delivered(len(batch), batch.nbytes)
-                self._came += len(batch)
-                self._backoff = 0.1
-            elif deadline.expired:
-                break
-            else:
+            statuses = self._engine.mailbox.take_into(batch, limit, self._wait(deadline))
+            self._charge(batch)
+            for msg in statuses:
+                self._on_status(msg)
+            if not len(batch):
+                if deadline.expired:
+                    break
                 self._look()
+        self._charge(batch)
         if self._left is not None:
             self._left -= len(batch)
-        return batch
 
-    def _enter(self) -> None:
+    def _charge(self, batch: MsgBatch) -> None:
+        """Charge what came to the pulls, once."""
+        count, size = len(batch) - self._counted[0], batch.nbytes - self._counted[1]
+        if not count:
+            return
+        self._counted = (len(batch), batch.nbytes)
+        self._came = True
+        self._whole = False
+        self._backoff = 0.0
+        self._engine.delivered(count, size)
+        self._engine.learn(batch)
+
+    def _begin(self) -> None:
         self._nc._check()
-        if not self._busy.acquire(blocking=False):
-            raise ConfigError("a message stream belongs to one thread at a time")
+        self._enter()
+
+    def _end(self) -> None:
+        if self._stopped:
+            self._close()
+        self._leave()
+        if self._stopped and self._open is not None:
+            self.stop()  # asked for between the two lines above
 
     def _over(self) -> bool:
         """Whether nothing more will be handed out."""
         if self._stopped:
             return True
-        if self._hand:
+        if self._held or len(self._loading):
             return False
         if self._left is not None and self._left <= 0:
             return True
@@ -219,46 +234,70 @@ class MessageStream:
 
     def _wait(self, deadline: Deadline) -> float:
         """How long to wait for the mailbox before something has to be looked at."""
-        wait = self._heartbeat
+        if self._draining:
+            return 0.0
+        wait = self._engine.next_look()
         if self._pull_again_at:
             wait = min(wait, max(0.0, self._pull_again_at - time.monotonic()) + 0.001)
-        return 0.0 if self._draining else deadline.within(wait)
+        return deadline.within(wait)
 
     # -- pulling -----------------------------------------------------------------------------------
 
     def _refill(self) -> None:
-        """Send a pull when the buffer and what is on its way have sunk to the threshold."""
+        """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
+        to it that the stream looks again when they have."""
+        self._pause(0)
         if self._draining or self._stopped or self._error is not None:
             return
         if self._pull_again_at and time.monotonic() < self._pull_again_at:
             return
         self._engine.lost_link()
-        if not self._nc.is_connected:
+        if not self._engine.linked:
             return
-        engine, mailbox = self._engine, self._engine.mailbox
-        waiting = engine.outstanding + mailbox.pending_messages
-        have = waiting + len(self._hand)
-        self._refill_at = self._threshold - waiting
-        want = self._max_messages - have
+        if self._limits.max_bytes is None:
+            self._refill_messages()
+        else:
+            self._refill_bytes(self._limits.max_bytes)
+
+    def _refill_messages(self) -> None:
+        limits, engine = self._limits, self._engine
+        waiting = engine.waiting
+        have = waiting + self._held
+        want = limits.max_messages - have
         if self._left is not None:
             want = min(want, self._left - waiting)
-        low = have <= self._threshold
-        max_bytes = None
-        if self._max_bytes is not None:
-            have_bytes = engine.outstanding_bytes + mailbox.pending_bytes
-            have_bytes += self._hand_bytes * len(self._hand)
-            max_bytes = self._max_bytes - have_bytes
-            low = low or have_bytes <= self._threshold_bytes
-            if max_bytes <= 0 or (engine.outstanding and have_bytes > self._threshold_bytes):
-                return
-        if not low or want <= 0:
+        if want <= 0:
             return
-        self._refill_at = -1
+        if have > limits.threshold_messages:
+            # The message after which no more than the threshold is there is taken the slow way.
+            self._pause(max(0, limits.threshold_messages - waiting + 1))
+            return
+        self._send(want, None)
+
+    def _refill_bytes(self, max_bytes: int) -> None:
+        engine, held = self._engine, self._held
+        waiting = engine.waiting_bytes
+        have = waiting + self._held_bytes
+        threshold = 0 if self._whole else self._limits.threshold_bytes
+        want = HUGE_BATCH
+        if self._left is not None:
+            want = self._left - engine.mailbox.pending_messages
+        if want <= 0:
+            return
+        if have > threshold:
+            if held:
+                # The messages in hand have about the same size.
+                each = max(1, self._held_bytes // held)
+                self._pause(min(held, max(0, threshold - waiting) // each + 1))
+            return
+        self._send(want, max(1, max_bytes - have))
+
+    def _send(self, count: int, max_bytes: int | None) -> None:
         self._pull_again_at = 0.0
-        self._came = 0
-        engine.pull(
+        self._came = False
+        self._engine.pull(
             PullOptions(
-                batch=want,
+                batch=count,
                 expires=self._expires,
                 max_bytes=max_bytes,
                 heartbeat=self._heartbeat,
@@ -266,33 +305,46 @@ class MessageStream:
             )
         )
 
-    def _on_status(self, msg: Msg, came: int) -> None:
+    def _on_status(self, msg: Msg) -> None:
         ended = self._engine.on_status(msg)
         if ended is None:
             return
-        if msg.status == 409 and ended.fate is Fate.DONE and self._came + came == 0:
-            # Not even one message fitted: pulling again at once would do the same for ever.
-            self._warn(
-                PullTerminatedError(
-                    f"the next message of {self._consumer!r} is larger than max_bytes "
-                    f"({self._max_bytes}); raise it",
-                    status=msg.status,
-                )
-            )
-            self._later()
         if ended.fate is Fate.FATAL:
             self._error = ended.error
         elif ended.fate is Fate.LOST:
-            self._error = self._engine.exists()
-            self._later()
+            self._error = self._engine.why_gone()
+            self._later(_LOST_WAIT)
+        elif ended.fate in (Fate.VOID, Fate.RETRY):
+            self._later(_VOID_WAIT)
         elif ended.fate is Fate.WARN and ended.error is not None:
             self._warn(ended.error)
-            self._later()
+            self._later(_REFUSED_WAIT)
+        elif "maxbytes" in msg.description.lower():
+            self._on_too_large(msg.status)
 
-    def _later(self) -> None:
+    def _on_too_large(self, status: int) -> None:
+        """The next message did not fit into what was left of the buffer."""
+        if self._came:
+            return
+        if not self._whole:
+            self._whole = True  # try again when the buffer is empty
+            return
+        # Not even then: pulling again at once would do the same for ever.
+        self._warn(
+            PullTerminatedError(
+                f"the next message of {self._consumer!r} is larger than max_bytes "
+                f"({self._limits.max_bytes}); raise it",
+                status=status,
+            )
+        )
+        self._later(_REFUSED_WAIT)
+
+    def _later(self, waits: tuple[float, float]) -> None:
         """Pull again, but not at once: what refuses now will refuse in a millisecond."""
+        first, longest = waits
+        self._backoff = min(max(first, self._backoff), longest)
         self._pull_again_at = time.monotonic() + self._backoff
-        self._backoff = min(self._backoff * 2, 1.0)
+        self._backoff *= 2
 
     def _look(self) -> None:
         """Nothing came: has the server gone silent?"""
@@ -309,29 +361,48 @@ class MessageStream:
 
     def _warn(self, error: JetStreamError) -> None:
         if self._on_warning is not None:
-            self._on_warning(error)
+            self._guard(self._on_warning)(error)
         self._nc._post("error", error)
+
+    def _guard(self, function: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+        """A function of the user must not end the stream by raising."""
+
+        def call(value: Any) -> None:
+            try:
+                if function is not None:
+                    function(value)
+            except Exception as error:  # noqa: BLE001 - user code may raise anything
+                self._nc._post("error", error)
+
+        return call
 
     # -- ending ------------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End now. What is buffered is handed back to the server. Safe to repeat, any thread."""
         self._stopped = True
+        self._pause_now()
         # Somebody who is taking at this moment sees that and closes; else it is ours to do.
-        if self._busy.acquire(blocking=False):
+        if self._try_enter():
             try:
                 self._close()
             finally:
-                self._busy.release()
+                self._leave()
         else:
             self._engine.poke()
 
+    def _rest(self) -> MsgBatch:
+        """Take everything that the user has not seen."""
+        self._hold(self._loading)
+        batch = self._engine.new_batch()
+        self._give(batch, HUGE_BATCH)
+        return batch
+
     def _close(self) -> None:
-        """Close the engine, once, and give back what nobody will take. ``_busy`` is held."""
+        """Close the engine, once, and give back what nobody will take. Only inside."""
         engine, self._open = self._open, None
         if engine is not None:
-            engine.close(reversed(self._hand))
-            self._hand.clear()
+            engine.close(self._rest())
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""
@@ -341,7 +412,7 @@ class MessageStream:
     @property
     def pending(self) -> int:
         """Messages that are buffered."""
-        return self._engine.mailbox.pending_messages + len(self._hand)
+        return self._engine.mailbox.pending_messages + self._held + len(self._loading)
 
     def __enter__(self) -> MessageStream:
         return self
@@ -359,72 +430,5 @@ class MessageStream:
         # another thread, because this one may hold any lock at this moment.
         engine = getattr(self, "_open", None)
         if engine is not None and not self._nc.is_closed:
-            unused = self._hand[::-1]
-            self._nc._timer.call_later(0, lambda: engine.close(unused))
-
-
-class ConsumeContext:
-    """Messages of a consumer given to a callback on a thread. Made by ``Consumer.consume``.
-
-    Thread-safe. As a context manager it drains on success and stops on an exception.
-    """
-
-    def __init__(self, stream: MessageStream, callback: Callable[[JetStreamMsg], Any]) -> None:
-        self._stream = stream
-        self._nc = stream._nc
-        self._done = threading.Event()
-        self._callback = callback
-        self.error: Exception | None = None
-        """Why consuming ended by itself, or None."""
-        self._thread = start_thread(f"consume-{self._nc._label}", self._run)
-
-    def _run(self) -> None:
-        try:
-            run_callbacks(
-                self._stream, self._callback, lambda error: self._nc._post("error", error)
-            )
-        except Exception as error:  # noqa: BLE001 - kept for the user to look at
-            self.error = error
-            if not self._nc.is_closed:
-                self._nc._post("error", error)
-        finally:
-            self._stream.stop()
-            self._done.set()
-
-    def stop(self) -> None:
-        """End after the message in hand; the rest is handed back. Does not wait."""
-        self._stream.stop()
-
-    def drain(self, timeout: Seconds | None = None) -> None:
-        """Ask for nothing more and wait until the callback had what is buffered.
-
-        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then.
-        """
-        self._stream.drain()
-        if threading.current_thread() is not self._thread and not self.wait(
-            self._nc._seconds(timeout)
-        ):
-            raise TimeoutError("the callback did not finish in time", operation="drain")
-
-    def wait(self, timeout: Seconds | None = None) -> bool:
-        """Wait until consuming has ended; returns whether it has. None: no limit."""
-        return self._done.wait(Deadline(timeout).remaining())
-
-    @property
-    def is_active(self) -> bool:
-        """Whether messages are still being delivered."""
-        return not self._done.is_set()
-
-    def __enter__(self) -> ConsumeContext:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.drain()
-        else:
-            self.stop()
+            rest = self._rest()
+            self._nc._timer.call_later(0, lambda: engine.close(rest))

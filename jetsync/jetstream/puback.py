@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from jetsync._core.message import parse_puback
-from jetsync.errors import NotStoredError, PublishError, PublishUnknownError
+from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
 from jetsync.jetstream.api import decode
 
 __all__ = ["PubAck", "PublishReport", "decode_puback"]
@@ -16,8 +16,9 @@ __all__ = ["PubAck", "PublishReport", "decode_puback"]
 class PubAck:
     """The stream's confirmation: the message is stored under ``seq``.
 
-    ``duplicate`` says that a message with this id was there already (``seq`` is that one's);
-    ``value`` is the new total of a counter stream.
+    ``duplicate`` says that a message with this id was there already (``seq`` is that one's): also
+    when it was an earlier attempt of the same call whose confirmation was lost. ``value`` is the
+    new total of a counter; ``batch`` and ``count`` are a batch's id and number of messages.
     """
 
     stream: str
@@ -25,20 +26,26 @@ class PubAck:
     duplicate: bool = False
     domain: str | None = None
     value: str | None = None
+    batch: str | None = None
+    count: int | None = None
 
 
 def decode_puback(data: bytes) -> PubAck:
     """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense."""
     usual = parse_puback(data)
-    if usual is not None and b'"domain"' not in data and b'"val"' not in data:
-        return PubAck(*usual)
+    if usual is not None and data.count(b'"') <= 6 + 2 * usual[2]:
+        return PubAck(*usual)  # no further names: no domain, value or batch
     answer = decode(data)
+    if not isinstance(answer.get("seq"), int) or not answer.get("stream"):
+        raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
     return PubAck(
         stream=str(answer.get("stream", "")),
         seq=int(answer.get("seq", 0)),
         duplicate=bool(answer.get("duplicate", False)),
         domain=answer.get("domain"),
         value=answer.get("val"),
+        batch=answer.get("batch"),
+        count=answer.get("count"),
     )
 
 

@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.bulk import BulkWindow
-from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import encode_headers
 from jetsync._deadline import Deadline
-from jetsync.errors import (
-    APIError,
-    ConfigError,
-    NotStoredError,
-    OutboundFullError,
-    ProtocolError,
-    PublishUnknownError,
-)
-from jetsync.jetstream.puback import PublishReport, decode_puback
-from jetsync.jetstream.publish import RETRY_WINDOW
+from jetsync.errors import ConfigError
+from jetsync.jetstream.api import API
+from jetsync.jetstream.puback import PubAck, PublishReport
+from jetsync.jetstream.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
@@ -31,7 +24,6 @@ __all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
 
 STALL = 30.0
 """Without a time budget: give up when nothing was confirmed for so long."""
-_RESEND_AFTER = 2.0
 _READ_AHEAD = 512
 
 
@@ -107,176 +99,82 @@ class ArrowBatches:
         return True
 
 
-class _Bulk:
+class _Bulk(WindowKeeper[BulkWindow]):
     """One bulk publish: a window, an inbox of its own, and the clock that watches both."""
+
+    operation = "publish_many"
 
     def __init__(
         self,
         nc: Connection,
+        api: API,
         *,
         timeout: float | None,
         max_pending: int,
         ids: str | None,
-        has_ids: bool,
         fixed: dict[str, str],
     ) -> None:
-        self._nc = nc
+        block = encode_headers(fixed)
+        super().__init__(
+            nc,
+            api,
+            lambda mailbox, prefix: BulkWindow(
+                nc._outbound,
+                mailbox,
+                prefix,
+                None if ids is None else ids.encode(),
+                block[len(b"NATS/1.0\r\n") : -2] if block else b"",
+                max_pending,
+                only_linked=True,
+            ),
+        )
         self._deadline = Deadline(timeout)
         self._timeout = timeout
-        self._repeatable = ids is not None or has_ids
-        prefix = nc.new_inbox() + "."
-        self._mailbox = Mailbox(owner=nc)
-        self._subscription = nc._open_subscription(prefix + "*", None, self._mailbox)
-        block = encode_headers(fixed)
-        self.window = BulkWindow(
-            nc._outbound,
-            self._mailbox,
-            prefix.encode(),
-            None if ids is None else ids.encode(),
-            block[len(b"NATS/1.0\r\n") : -2] if block else b"",
-            max_pending,
-        )
+        self._max_pending = max_pending
         self._failed: dict[int, Exception] = {}
-        self._unknown: set[int] = set()  # sent on a link that broke
-        self._refused: dict[int, Exception] = {}  # to be sent again
-        self._epoch = nc._session.epoch
-        self._progress = self._heard = (
-            time.monotonic()
-        )  # last confirmation, last answer of any kind
-        self._resend_at = 0.0
-        nc._add_engine(self)
-
-    def poke(self) -> None:
-        self._mailbox.poke()
+        self._progress = time.monotonic()  # last confirmation
 
     def run(self, source: _Source) -> PublishReport:
+        window = self.window
         try:
             more = True
-            while more or self.window.in_flight:
+            while more or window.in_flight:
                 self._nc._check()
                 if self._out_of_time():
-                    self._give_up()
+                    self.collect(0.05)  # answers that are on their way
+                    self.give_up_all()
                     return self._report(complete=not more)
-                if not self._nc.is_connected:
-                    self._nc._pause(self._deadline.within(0.05))
-                    continue
-                self._recover()
-                if more and not self.window.full:
-                    more = self._feed(source)
+                self.recover()
+                if more and self._nc.is_connected and not window.full:
+                    if not window.in_flight:
+                        self._progress = time.monotonic()
+                    more = source.feed(window)
                     self._collect(0.0)
+                elif more and window.in_flight < self._max_pending and self._nc.is_connected:
+                    self._collect(self._deadline.within(0.01))  # the link takes no more just now
                 else:
-                    self._collect(self._deadline.within(0.2))
+                    self._collect(self._deadline.within(self.pause))
             return self._report(complete=True)
         finally:
-            self._nc._remove_engine(self)
-            if not self._nc.is_closed:
-                self._nc._unsubscribe(self._subscription._sid)
-
-    def _feed(self, source: _Source) -> bool:
-        if not self.window.in_flight:
-            self._progress = time.monotonic()
-        try:
-            return source.feed(self.window)
-        except OutboundFullError:
-            # The chunk is in the window; it goes out with the next resend.
-            self._resend_at = time.monotonic() + 0.1
-            return True
+            self.close()
 
     def _collect(self, timeout: float) -> None:
-        before = self.window.in_flight
-        odd = self.window.collect(timeout)
-        for number, status, payload in odd:
-            self._odd(number, status, payload)
-        if self.window.in_flight < before:
-            self._progress = self._heard = time.monotonic()
-        elif odd:
-            self._heard = time.monotonic()
+        before = self.window.open_count
+        self.collect(timeout)
+        if self.window.open_count < before:
+            self._progress = time.monotonic()
 
-    def _odd(self, number: int, status: int, payload: bytes) -> None:
-        """An answer that is not a plain confirmation."""
-        if status == 503 and not payload:
-            error: Exception = NotStoredError("no stream takes messages on this subject")
-            self._retry_or_fail(number, error)
-            return
-        try:
-            decode_puback(payload)
-        except APIError as problem:
-            if problem.retryable:
-                self._retry_or_fail(number, NotStoredError(str(problem)))
-            elif number in self._unknown:
-                # The copy before may be in the stream although this one was refused.
-                self._fail(number, PublishUnknownError(str(problem), operation="publish_many"))
-            else:
-                refused = NotStoredError(str(problem))
-                refused.__cause__ = problem
-                self._fail(number, refused)
-        except ProtocolError as problem:
-            self._fail(number, PublishUnknownError(str(problem), operation="publish_many"))
-        else:
-            # A confirmation in an unusual layout: count it as the plain ones are.
-            self.window.confirm(
-                number, decode_puback(payload).seq, decode_puback(payload).duplicate
-            )
+    def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
+        self.window.confirm(number, ack.seq, ack.duplicate)
 
-    def _retry_or_fail(self, number: int, error: Exception) -> None:
-        if not self._repeatable:
-            self._fail(number, error)
-            return
-        self._refused[number] = error
-        if not self._resend_at:
-            self._resend_at = time.monotonic() + 0.25
-
-    def _fail(self, number: int, error: Exception) -> None:
+    def failed(self, number: int, error: Exception) -> None:
         if self.window.settle(number):
             self._failed[number] = error
-
-    def _recover(self) -> None:
-        """Send again what a broken link or a refusal may have cost."""
-        now = time.monotonic()
-        epoch = self._nc._session.epoch
-        lost = epoch != self._epoch
-        due = bool(self._resend_at) and now >= self._resend_at
-        silent = (
-            self.window.in_flight > 0
-            and now - self._heard > _RESEND_AFTER
-            and now >= self._resend_at
-        )
-        if not (lost or due or silent):
-            return
-        self._epoch = epoch
-        if lost or silent:
-            # What was refused since it was sent last is known not to be stored.
-            self._unknown.update(n for n in self.window.open_numbers() if n not in self._refused)
-        self._resend_at = 0.0
-        if not self.window.in_flight or not self._repeatable:
-            return
-        if silent:
-            self._resend_at = now + _RESEND_AFTER
-        self._refused.clear()
-        try:
-            self.window.resend(RETRY_WINDOW)
-        except OutboundFullError:
-            self._resend_at = now + 0.1
 
     def _out_of_time(self) -> bool:
         if self._timeout is not None:
             return self._deadline.expired
         return bool(self.window.in_flight) and time.monotonic() - self._progress > STALL
-
-    def _give_up(self) -> None:
-        self._collect(0.05)  # answers that are on their way
-        for number in self.window.open_numbers():
-            refused = self._refused.get(number)
-            if refused is not None and number not in self._unknown:
-                self._fail(number, refused)
-            else:
-                self._fail(
-                    number,
-                    PublishUnknownError(
-                        "no confirmation in time; the message may be stored",
-                        operation="publish_many",
-                    ),
-                )
 
     def _report(self, *, complete: bool) -> PublishReport:
         window = self.window
@@ -288,12 +186,12 @@ class _Bulk:
 
 def bulk_publish(
     nc: Connection,
+    api: API,
     source: _Source,
     *,
     timeout: float | None,
     max_pending: int,
     auto_ids: bool,
-    has_ids: bool,
     expected_stream: str | None,
 ) -> PublishReport:
     """Publish everything a source has and wait until each message is settled."""
@@ -301,7 +199,5 @@ def bulk_publish(
         raise ConfigError("max_pending must be 1 or more")
     fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
     ids = f"{next_nuid()}." if auto_ids else None
-    bulk = _Bulk(
-        nc, timeout=timeout, max_pending=max_pending, ids=ids, has_ids=has_ids, fixed=fixed
-    )
+    bulk = _Bulk(nc, api, timeout=timeout, max_pending=max_pending, ids=ids, fixed=fixed)
     return bulk.run(source)

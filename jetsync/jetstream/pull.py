@@ -9,67 +9,44 @@ to the oldest pull, and a status drops exactly the remainder of the pull it name
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.mailbox import Mailbox
 from jetsync.client import Msg
-from jetsync.errors import ConsumerDeletedError, Error, JetStreamError, PullTerminatedError
-from jetsync.jetstream.message import JetStreamMsg
+from jetsync.errors import ConsumerDeletedError, JetStreamError, PullTerminatedError
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.pull_presence import Presence
+from jetsync.jetstream.pull_statuses import STATUSES, Fate, fate_of, pending_messages
+from jetsync.protocol.states import Status
 
 if TYPE_CHECKING:
     from jetsync.jetstream.consumer import Consumer
+    from jetsync.jetstream.priority import Pin
 
-__all__ = ["EndedPull", "Fate", "PullEngine", "PullOptions"]
+__all__ = [
+    "HUGE_BATCH",
+    "STATUSES",
+    "EndedPull",
+    "Fate",
+    "PullEngine",
+    "PullOptions",
+    "fate_of",
+]
 
 HUGE_BATCH = 1_000_000
 """Messages asked for when only bytes are limited: the server takes 0 as 1."""
 
+_LAPSE = 1.0
+"""Seconds after its expiry in which a pull has to be ended by the server."""
 
-class Fate(enum.Enum):
-    """What a status means."""
-
-    ALIVE = "the pull goes on"
-    DONE = "the pull is over as it should be"
-    RETRY = "the pull is void through no fault of its own: pull again"
-    LOST = "nobody serves the consumer: look whether it still exists, then pull again"
-    WARN = "the pull was refused: tell the user"
-    FATAL = "the consumer cannot be pulled any more"
-
-
-# (code, beginning of the lower-cased text, fate); the first row that fits. spec: ADR-37 and
-# nats-server, see docs/internals/architecture.md "pull statuses".
-STATUSES: tuple[tuple[int, str, Fate], ...] = (
-    (100, "", Fate.ALIVE),
-    (404, "", Fate.DONE),
-    (408, "", Fate.DONE),
-    (409, "message size exceeds maxbytes", Fate.DONE),
-    (409, "batch completed", Fate.DONE),
-    (409, "consumer deleted", Fate.FATAL),
-    (409, "consumer is push based", Fate.FATAL),
-    (409, "leadership change", Fate.RETRY),
-    (409, "server shutdown", Fate.RETRY),
-    (409, "exceeded", Fate.WARN),
-    (423, "", Fate.RETRY),
-    (503, "", Fate.LOST),
-)
-
-
-def fate_of(status: int, text: str) -> Fate:
-    """Look a status up; an unknown one ends its pull and is told to the user."""
-    lowered = text.lower()
-    for code, beginning, fate in STATUSES:
-        if status == code and lowered.startswith(beginning):
-            return fate
-    return Fate.WARN
+_SERVED_KEPT = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class PullOptions:
-    """The body of a pull request; durations in seconds."""
+    """The body of a pull request; durations in seconds. ``expires`` 0 is not sent."""
 
     batch: int
     expires: float
@@ -80,16 +57,20 @@ class PullOptions:
     min_pending: int | None = None
     min_ack_pending: int | None = None
     priority: int | None = None
+    id: str | None = None
+    """The pin id, of a group with the policy ``pinned_client``."""
 
     def body(self) -> bytes:
-        fields: dict[str, Any] = {"batch": self.batch, "expires": round(self.expires * 1e9)}
+        fields: dict[str, Any] = {"batch": self.batch}
+        if self.expires:
+            fields["expires"] = round(self.expires * 1e9)
         if self.max_bytes is not None:
             fields["max_bytes"] = self.max_bytes
         if self.heartbeat:
             fields["idle_heartbeat"] = round(self.heartbeat * 1e9)
         if self.no_wait:
             fields["no_wait"] = True
-        for name in ("group", "min_pending", "min_ack_pending", "priority"):
+        for name in ("group", "min_pending", "min_ack_pending", "priority", "id"):
             value = getattr(self, name)
             if value is not None:
                 fields[name] = value
@@ -103,6 +84,7 @@ class _Pull:
     heartbeat: float | None
     lapses: float
     """When the server should have ended it, on the monotonic clock."""
+    pin: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +99,8 @@ class PullEngine:
     """The outstanding pulls of one consumer on one inbox. For one thread at a time.
 
     ``mailbox`` receives messages and statuses. ``poke`` may be called by any thread: it makes a
-    waiting taker look at the engine again.
+    waiting taker look at the engine again. ``pin`` is the place of this client in a priority group
+    with the policy ``pinned_client``: its id goes with every pull.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -131,28 +114,43 @@ class PullEngine:
         self._subscription = self._nc._open_subscription(f"{self._inbox}.*", None, self.mailbox)
         self._pulls: dict[int, _Pull] = {}
         self._number = 0
+        self._first = 1  # numbers below belong to pulls that were called off
+        self._unclaimed = 0  # what waits in the mailbox and came by one of those
         self._epoch = self._nc._session.epoch
         self._idle_since = time.monotonic()
+        self._presence = Presence(consumer)
+        self.pin: Pin | None = None
+        self.closed = False
         self._nc._add_engine(self)
 
     def poke(self) -> None:
         """Wake whoever waits on the mailbox."""
         self.mailbox.poke()
 
-    def close(self, unused: Iterable[JetStreamMsg] = ()) -> None:
-        """Give up the inbox; the server drops the pulls with it. Does not wait.
+    def new_batch(self) -> MsgBatch:
+        """Return an empty batch for the messages of this engine."""
+        batch: MsgBatch = self.mailbox.new_batch(MsgBatch, self._nc._outbound)
+        batch._ack_none = self._consumer._ack_none
+        return batch
+
+    def close(self, unused: MsgBatch | None = None) -> None:
+        """Give up the inbox; the server drops the pulls with it. Does not wait; safe to repeat.
 
         ``unused`` and what waits in the mailbox go back to the server, after the inbox: else it
         could send them there again. So does what it had still sent when it learnt of it.
         """
         self._nc._remove_engine(self)
+        again, self.closed = self.closed, True
+        self._presence.close()
         if self._nc.is_closed:
             return
-        self._nc._outbound.unsubscribe(self._subscription._sid)
-        for msg in unused:
-            msg.nak()
+        if not again:
+            self._nc._outbound.unsubscribe(self._subscription._sid)
+        if unused is not None:
+            unused.nak()
         self._hand_back()
-        self._nc._after_pong(self._end)
+        if not again:
+            self._nc._after_pong(self._end)
 
     def _end(self) -> None:
         if not self._nc.is_closed:
@@ -160,9 +158,10 @@ class PullEngine:
             self._hand_back()
 
     def _hand_back(self) -> None:
-        while (msg := self.mailbox.get(0)) is not None:
-            if isinstance(msg, JetStreamMsg) and not msg.status:
-                msg.nak()
+        batch = self.new_batch()
+        while self.mailbox.pending_messages:
+            self.mailbox.take_into(batch, HUGE_BATCH, 0)
+        batch.nak()
 
     # -- pulling -----------------------------------------------------------------------------------
 
@@ -171,26 +170,58 @@ class PullEngine:
         """Messages asked for and neither delivered nor called off."""
         return sum(pull.remaining for pull in self._pulls.values())
 
+    @property
+    def outstanding_bytes(self) -> int:
+        """The same in bytes, over the pulls that limit bytes."""
+        return sum(pull.remaining_bytes or 0 for pull in self._pulls.values())
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait in the mailbox or are on their way to it. What waits is charged to
+        its pull only when it is taken."""
+        pending = self.mailbox.pending_messages
+        unclaimed = min(self._unclaimed, pending)
+        return unclaimed + max(self.outstanding, pending - unclaimed)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The same in bytes, over the pulls that limit bytes."""
+        pending = self.mailbox.pending_bytes
+        if self._unclaimed:
+            return self.outstanding_bytes + pending
+        return max(self.outstanding_bytes, pending)
+
     def pull(self, options: PullOptions) -> None:
         """Send one pull request. Blocks only while the outbound buffer is full."""
         now = time.monotonic()
+        if not self.mailbox.pending_messages:
+            self._unclaimed = 0
+        if self.pin is not None and self.pin.id is not None:
+            options = dataclasses.replace(options, id=self.pin.id)
         self._number += 1
         self._pulls[self._number] = _Pull(
-            options.batch, options.max_bytes, options.heartbeat, now + options.expires
+            options.batch,
+            options.max_bytes,
+            options.heartbeat,
+            now + (options.expires or 3600.0),
+            options.id,
         )
         self._idle_since = now
         outbound = self._nc._outbound
         outbound.publish(self._subject, options.body(), f"{self._inbox}.{self._number}", b"", False)
         outbound.send_now()
 
-    @property
-    def outstanding_bytes(self) -> int:
-        """The same in bytes, over the pulls that limit bytes."""
-        return sum(pull.remaining_bytes or 0 for pull in self._pulls.values())
-
     def delivered(self, count: int, size: int = 0) -> None:
         """Charge delivered messages (and their bytes) to the pulls, oldest first."""
-        for number, pull in list(self._pulls.items()):
+        if count:
+            self._presence.seen()
+            unclaimed = min(count, self._unclaimed)
+            self._unclaimed -= unclaimed
+            count -= unclaimed
+        self._charge(count, size)
+
+    def _charge(self, count: int, size: int) -> None:
+        for pull in list(self._pulls.values()):
             if count <= 0:
                 return
             taken = min(count, pull.remaining)
@@ -202,23 +233,45 @@ class PullEngine:
                 pull.remaining_bytes -= charged
                 size -= charged
             if pull.remaining == 0:
-                del self._pulls[number]
+                pull.remaining_bytes = None
+                self._forget_served()
+
+    def _forget_served(self) -> None:
+        """Forget pulls that seem to be served. A few stay while others are under way: the server
+        may have served those instead, and says so when it ends them."""
+        served = [number for number, pull in self._pulls.items() if pull.remaining == 0]
+        if len(served) < len(self._pulls):
+            served = served[:-_SERVED_KEPT]
+        for number in served:
+            del self._pulls[number]
+
+    def learn(self, batch: MsgBatch) -> None:
+        """Take the pin id from what was delivered, in a group that pins its client."""
+        if self.pin is not None and len(batch):
+            self.pin.learn(batch[-1])
 
     def on_status(self, msg: Msg) -> EndedPull | None:
-        """Account for a status message; None when its pull goes on (or was over already)."""
+        """Account for a status message; None when its pull goes on (or was called off already)."""
         fate = fate_of(msg.status, msg.description)
+        self._unclaimed = max(0, self._unclaimed - 1)
         if fate is Fate.ALIVE:
+            self._presence.seen()
             return None
         number = self._number_of(msg.subject)
-        known = number is not None and self._pulls.pop(number, None) is not None
         if fate is Fate.FATAL:
-            self._pulls.clear()
+            self.call_off()
             return EndedPull(fate, self._fatal(msg))
-        if not known:
+        if number is None or number < self._first:
             return None
-        if fate is Fate.RETRY and msg.status == 409:
-            # Leadership change or shutdown: every pull of the consumer is void, not only this one.
-            self._pulls.clear()
+        pull = self._pulls.pop(number, None)
+        self._settle(pull, msg)
+        if pull is None:
+            return None
+        if msg.status == 423 and self.pin is not None:
+            self.pin.lose(pull.pin)
+        if fate is Fate.VOID:
+            # Every pull of the consumer is void, not only this one.
+            self.call_off()
         error = None
         if fate is Fate.WARN:
             error = PullTerminatedError(
@@ -226,6 +279,18 @@ class PullEngine:
                 status=msg.status,
             )
         return EndedPull(fate, error)
+
+    def _settle(self, pull: _Pull | None, msg: Msg) -> None:
+        """Move what was charged to the wrong pull: the server tells how much of this one is left,
+        and with several pulls waiting it serves them in turns, not the oldest first."""
+        left = pending_messages(msg)
+        if left is None:
+            return
+        wrong = left - (0 if pull is None else pull.remaining)
+        if wrong > 0:
+            self._charge(wrong, 0)
+        elif self._pulls:
+            next(iter(self._pulls.values())).remaining -= wrong
 
     def _fatal(self, msg: Msg) -> JetStreamError:
         if "push" in msg.description.lower():
@@ -238,22 +303,49 @@ class PullEngine:
         tail = subject[len(self._inbox) + 1 :]
         return int(tail) if subject.startswith(self._inbox) and tail.isdigit() else None
 
+    def call_off(self) -> None:
+        """Forget every outstanding pull; what is still said about them is ignored."""
+        self._pulls.clear()
+        self._first = self._number + 1
+        self._unclaimed = self.mailbox.pending_messages
+
     # -- watching ----------------------------------------------------------------------------------
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a link that pulls can go out on right now."""
+        nc = self._nc
+        # A link that is being taken over has a server already, but not yet its number.
+        return nc._session.server is not None and nc._status not in (
+            Status.CONNECTING,
+            Status.RECONNECTING,
+        )
 
     def lost_link(self) -> bool:
         """Whether the link changed since the last look: then every outstanding pull is gone."""
         epoch = self._nc._session.epoch
-        if epoch == self._epoch and self._nc._session.server is not None:
+        if epoch == self._epoch and self.linked:
             return False
         had = bool(self._pulls)
-        self._pulls.clear()
-        if self._nc._session.server is not None:
+        self.call_off()
+        if self.linked:
+            had = had or epoch != self._epoch
             self._epoch = epoch
-        return had or epoch != self._epoch
+        return had
 
     def silent_for(self) -> float:
         """Seconds without any sign of life from the server while pulls are outstanding."""
         return time.monotonic() - max(self.mailbox.last_put, self._idle_since)
+
+    def next_look(self) -> float:
+        """Seconds until silence would mean something, so until ``drop_silent`` has to be asked."""
+        if not self._pulls:
+            return 3600.0
+        due = max(pull.lapses for pull in self._pulls.values()) + _LAPSE - time.monotonic()
+        beat = next(reversed(self._pulls.values())).heartbeat
+        if beat is not None:
+            due = min(due, 2 * beat - self.silent_for())
+        return max(0.0, due) + 0.001
 
     def drop_silent(self) -> bool:
         """Call off the pulls when the server has missed two heartbeats, or has not ended a pull
@@ -261,22 +353,15 @@ class PullEngine:
         if not self._pulls:
             return False
         now = time.monotonic()
-        newest = list(self._pulls.values())[-1]
+        newest = next(reversed(self._pulls.values()))
         missed = newest.heartbeat is not None and self.silent_for() > 2 * newest.heartbeat
-        lapsed = all(now > pull.lapses + 1.0 for pull in self._pulls.values())
+        lapsed = all(now > pull.lapses + _LAPSE for pull in self._pulls.values())
         if missed or lapsed:
-            self._pulls.clear()
+            self.call_off()
         return missed or lapsed
 
-    def exists(self) -> Error | None:
-        """Ask whether the consumer still exists; returns why not, None when it does or nobody can
-        tell at the moment."""
-        from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
-
-        try:
-            self._consumer.info(timeout=1.0)
-        except (ConsumerNotFoundError, StreamNotFoundError) as error:
-            return ConsumerDeletedError(f"{self._consumer!r} does not exist (any more): {error}")
-        except Error:
-            return None
-        return None
+    def why_gone(self, patience: float = 0.05) -> ConsumerDeletedError | None:
+        """After a 503: why the consumer is gone for good; None when it is not, or when nobody can
+        tell yet. Waits up to ``patience`` seconds for the answer, and looks again when called
+        again: while a consumer has no leader nobody answers, and pulling must go on meanwhile."""
+        return self._presence.why_gone(patience)

@@ -10,7 +10,6 @@ ADR-49, ADR-50, ADR-51.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +31,7 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
+from jetsync.jetstream.config_rules import check_stream
 from jetsync.protocol.subjects import check_name, check_publish_subject, check_subscribe_subject
 
 __all__ = [
@@ -313,13 +313,8 @@ class StreamConfig(WireObject):
         check_texts("StreamConfig", self.description, self.metadata)
         for subject in self.subjects:
             check_field("StreamConfig.subjects", check_subscribe_subject, subject)
-        twice = [subject for subject, times in Counter(self.subjects).items() if times > 1]
-        if twice:
-            raise ConfigError(f"StreamConfig.subjects has {twice[0]!r} more than once")
         self._check_windows()
-        self._check_pairs()
-        if self.mirror is not None:
-            self._check_mirror()
+        check_stream(self)
 
     def _check_windows(self) -> None:
         window = self.duplicate_window
@@ -337,27 +332,6 @@ class StreamConfig(WireObject):
                 "StreamConfig.subject_delete_marker_ttl must be at least 1 s, got "
                 f"{self.subject_delete_marker_ttl}"
             )
-
-    def _check_pairs(self) -> None:
-        if self.deny_purge and self.allow_rollup_hdrs:
-            raise ConfigError("StreamConfig.deny_purge excludes allow_rollup_hdrs: a rollup purges")
-        if self.discard_new_per_subject and self.discard != DiscardPolicy.NEW:
-            raise ConfigError("StreamConfig.discard_new_per_subject needs discard='new'")
-        if self.discard_new_per_subject and self.max_msgs_per_subject < 1:
-            raise ConfigError("StreamConfig.discard_new_per_subject needs max_msgs_per_subject")
-        if self.persist_mode == PersistMode.ASYNC and self.storage != StorageType.FILE:
-            raise ConfigError("StreamConfig.persist_mode 'async' needs storage='file'")
-        if self.persist_mode == PersistMode.ASYNC and self.allow_atomic:
-            raise ConfigError("StreamConfig.persist_mode 'async' excludes allow_atomic")
-        if self.placement is not None and self.placement.preferred:
-            raise ConfigError(
-                "StreamConfig.placement must not have preferred: it is for moving a leader"
-            )
-
-    def _check_mirror(self) -> None:
-        for name in ("subjects", "sources", "first_seq"):
-            if getattr(self, name):
-                raise ConfigError(f"StreamConfig.mirror excludes {name}: a mirror is a plain copy")
 
 
 def check_texts(kind: str, description: str | None, metadata: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_one_that_is_still_of_use_is_not_forgotten(url):
         sender.publish("b", b"1", reply="b.reply")
         answers = sender.subscribe("b.reply")
         sender.flush()
-        held = {"sub": sub, "iterator": iter(sub), "msg": sub.next(timeout=5)}[keep]
+        held: Any = {"sub": sub, "iterator": iter(sub), "msg": sub.next(timeout=5)}[keep]
         del nc, sub
         gc.collect()
         if keep == "msg":

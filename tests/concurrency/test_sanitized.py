@@ -1,61 +1,66 @@
-"""The tests of the compiled core once more, with the address and undefined-behaviour sanitizers."""
+"""Ordinary tests once more, on a build with the address and undefined-behaviour sanitizers.
+
+Here runs what touches the compiled core most, from its unit tests to messages, Arrow columns and
+bulk publishing through a real server; ``make sanitize`` runs all that needs no Spark.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.csrc.build import compiler
+from tests.concurrency.sanitized import Copy
 
-ROOT = Path(__file__).parents[2]
-PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "csrc", "jetsync", "tests")
-TESTS = ("tests/unit/core", "tests/protocol", "tests/concurrency/test_stress.py")
-
-
-def run(command, folder, **environment):
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return done.stdout
+# Two processes, so that two processors are busy; each with about as much to do.
+HALVES = (
+    (
+        "tests/unit/core",
+        "tests/protocol",
+        "tests/reference/test_differential.py",
+        "tests/concurrency/test_stress.py",
+        "tests/concurrency/test_bulk_link.py",
+    ),
+    (
+        "tests/client/test_connect.py",
+        "tests/client/test_messages.py",
+        "tests/client/test_lifecycle.py",
+        "tests/client/test_tls.py",
+        "tests/jetstream/test_publish.py",
+        "tests/jetstream/test_consume.py",
+    ),
+)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizer is preloaded as Linux does it")
-def test_the_core_is_clean_under_the_sanitizers(tmp_path):
-    """A copy of the sources is built, so that the modules in use stay as they are."""
-    unwanted = shutil.ignore_patterns("*.so", "*.pyc", "__pycache__")
-    for part in PARTS:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, tmp_path / part, ignore=unwanted)
-        else:
-            shutil.copy2(ROOT / part, tmp_path)
-    build = ["build_clib", "build_ext", f"-j{os.cpu_count()}", "--inplace"]
-    run([sys.executable, "setup.py", "-q", *build], tmp_path, JETSYNC_SANITIZE="1")
-
-    runtime = run([*compiler(), "-print-file-name=libasan.so"], tmp_path).strip()
-    where = "import jetsync._core.message as m; print(m.__file__)"
-    options = {
-        "LD_PRELOAD": runtime,
-        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter itself keeps memory till its end
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-        "PYTHONMALLOC": "malloc",  # one allocation each, so that its ends are seen
-        "PYTHONPATH": str(tmp_path),
-    }
-    assert str(tmp_path) in run([sys.executable, "-c", where], tmp_path, **options)
-    pytest_run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    # Only Python's own output is captured: what a sanitizer says last must come out.
-    pytest_run += ["--capture=sys", "--ignore=tests/unit/core/test_stubs.py", *TESTS]
-    assert " passed" in run(pytest_run, tmp_path, **options)
+def test_ordinary_tests_are_clean_under_the_sanitizers(tmp_path):
+    copy = Copy(tmp_path)
+    logs = [tmp_path / f"half-{number}.log" for number in range(len(HALVES))]
+    running = []
+    for half, log in zip(HALVES, logs, strict=True):
+        with log.open("wb") as file:
+            running.append(
+                subprocess.Popen(
+                    copy.pytest_command("-x", *half),
+                    cwd=copy.folder,
+                    env={**os.environ, **copy.environment},
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+    try:
+        codes = [process.wait(timeout=400) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    for code, log in zip(codes, logs, strict=True):
+        said = log.read_text(errors="replace")
+        assert code == 0, f"exit {code}\n{said[-8000:]}"
+        assert " passed" in said
+        assert "Sanitizer" not in said

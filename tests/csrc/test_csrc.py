@@ -7,21 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.csrc.build import build, golden_file, run
+from tests.csrc.suites import SUITES
 
 HERE = Path(__file__).parent
-SUITES = (
-    "buf",
-    "chain",
-    "columns",
-    "encode",
-    "header",
-    "jsack",
-    "parser",
-    "puback",
-    "slots",
-    "subject",
-    "utf8",
-)
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,54 @@
-"""A short, always equal run of the fuzz driver. The long form is ``python -m tests.fuzz.run``."""
+"""Short runs of the fuzz targets. Each target lists its invariants at its top; the long form is
+``make fuzz`` (``python -m tests.fuzz.run``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
-from tests.csrc.build import build, golden_file, run
+import pytest
+
+from tests.fuzz.corpus import TARGETS
+from tests.fuzz.engine import HERE, Guided, Plain, libfuzzer
+from tests.harness.soak import scaled
 
 SEED = 20
-INPUTS = 40_000
+INPUTS = scaled(10_000, 2_000_000)
+SECONDS = scaled(40, 3000)
 
 
-def test_mutated_frames_break_no_invariant(tmp_path):
-    """The invariants are listed at the top of fuzz.c."""
-    program = build(tmp_path, "fuzz", [Path(__file__).parent / "fuzz.c"])
-    run([str(program), str(SEED), str(INPUTS), str(golden_file(tmp_path))], timeout=120)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return Plain(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.mark.timeout(scaled(300, 7200))
+@pytest.mark.parametrize("target", TARGETS)
+def test_seeds_and_mutations_of_them_break_no_invariant(target, plain):
+    """Always the same inputs, on any machine with a C compiler."""
+    assert not plain.fuzz(target, INPUTS, SEED).broken
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(scaled(300, 7200))
+def test_inputs_that_coverage_leads_to_break_no_invariant(tmp_path, record_figure):
+    """libFuzzer on all targets. Continuous integration must have it; a developer's machine without
+    clang has the test above."""
+    if libfuzzer() is None:
+        assert not os.environ.get("JETSYNC_CI"), "no clang with libFuzzer on this machine"
+        return
+    outcomes = Guided(tmp_path).fuzz_all(list(TARGETS), SECONDS, SEED)
+    assert not [one.broken for one in outcomes if one.broken]
+    assert all(one.executions > 0 for one in outcomes)
+    total = sum(one.executions for one in outcomes)
+    record_figure("G14 fuzzed inputs without a finding", total, goal=">= 5 M in 60 s")
+    for one in outcomes:
+        record_figure(f"G14 {one.target}", one.rate, "inputs/s")
+
+
+def test_every_target_has_seeds_and_says_what_it_holds():
+    """A target's file without seeds, or without invariants at its top, would be noise."""
+    files = {path.stem: path.read_text() for path in (HERE / "targets").glob("*.c")}
+    assert set(files) == set(TARGETS)
+    for name, text in files.items():
+        assert text.startswith("/* Invariants of jet_"), name
+        assert len(TARGETS[name]()) >= 5

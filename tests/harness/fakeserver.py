@@ -33,6 +33,7 @@ class Peer:
         self._link = link
         self._info = info
         self._unread = b""
+        self._released = threading.Event()
         self.received = b""
 
     # --- sending -----------------------------------------------------------------------------
@@ -106,6 +107,10 @@ class Peer:
             while True:
                 self._receive()
 
+    def hold(self) -> None:
+        """Read and answer nothing, not even the end, until the server stops."""
+        self._released.wait()
+
     # --- ending ------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -123,6 +128,7 @@ class Peer:
 
     def wake(self) -> None:
         """Let the script's thread see the end, from another thread."""
+        self._released.set()
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_RDWR)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.protocol.golden import FILE, samples
 from tests.reference import wire
-from tests.reference.outcome import by_core, by_reference, split
+from tests.reference.outcome import by_core, by_library, by_reference, split
 
 SAMPLES = samples()
 SIDS = 220  # every subscription id of the captures exists
@@ -26,7 +26,8 @@ def test_the_captures_are_whole():
 
 @each_sample
 def test_a_frame_is_read_the_same_at_every_split_point(sample):
-    """Whole, byte by byte and cut in two at each position; by the core and by the reference."""
+    """Whole, byte by byte and cut in two at each position; by the library, the extension and the
+    reference."""
     data = sample.data
     whole = by_core([data], SIDS)
     assert whole == by_reference([data], SIDS)
@@ -34,25 +35,29 @@ def test_a_frame_is_read_the_same_at_every_split_point(sample):
     assert not whole.unmatched
     found = sum(map(len, whole.messages.values())) + len(whole.events)
     assert found == (0 if data == b"+OK\r\n" else 1)
-    assert by_core(split(data, range(len(data))), SIDS) == whole
-    for at in range(1, len(data)):
-        assert by_core([data[:at], data[at:]], SIDS) == whole
+    for reader in (by_core, by_library, by_reference):
+        assert reader(split(data, range(len(data))), SIDS) == whole
+        for at in range(1, len(data)):
+            assert reader([data[:at], data[at:]], SIDS) == whole
 
 
 @each_sample
 def test_a_frame_is_not_seen_before_its_last_byte(sample):
-    early = by_core([sample.data[:-1]], SIDS)
-    assert not early.bad
-    assert not early.events
-    assert not early.messages
+    for reader in (by_core, by_library, by_reference):
+        early = reader([sample.data[:-1]], SIDS)
+        assert not early.bad
+        assert not early.events
+        assert not early.messages
 
 
 def test_all_frames_in_one_stream_come_out_in_order():
     data = b"".join(sample.data for sample in SAMPLES)
     whole = by_core([data], SIDS)
     assert whole == by_reference([data], SIDS)
+    assert by_library([data], SIDS) == whole
     for step in (1, 7, 64, 1460, 4096):
         assert by_core(split(data, range(0, len(data), step)), SIDS) == whole
+        assert by_library(split(data, range(0, len(data), step)), SIDS) == whole
 
 
 @each_sample

@@ -1,4 +1,4 @@
-"""What a stream of server bytes comes to: once by the reference, once by the compiled core."""
+"""What a stream of server bytes comes to: by the reference, by the C library, by the extension."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jetsync._core.inbound import (
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
+from tests.csrc import library
 from tests.reference import wire
 
 BAD_KINDS = {
@@ -72,6 +73,28 @@ def _note(outcome: Outcome, frame: wire.Frame, sids: int) -> None:
         outcome.pings += 1
     elif frame.op in ("PONG", "INFO", "-ERR"):
         outcome.events.append((frame.op, b"" if frame.op == "PONG" else frame.payload))
+
+
+def by_library(pieces: Iterable[bytes], sids: int, max_size: int = wire.MAX_SIZE) -> Outcome:
+    """The C library alone, called from here as the extension calls it."""
+    outcome = Outcome()
+    stream = library.Stream(max_size)
+    for piece in pieces:
+        for op, status, sid, subject, reply, header, payload in stream.feed(piece):
+            if op == "MSG" and 1 <= sid <= sids:
+                text = library.description(header).decode("utf-8", "replace").encode()
+                message = (subject, reply, header, payload, status, text)
+                outcome.messages.setdefault(sid, []).append(message)
+            elif op == "MSG":
+                outcome.unmatched += 1
+            elif op == "PING":
+                outcome.pings += 1
+            elif op != "+OK":
+                outcome.events.append((op, b"" if op == "PONG" else payload))
+        if stream.refusal:
+            outcome.bad = stream.refusal
+            break
+    return outcome
 
 
 def by_core(pieces: Iterable[bytes], sids: int, max_size: int = wire.MAX_SIZE) -> Outcome:

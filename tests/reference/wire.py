@@ -222,10 +222,12 @@ def encode_pub(subject: bytes, reply: bytes, header: bytes, payload: bytes) -> b
     return _message(subject, reply, header, payload)
 
 
-def encode_answer(subject: bytes, payload: bytes) -> bytes:
+def encode_answer(subject: bytes, reply: bytes, payload: bytes) -> bytes:
     """To a reply subject that came from the server: it may hold anything that frames well."""
     check_safe(subject)
-    return _message(subject, b"", b"", payload)
+    if reply:
+        check_safe(reply)
+    return _message(subject, reply, b"", payload)
 
 
 def _message(subject: bytes, reply: bytes, header: bytes, payload: bytes) -> bytes:
@@ -258,6 +260,42 @@ def encode_header_block(lines: list[tuple[bytes, bytes]]) -> bytes:
             raise Invalid("header")
         block += name + b": " + value + b"\r\n"
     return block + b"\r\n"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One line of a client as a server reads it, with the payload that follows it."""
+
+    verb: bytes
+    fields: tuple[bytes, ...]  # without sizes
+    header: bytes = b""
+    payload: bytes = b""
+
+
+def read_sent(data: bytes) -> list[Sent]:
+    """Everything in `data`, read as liberally as a server does: any run of blanks separates, LF
+    alone ends a line. Whatever broke framing shows. Raises Malformed for what no server takes."""
+    found = []
+    while data:
+        line, ended, data = data.partition(b"\n")
+        if not ended:
+            raise Malformed("line")
+        words = [w for w in line.rstrip(b"\r").replace(b"\t", b" ").split(b" ") if w]
+        if not words:
+            raise Malformed("op")
+        verb, *fields = words
+        header = payload = b""
+        if verb in (b"PUB", b"HPUB"):
+            total = read_u64(fields.pop())
+            header_size = read_u64(fields.pop()) if verb == b"HPUB" else 0
+            if total is None or header_size is None or header_size > total:
+                raise Malformed("size")
+            header, payload = data[:header_size], data[header_size:total]
+            if data[total : total + 2] != b"\r\n":
+                raise Malformed("crlf")
+            data = data[total + 2 :]
+        found.append(Sent(verb, tuple(fields), header, payload))
+    return found
 
 
 # -- acknowledgement subjects (ADR-15) -----------------------------------------------------------

@@ -1,0 +1,1 @@
+"""What jetsync costs: the compiled core alone, and whole workloads against a real server."""

@@ -1,0 +1,53 @@
+"""The receiving side of the core without a socket: frames in, messages out."""
+
+from __future__ import annotations
+
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+
+COUNT = 1000
+HEADERS = b"NATS/1.0\r\nNats-Msg-Id: 1234567890\r\nContent-Type: text/plain\r\n\r\n"
+
+
+def frames(sid: int, size: int, headers: bytes = b"") -> bytes:
+    """COUNT messages as a consumer delivers them."""
+    payload = b"x" * size
+    out = []
+    for n in range(1, COUNT + 1):
+        reply = b"$JS.ACK.ORDERS.worker.1.%d.%d.1795229586547204964.0" % (n, n)
+        if headers:
+            head = b"HMSG orders.new %d %s %d %d\r\n" % (
+                sid,
+                reply,
+                len(headers),
+                len(headers) + size,
+            )
+        else:
+            head = b"MSG orders.new %d %s %d\r\n" % (sid, reply, size)
+        out.append(head + headers + payload + b"\r\n")
+    return b"".join(out)
+
+
+class Wire:
+    """An Inbound with one mailbox, and a batch of frames for it.
+
+    It is also what its messages take for their connection: answers land in ``outbound``.
+    """
+
+    _refusal = None
+
+    def __init__(self, size: int, headers: bytes = b"") -> None:
+        self.outbound = self._outbound = Outbound(offline_limit=1 << 30)
+        self.inbound = Inbound(self.outbound)
+        self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self)
+        self.bytes = frames(self.inbound.add(self.mailbox), size, headers)
+
+    def receive(self) -> None:
+        self.inbound.feed(self.bytes)
+
+    def take(self) -> MsgBatch:
+        batch = self.mailbox.new_batch(MsgBatch, self.outbound)
+        self.mailbox.take_into(batch, COUNT)
+        return batch

@@ -1,0 +1,1 @@
+"""A watch over the cost of the compiled core, in instructions per message."""

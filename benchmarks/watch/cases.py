@@ -1,0 +1,170 @@
+"""What is counted: run by check.py under callgrind, with marks around each case.
+
+The marks are calls of ``mark.c``, whose compiled form is the argument: callgrind counts between
+them only, and writes one file per case. How long the interpreter takes to start is not in it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import sys
+from collections.abc import Callable
+
+from benchmarks.micro.wire import COUNT, HEADERS, Wire
+from jetsync._core.message import message_jsack, parse_puback
+from jetsync._core.outbound import Outbound, encode_headers
+
+TIMES = 5
+
+
+def _parse_and_queue(size: int) -> Callable[[], None]:
+    wire = Wire(size)
+
+    def run() -> None:
+        wire.receive()
+        wire.mailbox.discard()
+
+    return run
+
+
+def _build_messages(size: int) -> Callable[[], None]:
+    wire = Wire(size)
+
+    def run() -> None:
+        wire.receive()
+        for _ in range(COUNT):
+            wire.mailbox.get(0)
+
+    return run
+
+
+def _iterate_batch(size: int) -> Callable[[], None]:
+    wire = Wire(size)
+
+    def run() -> None:
+        wire.receive()
+        for msg in wire.take():
+            len(msg.data)
+
+    return run
+
+
+def _arrow() -> Callable[[], None]:
+    wire = Wire(128)
+
+    def run() -> None:
+        wire.receive()
+        wire.take().arrow_capsules()
+
+    return run
+
+
+def _headers() -> Callable[[], None]:
+    wire = Wire(128, HEADERS)
+
+    def run() -> None:
+        wire.receive()
+        for msg in wire.take():
+            msg.headers.get("Nats-Msg-Id")
+
+    return run
+
+
+def _metadata() -> Callable[[], None]:
+    wire = Wire(16)
+    wire.receive()
+    messages = list(wire.take())
+
+    def run() -> None:
+        for msg in messages:
+            message_jsack(msg)
+
+    return run
+
+
+def _ack_batch() -> Callable[[], None]:
+    wire = Wire(16)
+
+    def run() -> None:
+        wire.receive()
+        wire.take().ack()
+
+    return run
+
+
+def _ack_each() -> Callable[[], None]:
+    wire = Wire(16)
+
+    def run() -> None:
+        wire.receive()
+        for msg in wire.take():
+            msg._answer(b"+ACK")
+
+    return run
+
+
+def _publish() -> Callable[[], None]:
+    data = b"x" * 128
+
+    def run() -> None:
+        publish = Outbound(offline_limit=1 << 30).publish
+        for _ in range(COUNT):
+            publish("orders.new", data)
+
+    return run
+
+
+def _encode_headers() -> Callable[[], None]:
+    headers = {"Nats-Msg-Id": "1234567890", "Content-Type": "text/plain"}
+
+    def run() -> None:
+        for _ in range(COUNT):
+            encode_headers(headers)
+
+    return run
+
+
+def _confirmation() -> Callable[[], None]:
+    def run() -> None:
+        for _ in range(COUNT):
+            parse_puback(b'{"stream":"ORDERS","seq":12345}')
+
+    return run
+
+
+CASES: dict[str, Callable[[], Callable[[], None]]] = {
+    "parse and queue, 16 B": lambda: _parse_and_queue(16),
+    "parse and queue, 128 B": lambda: _parse_and_queue(128),
+    "parse and queue, 1024 B": lambda: _parse_and_queue(1024),
+    "build messages, 128 B": lambda: _build_messages(128),
+    "iterate a batch, 128 B": lambda: _iterate_batch(128),
+    "batch to Arrow, 128 B": _arrow,
+    "look up a header": _headers,
+    "read ack metadata": _metadata,
+    "ack a whole batch": _ack_batch,
+    "ack each message": _ack_each,
+    "encode a publish": _publish,
+    "encode headers": _encode_headers,
+    "read a confirmation": _confirmation,
+}
+
+
+def main() -> None:
+    gc.disable()
+    marks = ctypes.CDLL(sys.argv[1])
+    begin, end = marks.begin, marks.end
+    for make in CASES.values():
+        run = make()
+        run()
+        run()  # what is made once, and kept, is there now
+        begin()
+        for _ in range(TIMES):
+            run()
+        end()
+    json.dump(list(CASES), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

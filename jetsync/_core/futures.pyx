@@ -1,0 +1,274 @@
+"""AsyncWindow: publishes that somebody has a future for. One small object per message."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
+
+from jetsync._core.csrc cimport (
+    bytes_of, jet_buf_len, jet_buf_ptr, jet_puback, jet_span, span_of, span_of_bytes,
+)
+from jetsync._core.outbound cimport text_bytes
+from jetsync._core.sync cimport acquire, monotonic, unlock
+from jetsync._core.window cimport CHUNK_BYTES, OPEN, SENDING, Chunk, PublishWindow
+
+from jetsync.errors import ConfigError
+
+
+cdef enum:
+    PENDING = 0
+    STORED = 1
+    FAILED = 2
+
+    # Messages are handed over when they are so many bytes together, or when something is heard.
+    ENOUGH = 16 * 1024
+
+# A chunk takes messages of at most so many seconds: its age stands for theirs.
+cdef double CHUNK_AGE = 1.0
+
+
+@cython.freelist(1024)
+@cython.no_gc
+@cython.auto_pickle(False)
+cdef class Outcome:
+    """What became of one message; the base of the public future, which adds the waiting.
+
+    Cycles through callbacks are no concern of the garbage collector: they end with the outcome,
+    and every message gets one.
+    """
+
+    @property
+    def settled(self):
+        """Whether it is known what became of the message."""
+        return self.state != PENDING
+
+    def fields(self):
+        """(stream, seq, duplicate) of a stored message, or the acknowledgement itself as bytes
+        when it says more than that."""
+        return self.text if self.text is not None else (self.stream, self.seq, self.duplicate)
+
+
+cdef class AsyncWindow(PublishWindow):
+    """A window that is filled from any thread, one message at a time. Thread-safe.
+
+    Futures are made by what `bind` is given. Who waits for one, or has callbacks on it, is told
+    through `take_settled`.
+    """
+    cdef object make
+    cdef readonly object keeper     # who settles the window
+    cdef list outcomes              # a ring like the others
+    cdef double *deadlines
+    cdef bint chunk_open
+    cdef uint64_t waiting_first     # messages from here on were not handed over yet
+    cdef size_t waiting_from        # where their frames begin in the open chunk
+    cdef str stream
+    cdef bytes stream_bytes
+    cdef list settled
+
+    def __init__(self, *args, **kwargs):
+        self.make = Outcome
+        self.outcomes = [None] * self.size
+        self.settled = []
+        self.stream = ""
+        self.stream_bytes = b""
+        self.deadlines = <double *>calloc(self.size, sizeof(double))
+        if self.deadlines == NULL:
+            raise MemoryError("no memory for a publish window")
+
+    def __dealloc__(self):
+        free(self.deadlines)
+
+    def bind(self, make, keeper):
+        """Make futures with `make()` from now on; `keeper` is who settles the window."""
+        self.make = make
+        self.keeper = keeper
+
+    def publish(self, subject, data, bytes block not None, bint auto_id, double deadline):
+        """Add and send one message; returns its future, or None when the window is full.
+
+        `block` is a finished header block or empty. Raises what cannot be sent; nothing is added
+        then. `deadline` is a point of the monotonic clock."""
+        cdef Py_buffer view
+        cdef bytes subject_bytes = text_bytes(subject, "subject")
+        if isinstance(data, str):
+            raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+        try:
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        except (TypeError, BufferError):
+            raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
+        try:
+            acquire(self.guard, -1)
+            try:
+                if (self.open_ >= self.capacity or self.next_ - self.head >= self.size - 1
+                        or self.open_bytes >= self.capacity_bytes):
+                    return None
+                return self._publish(span_of_bytes(subject_bytes), span_of(view.buf, view.len),
+                                     block, auto_id, deadline)
+            finally:
+                unlock(self.guard)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef Outcome _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
+                          double deadline):
+        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+        cdef uint64_t number = self.next_
+        cdef uint32_t at = number % self.size
+        cdef Outcome outcome
+        cdef double now = monotonic()
+        if self.chunk_open and (jet_buf_len(&chunk.frames) >= CHUNK_BYTES
+                                or chunk.sent + CHUNK_AGE < now):
+            self._flush()
+            self.chunk_next += 1
+            self.chunk_open = False
+            self._advance()
+        if not self.chunk_open:
+            self._begin()
+            chunk = &self.chunks[self.chunk_next % self.size]
+            chunk.sent = now
+            self.chunk_open = True
+            self.waiting_first = number
+            self.waiting_from = 0
+        self._header(block, span_of(NULL, 0), auto_id, None, -1, 0)
+        outcome = self.make()
+        self._add(subject, payload)
+        outcome.window = self
+        self.outcomes[at] = outcome
+        self.deadlines[at] = deadline
+        # As TCP does with small segments (Nagle): while an answer is awaited, more is gathered.
+        if (self.open_ == self.next_ - self.waiting_first
+                or jet_buf_len(&chunk.frames) - self.waiting_from >= ENOUGH):
+            self._flush()
+        return outcome
+
+    cdef int _flush(self) except -1:
+        """Hand over what was gathered."""
+        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+        cdef uint64_t n, first = self.waiting_first
+        cdef size_t start = self.waiting_from
+        if first == self.next_ or not self.chunk_open:
+            return 0
+        self.waiting_first = self.next_
+        self.waiting_from = jet_buf_len(&chunk.frames)
+        try:
+            return self._hand_over(first, span_of(jet_buf_ptr(&chunk.frames) + start,
+                                                  self.waiting_from - start), self.next_ - first)
+        finally:
+            for n in range(first, self.next_):
+                self.entries[n % self.size].state &= ~SENDING
+
+    def flush(self):
+        """Hand over what was gathered. Does not wait."""
+        if self.waiting_first == self.next_:
+            return
+        acquire(self.guard, -1)
+        try:
+            self._flush()
+        finally:
+            unlock(self.guard)
+
+    # -- settling --------------------------------------------------------------------------------
+
+    cdef int _end(self, uint64_t number, Outcome outcome, uint8_t state) except -1:
+        outcome.window = None
+        outcome.state = state
+        self.outcomes[number % self.size] = None
+        if outcome.waiter is not None or outcome.callbacks is not None:
+            self.settled.append(outcome)
+        return 0
+
+    cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
+        cdef Outcome outcome = self.outcomes[number % self.size]
+        self._count(ack.seq, ack.duplicate)
+        if (ack.stream.len != <size_t>len(self.stream_bytes)
+                or memcmp(ack.stream.ptr, <const char *>self.stream_bytes, ack.stream.len)):
+            self.stream_bytes = bytes_of(ack.stream)
+            self.stream = self.stream_bytes.decode("utf-8", "replace")
+        outcome.stream = self.stream
+        outcome.seq = ack.seq
+        outcome.duplicate = ack.duplicate
+        # It has names, and one text: a domain, a counter's value and the like are further ones.
+        if count_of(payload, c'"') > <size_t>(8 if ack.duplicate else 6):
+            outcome.text = bytes_of(payload)
+        return self._end(number, outcome, STORED)
+
+    def confirm_text(self, uint64_t number, bytes text not None, uint64_t seq, bint duplicate):
+        """Settle a message by an acknowledgement in an unusual layout."""
+        cdef Outcome outcome
+        acquire(self.guard, -1)
+        try:
+            if self._settle(number):
+                self._count(seq, duplicate)
+                outcome = self.outcomes[number % self.size]
+                outcome.text = text
+                self._end(number, outcome, STORED)
+                self._advance()
+        finally:
+            unlock(self.guard)
+
+    def fail(self, uint64_t number, error not None):
+        """Settle a message with an error; returns False when it is settled already."""
+        cdef Outcome outcome
+        acquire(self.guard, -1)
+        try:
+            if not self._settle(number):
+                return False
+            outcome = self.outcomes[number % self.size]
+            outcome.error = error
+            self._end(number, outcome, FAILED)
+            self._advance()
+            return True
+        finally:
+            unlock(self.guard)
+
+    def overdue(self):
+        """The numbers of the open messages whose time is over."""
+        cdef uint64_t n
+        cdef double now = monotonic()
+        return [n for n in range(self.head, self.next_)
+                if self.entries[n % self.size].state & OPEN
+                and self.deadlines[n % self.size] <= now]
+
+    def take_settled(self):
+        """The futures settled since the last call that somebody waits for or has callbacks on."""
+        cdef list taken
+        acquire(self.guard, -1)
+        taken = self.settled
+        self.settled = []
+        unlock(self.guard)
+        return taken
+
+    def wake_with(self, Outcome outcome not None, waiter):
+        """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
+        or None when it is settled already."""
+        acquire(self.guard, -1)
+        try:
+            if outcome.state != PENDING:
+                return None
+            if outcome.waiter is None:
+                outcome.waiter = waiter
+            return outcome.waiter
+        finally:
+            unlock(self.guard)
+
+    def call_with(self, Outcome outcome not None, callback):
+        """Add a callback; returns False when it is settled already."""
+        acquire(self.guard, -1)
+        try:
+            if outcome.state != PENDING:
+                return False
+            if outcome.callbacks is None:
+                outcome.callbacks = []
+            outcome.callbacks.append(callback)
+            return True
+        finally:
+            unlock(self.guard)
+
+
+cdef inline size_t count_of(jet_span text, uint8_t byte) noexcept:
+    cdef size_t i, n = 0
+    for i in range(text.len):
+        n += text.ptr[i] == byte
+    return n

@@ -1,0 +1,123 @@
+"""Hand: messages that were taken out of a mailbox and are given out one by one."""
+
+from jetsync._core.batch cimport MsgBatch
+from jetsync._core.csrc cimport (
+    jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take, jet_record,
+)
+from jetsync._core.mailbox cimport Mailbox
+from jetsync._core.message cimport Msg
+from jetsync._core.sync cimport jetsync_load, jetsync_store
+
+from jetsync.errors import ConfigError
+
+
+cdef extern from * nogil:
+    """
+    /* One thread at a time, without waiting: the second one is told. */
+    static inline int jetsync_enter(int *inside) {
+        return !__atomic_exchange_n(inside, 1, __ATOMIC_ACQUIRE);
+    }
+    static inline void jetsync_leave(int *inside) {
+        __atomic_store_n(inside, 0, __ATOMIC_RELEASE);
+    }
+    """
+    bint jetsync_enter(int *inside)
+    void jetsync_leave(int *inside)
+
+
+cdef class Hand:
+    """An iterator over the messages in its hand; the base of streams that fill it.
+
+    `__next__` costs no Python frame as long as there are more than `_pause_at` messages; then it
+    calls `_slow_next()` of the subclass, which fills the hand, looks at what else has to be done,
+    and says where to pause next. For one thread at a time: misuse raises ConfigError.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        jet_chain_init(&self.chain)
+
+    def __dealloc__(self):
+        jet_chain_free(&self.chain)
+
+    def _bind(self, Mailbox mailbox not None):
+        """Make messages as that mailbox does."""
+        self.maker = mailbox.maker
+
+    def _try_enter(self):
+        """Begin work in here; False when another thread is at it."""
+        return jetsync_enter(&self.inside)
+
+    def _enter(self):
+        """Begin work in here. Raises ConfigError when another thread is at it."""
+        if not jetsync_enter(&self.inside):
+            raise ConfigError(
+                "a message stream belongs to one thread at a time, and another one is using it"
+            )
+
+    def _leave(self):
+        jetsync_leave(&self.inside)
+
+    def _hold(self, MsgBatch batch not None):
+        """Take over everything of a batch, which is empty afterwards. Only inside."""
+        batch.forget_index()
+        batch.rows = 0
+        jet_chain_move(&self.chain, &batch.chain)
+
+    def _give(self, MsgBatch batch not None, size_t limit):
+        """Move up to `limit` messages from the hand to the end of a batch. Only inside."""
+        cdef jet_record r
+        if self.chain.count <= limit:
+            batch.adopt(&self.chain)
+            return
+        while limit and jet_chain_take(&self.chain, &r):
+            batch.add(&r)
+            limit -= 1
+
+    def _pop(self):
+        """Take the next message; None when the hand is empty. Only inside."""
+        cdef jet_record r
+        if not jet_chain_take(&self.chain, &r):
+            return None
+        return self.maker.make(&r)
+
+    def _pause(self, size_t held):
+        """Take the slow way when so many are left; 0: only when none is."""
+        jetsync_store(&self.pause_at, held)
+
+    def _pause_now(self):
+        """Take the slow way next time, however many are left. Any thread."""
+        jetsync_store(&self.pause_at, <size_t>-1)
+
+    @property
+    def _held(self):
+        """Messages in the hand."""
+        return self.chain.count
+
+    @property
+    def _held_bytes(self):
+        """Their subjects, replies, headers and payloads, in bytes."""
+        return self.chain.bytes
+
+    def __iter__(self):
+        return self
+
+    cdef Msg quick(self):
+        """The next message, or None when the slow way has to be taken."""
+        cdef jet_record r
+        if not jetsync_enter(&self.inside):
+            self._enter()
+        try:
+            if self.chain.count <= jetsync_load(&self.pause_at):
+                return None
+            jet_chain_take(&self.chain, &r)
+            return self.maker.make(&r)
+        finally:
+            jetsync_leave(&self.inside)
+
+    def _quick(self):
+        """Take the next message if nothing else has to be done; None otherwise."""
+        return self.quick()
+
+    def __next__(self):
+        cdef Msg msg = self.quick()
+        return self._slow_next() if msg is None else msg

@@ -1,0 +1,95 @@
+"""ConsumeContext: messages given to a callback on a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jetsync._deadline import Deadline, Seconds
+from jetsync.client.runner import run_callbacks, start_thread
+from jetsync.errors import TimeoutError
+from jetsync.jetstream.message import JetStreamMsg
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["ConsumeContext"]
+
+
+class _Stream(Protocol):
+    """What is consumed: an endless iterator that can be ended from another thread."""
+
+    _nc: Connection
+
+    def __iter__(self) -> Iterator[JetStreamMsg]: ...
+    def stop(self) -> None: ...
+    def drain(self) -> None: ...
+
+
+class ConsumeContext:
+    """Messages of a consumer given to a callback on a thread. Made by ``Consumer.consume``.
+
+    Thread-safe. As a context manager it drains on success and stops on an exception.
+    """
+
+    def __init__(self, stream: _Stream, callback: Callable[[JetStreamMsg], Any]) -> None:
+        self._stream = stream
+        self._nc = stream._nc
+        self._done = threading.Event()
+        self._callback = callback
+        self.error: Exception | None = None
+        """Why consuming ended by itself, or None."""
+        self._thread = start_thread(f"consume-{self._nc._label}", self._run)
+
+    def _run(self) -> None:
+        try:
+            run_callbacks(
+                self._stream, self._callback, lambda error: self._nc._post("error", error)
+            )
+        except Exception as error:  # noqa: BLE001 - kept for the user to look at
+            self.error = error
+            if not self._nc.is_closed:
+                self._nc._post("error", error)
+        finally:
+            self._stream.stop()
+            self._done.set()
+
+    def stop(self) -> None:
+        """End after the message in hand; the rest is handed back. Does not wait."""
+        self._stream.stop()
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Ask for nothing more and wait until the callback had what is buffered.
+
+        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then.
+        """
+        self._stream.drain()
+        if threading.current_thread() is not self._thread and not self.wait(
+            self._nc._seconds(timeout)
+        ):
+            raise TimeoutError("the callback did not finish in time", operation="drain")
+
+    def wait(self, timeout: Seconds | None = None) -> bool:
+        """Wait until consuming has ended; returns whether it has. None: no limit."""
+        return self._done.wait(Deadline(timeout).remaining())
+
+    @property
+    def is_active(self) -> bool:
+        """Whether messages are still being delivered."""
+        return not self._done.is_set()
+
+    def __enter__(self) -> ConsumeContext:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.drain()
+        else:
+            self.stop()

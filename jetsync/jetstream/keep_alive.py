@@ -1,0 +1,93 @@
+"""KeepAlive: tells the server from time to time that work on a message goes on."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jetsync._deadline import Seconds, to_seconds
+from jetsync.client.timer import TimerHandle
+from jetsync.errors import ConfigError, ConnectionClosedError, Error
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["KeepAlive"]
+
+# How many times it is sent before ack_wait is over: one may be late, another one may be lost.
+_TIMES = 3
+_DEFAULT_ACK_WAIT = 30.0
+
+
+class _Kept(Protocol):
+    """A message, or a batch of them."""
+
+    def in_progress(self) -> None: ...
+    def _is_settled(self) -> bool: ...
+
+
+class KeepAlive:
+    """Sends ``in_progress`` before ``ack_wait`` runs out, while its ``with`` block lasts.
+
+    Made by ``keep_alive()`` of a message or a batch. It begins with one at once, goes on on the
+    connection's timer thread and ends with the block, with a terminal acknowledgement, or with the
+    connection. While there is no link, or the outbound buffer is full, nothing is sent. Errors go
+    to the connection's ``on_error`` and it goes on.
+    """
+
+    def __init__(self, kept: _Kept, nc: Connection, interval: float) -> None:
+        self._kept: _Kept | None = kept
+        self._nc = nc
+        self._lock = threading.Lock()
+        self._handle: TimerHandle | None = None
+        self.interval = interval
+        """Seconds between two of them."""
+
+    def _tick(self) -> None:
+        with self._lock:
+            kept = self._kept
+            if kept is None or self._nc.is_closed or kept._is_settled():
+                return
+            try:
+                outbound = self._nc._outbound
+                # The timer thread must not wait for room; the next one comes soon.
+                if self._nc.is_connected and outbound.pending_bytes < outbound.high_water // 2:
+                    kept.in_progress()
+            except ConnectionClosedError:
+                return
+            except Error as error:
+                self._nc._post("error", error)
+            self._handle = self._nc._timer.call_later(self.interval, self._tick)
+
+    def __enter__(self) -> KeepAlive:
+        self._nc._check()
+        self._tick()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        # With the lock held nothing is being sent: what the caller does next comes after it.
+        with self._lock:
+            self._kept = None
+            if self._handle is not None:
+                self._handle.cancel()
+
+
+def interval_of(context: Any, interval: Seconds | None) -> float:
+    """The time between two signs of life: what was asked for, or a part of the consumer's wait."""
+    if interval is not None:
+        seconds = to_seconds(interval, "interval")
+        if seconds < 0.01:
+            raise ConfigError("interval must be 0.01 seconds or more")
+        return seconds
+    config = getattr(getattr(context, "cached_info", None), "config", None)
+    # With backoff the first of its waits stands in for ack_wait, then the next ones.
+    waits = list(config.backoff) if config is not None else []
+    if not waits and config is not None and config.ack_wait:
+        waits = [config.ack_wait]
+    return max(0.01, min(waits, default=_DEFAULT_ACK_WAIT) / _TIMES)

@@ -1,0 +1,156 @@
+"""The headers that tell a stream what to do with a message."""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from jetsync._deadline import Seconds, to_seconds
+from jetsync.errors import ConfigError
+from jetsync.headers import HeaderInput, Headers
+from jetsync.protocol.ids import next_nuid
+
+__all__ = ["AUTO", "MSG_ID", "Auto", "publish_headers"]
+
+MSG_ID = "Nats-Msg-Id"
+
+
+class Auto(enum.Enum):
+    """The type of :data:`AUTO`."""
+
+    AUTO = "automatic message id"
+
+
+AUTO = Auto.AUTO
+"""``msg_id=AUTO``: give the message an id, so that a retry is never stored twice."""
+
+
+def publish_headers(
+    headers: HeaderInput | None,
+    *,
+    msg_id: str | Auto | None = None,
+    rollup: str | None = None,
+    expected_stream: str | None = None,
+    expected_last_seq: int | None = None,
+    expected_last_subject_seq: int | None = None,
+    expected_last_subject_filter: str | None = None,
+    expected_last_msg_id: str | None = None,
+    ttl: Seconds | str | None = None,
+    incr: int | None = None,
+    schedule: str | datetime | timedelta | None = None,
+    schedule_target: str | None = None,
+    schedule_source: str | None = None,
+    schedule_ttl: Seconds | str | None = None,
+    schedule_time_zone: str | None = None,
+    schedule_rollup: str | None = None,
+) -> tuple[dict[str, Any], str | None]:
+    """Return the headers of a publish and its message id. Raises ConfigError."""
+    merged: dict[str, Any] = {}
+    if isinstance(headers, Headers):
+        merged = dict(headers.to_dict())
+    elif headers:
+        if not hasattr(headers, "items"):
+            raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
+        merged = dict(headers)
+    msg_id = _message_id(msg_id, merged)
+    if msg_id is not None:
+        merged[MSG_ID] = msg_id
+    if rollup is not None:
+        if rollup not in ("sub", "all"):
+            raise ConfigError("rollup must be 'sub' or 'all'")
+        merged["Nats-Rollup"] = rollup
+    if expected_last_subject_filter is not None and expected_last_subject_seq is None:
+        raise ConfigError("expected_last_subject_filter needs expected_last_subject_seq")
+    for name, text in (
+        ("Nats-Expected-Stream", expected_stream),
+        ("Nats-Expected-Last-Subject-Sequence-Subject", expected_last_subject_filter),
+        ("Nats-Expected-Last-Msg-Id", expected_last_msg_id),
+    ):
+        if text is not None:
+            merged[name] = str(text)
+    for name, number in (
+        ("Nats-Expected-Last-Sequence", expected_last_seq),
+        ("Nats-Expected-Last-Subject-Sequence", expected_last_subject_seq),
+    ):
+        if number is not None:
+            merged[name] = _sequence(name, number)
+    if ttl is not None:
+        merged["Nats-TTL"] = _ttl(ttl, "ttl")
+    if incr is not None:
+        if not isinstance(incr, int) or isinstance(incr, bool):
+            raise ConfigError("incr must be an int: what the counter grows by")
+        merged["Nats-Incr"] = f"{incr:+d}"
+    if schedule is not None:
+        if schedule_target is None:
+            raise ConfigError("schedule needs schedule_target: the subject to publish to")
+        merged["Nats-Schedule"] = _schedule(schedule)
+        merged["Nats-Schedule-Target"] = schedule_target
+    for name, value in (
+        ("schedule_target", schedule_target),
+        ("schedule_source", schedule_source),
+        ("schedule_ttl", schedule_ttl),
+        ("schedule_time_zone", schedule_time_zone),
+        ("schedule_rollup", schedule_rollup),
+    ):
+        if value is None:
+            continue
+        if schedule is None:
+            raise ConfigError(f"{name} needs schedule")
+        if name == "schedule_ttl":
+            merged["Nats-Schedule-TTL"] = _ttl(value, name)
+        elif name == "schedule_rollup" and value != "sub":
+            raise ConfigError("schedule_rollup must be 'sub'")
+        elif name != "schedule_target":
+            merged["Nats-" + name.title().replace("_", "-")] = value
+    return merged, msg_id
+
+
+def _message_id(msg_id: str | Auto | None, given: dict[str, Any]) -> str | None:
+    """The id that is sent: the parameter, else one among the headers, else a new one if wanted."""
+    if isinstance(msg_id, str):
+        if not msg_id:
+            raise ConfigError("msg_id must be a non-empty str, AUTO or None")
+        return msg_id
+    if msg_id is not None and msg_id is not AUTO:
+        raise ConfigError("msg_id must be a non-empty str, AUTO or None")
+    found = given.get(MSG_ID)
+    if found:
+        first = found if isinstance(found, (str, bytes)) else next(iter(found))
+        return first.decode() if isinstance(first, bytes) else str(first)
+    return next_nuid() if msg_id is AUTO else None
+
+
+def _sequence(name: str, number: int) -> str:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise ConfigError(f"the sequence for {name} must be an int of 0 or more, got {number!r}")
+    return str(number)
+
+
+def _ttl(ttl: Any, name: str) -> str:
+    if ttl == "never":
+        return "never"
+    if isinstance(ttl, str):
+        raise ConfigError(f"{name} must be seconds, a timedelta or 'never'")
+    seconds = to_seconds(ttl, name)
+    if not 1 <= seconds < 2**63 / 1e9:
+        raise ConfigError(f"{name} must be 1 second or more, and less than 292 years")
+    return f"{round(seconds * 1000)}ms"
+
+
+def _schedule(schedule: str | datetime | timedelta) -> str:
+    if isinstance(schedule, str):
+        return schedule
+    if isinstance(schedule, timedelta):
+        seconds = schedule.total_seconds()
+        if seconds < 1:
+            raise ConfigError("a schedule repeats after 1 second or more")
+        return f"@every {round(seconds * 1000)}ms"
+    if not isinstance(schedule, datetime):
+        raise ConfigError(
+            "schedule must be a datetime (once), a timedelta (again and again) or a pattern as text"
+        )
+    if schedule.tzinfo is None:
+        raise ConfigError("schedule must be a datetime with a time zone")
+    utc = schedule.astimezone(timezone.utc)
+    return f"@at {utc.strftime('%Y-%m-%dT%H:%M:%S')}.{utc.microsecond:06d}Z"

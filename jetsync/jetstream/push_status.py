@@ -1,0 +1,81 @@
+"""What a push subscription keeps in mind about deliveries and statuses. No I/O, no clock, no lock.
+
+Source: the subscribe workflow (heartbeats, message gaps, flow control) and ADR-9.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from jetsync.client import Msg
+
+__all__ = ["ConsumerSequence", "FlowControl", "StatusKind", "kind_of"]
+
+
+class StatusKind(enum.Enum):
+    """What a status on the deliver subject is about."""
+
+    HEARTBEAT = "nothing to deliver at the moment"
+    FLOW_CONTROL = "the server asks whether we keep up"
+    DELETED = "the consumer is gone"
+    UNEXPECTED = "anything else: an error"
+
+
+def kind_of(msg: Msg) -> StatusKind:
+    """Look at the code first, then at the beginning of the text."""
+    text = msg.description.lower()
+    if msg.status == 100 and text.startswith("idle heartbeat"):
+        return StatusKind.HEARTBEAT
+    if msg.status == 100 and text.startswith("flowcontrol request") and msg.reply:
+        return StatusKind.FLOW_CONTROL
+    if msg.status == 409 and text.startswith("consumer deleted"):
+        return StatusKind.DELETED
+    return StatusKind.UNEXPECTED
+
+
+class ConsumerSequence:
+    """Follows the consumer sequence, which the server counts up by one with every delivery.
+
+    ``last`` is the highest one that is accounted for; None before the first sign of it.
+    """
+
+    def __init__(self, last: int | None) -> None:
+        self.last = last
+
+    def delivery(self, seq: int) -> int | None:
+        """Take a delivery; returns the sequence that was expected when some are missing.
+
+        A lower sequence than before is not a gap: the consumer was reset and counts anew.
+        """
+        last, self.last = self.last, seq
+        return last + 1 if last is not None and seq > last + 1 else None
+
+    def heartbeat(self, msg: Msg) -> tuple[int, int] | None:
+        """Take a heartbeat, which names the last delivery before it.
+
+        Returns (expected, the one after the last delivery) when some have not arrived.
+        """
+        text = msg.headers.get("Nats-Last-Consumer") or ""
+        if not (text.isascii() and text.isdecimal()):
+            return None
+        sent, last = int(text), self.last
+        if last is None or sent > last:
+            self.last = sent
+        return (last + 1, sent + 1) if last is not None and sent > last else None
+
+
+class FlowControl:
+    """Remembers what was answered: the server repeats its question in heartbeats."""
+
+    def __init__(self) -> None:
+        self._answered: str | None = None
+
+    def question(self, msg: Msg) -> str | None:
+        """Return the subject to publish to, or None when there is none or it had its answer."""
+        subject = msg.reply
+        if msg.status == 100 and not subject:
+            subject = msg.headers.get("Nats-Consumer-Stalled")
+        if not subject or subject == self._answered:
+            return None
+        self._answered = subject
+        return subject

@@ -1,0 +1,66 @@
+"""HeartbeatWatch: the alarm when neither messages nor heartbeats come. Runs on the timer thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["ALARM_INTERVALS", "HeartbeatWatch"]
+
+ALARM_INTERVALS = 3
+"""Heartbeats that have to be missing before the alarm (subscribe workflow)."""
+
+
+class HeartbeatWatch:
+    """Looks at every ``beat`` seconds whether there was a sign of life within ``alarm`` seconds.
+
+    ``last_sign`` tells when there was one, on the monotonic clock, and None when it is all over.
+    ``on_silence`` is called once in each silence, ``on_tick`` every time; both on the timer thread,
+    so they must not block. Time without a link is nobody's silence.
+    """
+
+    def __init__(
+        self,
+        nc: Connection,
+        beat: float,
+        alarm: float,
+        *,
+        last_sign: Callable[[], float | None],
+        on_silence: Callable[[], None],
+        on_tick: Callable[[], None],
+    ) -> None:
+        self.beat = beat
+        self.alarm = alarm
+        self._nc = nc
+        self._last_sign = last_sign
+        self._on_silence = on_silence
+        self._on_tick = on_tick
+        self._since = time.monotonic()
+        self._told = False
+
+    def restart(self) -> None:
+        """Count from now on: there is another link, or another consumer."""
+        self._since = time.monotonic()
+
+    def tick(self) -> None:
+        """Look, and come again."""
+        last = self._last_sign()
+        if last is None or self._nc.is_closed:
+            return
+        self._on_tick()
+        now = time.monotonic()
+        if not self._nc.is_connected:
+            self._since = now
+        silent = now - max(last, self._since)
+        if silent < self.alarm:
+            self._told = False
+        elif not self._told:
+            self._told = True
+            self._on_silence()
+        until_alarm = self.alarm - silent
+        wait = min(self.beat, until_alarm) if until_alarm > 0 else self.beat
+        self._nc._timer.call_later(max(wait, 0.01), self.tick)

@@ -1,0 +1,293 @@
+"""The subscribe workflow, second half: whose consumer ends with the subscription, and when."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+import jetsync
+from tests.harness.waiting import wait_until
+
+numbers = itertools.count(1)
+
+
+@pytest.fixture
+def errors():
+    return []
+
+
+@pytest.fixture
+def nc(url, errors):
+    with jetsync.connect(url, on_error=lambda event: errors.append(event.error)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def js(nc):
+    return nc.jetstream()
+
+
+@pytest.fixture
+def stream(js):
+    js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
+    name = f"DEL{next(numbers)}"
+    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
+    yield made
+    made.delete()
+
+
+@pytest.fixture
+def subject(stream):
+    return f"{stream.name}.a"
+
+
+def push(js, subject, **arguments):
+    return js.subscribe(subject, **arguments)
+
+
+def pull(js, subject, **arguments):
+    return js.pull_subscribe(subject, **arguments)
+
+
+def unsubscribe(sub):
+    sub.unsubscribe()
+
+
+def drain(sub):
+    sub.drain(timeout=10)
+
+
+def leave(sub):
+    with sub:
+        pass
+
+
+ways = pytest.mark.parametrize("end", [unsubscribe, drain, leave])
+kinds = pytest.mark.parametrize("kind", [push, pull])
+
+
+@ways
+@kinds
+@pytest.mark.parametrize("names", [{}, {"durable": "d"}])
+def test_the_consumer_it_made_ends_with_it(js, stream, subject, kind, end, names):
+    sub = kind(js, subject, **names)
+    assert sub.created_consumer
+    end(sub)
+    assert list(js.consumer_names(stream.name)) == []
+    assert not sub.is_active
+
+
+@ways
+@kinds
+def test_a_consumer_that_was_there_stays(js, stream, subject, kind, end):
+    fields = {"deliver_subject": "x"} if kind is push else {}
+    stream.create_consumer(durable_name="c", **fields)
+    for names in ({"consumer": "c"}, {"durable": "c"}):
+        end(kind(js, subject, **names))
+        assert list(js.consumer_names(stream.name)) == ["c"]
+
+
+@ways
+@pytest.mark.parametrize("names", [{}, {"durable": "d"}])
+def test_what_a_queue_may_share_is_never_deleted_implicitly(js, stream, subject, end, names):
+    first = js.subscribe(subject, queue="q", **names)
+    second = js.subscribe(subject, queue="q", **names)
+    assert first.created_consumer
+    end(first)
+    js.publish(subject, b"one")
+    assert second.next(timeout=5).data == b"one"
+    end(second)
+    assert len(list(js.consumer_names(stream.name))) == 1
+
+
+@ways
+@kinds
+def test_delete_consumer_false_keeps_what_it_made(js, stream, subject, kind, end):
+    end(kind(js, subject, durable="d", delete_consumer=False))
+    assert list(js.consumer_names(stream.name)) == ["d"]
+
+
+@ways
+@kinds
+def test_delete_consumer_true_deletes_what_it_found(js, stream, subject, kind, end):
+    fields = {"deliver_subject": "x"} if kind is push else {}
+    stream.create_consumer(durable_name="c", **fields)
+    end(kind(js, subject, consumer="c", delete_consumer=True))
+    assert list(js.consumer_names(stream.name)) == []
+
+
+def test_delete_consumer_true_deletes_a_group_consumer(js, stream, subject):
+    js.subscribe(subject, queue="q", delete_consumer=True).unsubscribe()
+    assert list(js.consumer_names(stream.name)) == []
+
+
+@kinds
+def test_ending_twice_or_after_somebody_deleted_it_is_no_error(js, stream, subject, kind):
+    sub = kind(js, subject, durable="d")
+    js.delete_consumer(stream.name, "d")
+    sub.unsubscribe()
+    sub.unsubscribe()
+    sub.drain(timeout=10)
+
+
+def test_closing_the_connection_deletes_nothing(url, js, stream, subject):
+    other = jetsync.connect(url)
+    other.jetstream().subscribe(subject, durable="d")
+    other.close()
+    assert list(js.consumer_names(stream.name)) == ["d"]
+
+
+@pytest.mark.parametrize("callback", [None, lambda msg: None])
+def test_draining_the_connection_deletes_what_its_subscriptions_made(
+    url, js, stream, subject, callback
+):
+    with jetsync.connect(url) as other:
+        other.jetstream().subscribe(subject, durable="d", callback=callback)
+        other.jetstream().subscribe(subject, queue="q")
+    assert list(js.consumer_names(stream.name)) == ["q"]
+
+
+def test_drain_deletes_only_after_the_callback_had_everything(js, stream, subject):
+    """While messages wait for the callback the consumer must exist, or their acks are lost."""
+    gate, seen, existed = threading.Event(), [], []
+
+    def slow(msg):
+        gate.wait(20)
+        seen.append(int(msg.data))
+        existed.append(list(js.consumer_names(stream.name)))
+
+    sub = js.subscribe(subject, durable="d", callback=slow)
+    for n in range(10):
+        js.publish(subject, b"%d" % n)
+    wait_until(lambda: sub.pending_messages == 9, timeout=20)
+    drainer = threading.Thread(target=lambda: sub.drain(timeout=30))
+    drainer.start()
+    gate.set()
+    drainer.join(40)
+    assert not drainer.is_alive()
+    assert seen == list(range(10))
+    assert existed == [["d"]] * 10
+    assert list(js.consumer_names(stream.name)) == []
+
+
+def test_drain_waits_for_whoever_takes_the_messages_and_needs_no_end_of_heartbeats(
+    js, stream, subject
+):
+    sub = js.subscribe(subject, heartbeat=0.1)
+    for n in range(5):
+        js.publish(subject, b"%d" % n)
+    wait_until(lambda: sub.pending_messages > 5, timeout=20, message="no heartbeat behind them")
+    drainer = threading.Thread(target=lambda: sub.drain(timeout=30))
+    drainer.start()
+    wait_until(lambda: not sub.is_active, timeout=20)
+    assert [int(msg.data) for msg in sub] == list(range(5))
+    drainer.join(40)
+    assert list(js.consumer_names(stream.name)) == []
+
+
+def test_drain_that_runs_out_of_time_says_so_and_deletes_nothing(js, stream, subject):
+    sub = js.subscribe(subject, durable="d")
+    js.publish(subject, b"one")
+    wait_until(lambda: sub.pending_messages, timeout=20)
+    with pytest.raises(jetsync.TimeoutError):
+        sub.drain(timeout=0.3)
+    assert list(js.consumer_names(stream.name)) == ["d"]
+    assert sub.next(timeout=1).data == b"one"
+    with pytest.raises(jetsync.ConnectionClosedError):
+        sub.next(timeout=1)
+
+
+def test_a_callback_may_drain_its_own_subscription(js, stream, subject):
+    subs: list[Any] = []
+    seen: list[bytes] = []
+
+    def once(msg):
+        seen.append(msg.data)
+        if len(seen) == 1:
+            subs[0].drain(timeout=10)
+
+    for n in range(5):
+        js.publish(subject, b"%d" % n)
+    made = threading.Event()
+
+    def callback(msg):
+        made.wait(20)
+        once(msg)
+
+    subs.append(js.subscribe(subject, durable="d", callback=callback))
+    made.set()
+    wait_until(lambda: list(js.consumer_names(stream.name)) == [], timeout=20)
+    assert seen[0] == b"0"
+
+
+@pytest.mark.parametrize("end", [unsubscribe, drain])
+def test_a_refused_deletion_is_raised_and_drain_tells_on_error_too(
+    js, stream, subject, errors, end, monkeypatch
+):
+    sub = js.subscribe(subject, durable="d")
+    refusal = jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
+
+    def refuse(*args, **kwargs):
+        raise refusal
+
+    monkeypatch.setattr(js, "delete_consumer", refuse)
+    with pytest.raises(jetsync.JetStreamUnavailableError):
+        end(sub)
+    if end is drain:
+        wait_until(lambda: refusal in errors, timeout=20)
+
+
+def test_unsubscribe_after_a_number_counts_messages_and_not_statuses(js, stream, subject):
+    sub = js.subscribe(subject, heartbeat=0.1)
+    sub.unsubscribe(max_messages=3)
+    assert sub.is_active
+    wait_until(lambda: sub._mailbox.received >= 3, timeout=20, message="no heartbeats")
+    for n in range(5):
+        js.publish(subject, b"%d" % n)
+    assert [int(msg.data) for msg in sub] == [0, 1, 2]
+    assert sub.delivered == 3
+    wait_until(lambda: list(js.consumer_names(stream.name)) == [], timeout=20)
+
+
+def test_after_a_number_the_rest_goes_back_to_a_consumer_that_stays(js, stream, subject):
+    stream.create_consumer(durable_name="c", deliver_subject="x", ack_wait=120)
+    for n in range(6):
+        js.publish(subject, b"%d" % n)
+    first = js.subscribe(subject, consumer="c")
+    wait_until(lambda: first.pending_messages == 6, timeout=20)
+    first.unsubscribe(max_messages=2)
+    for msg in first:
+        msg.ack()
+    with js.subscribe(subject, consumer="c") as second:
+        assert sorted(int(second.next(timeout=10).data) for _ in range(4)) == [2, 3, 4, 5]
+
+
+def test_a_failed_subscribe_leaves_nothing_behind(url, nc, js, stream, subject):
+    with pytest.raises(jetsync.APIError):
+        js.subscribe(subject, durable="d", num_replicas=3)
+    assert nc._subs == {}
+    assert list(js.consumer_names(stream.name)) == []
+
+
+def test_with_an_exception_in_the_block_that_exception_counts(js, stream, subject, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
+
+    monkeypatch.setattr(js, "delete_consumer", refuse)
+    with pytest.raises(KeyError), js.subscribe(subject):
+        raise KeyError("mine")
+
+
+def test_a_deletion_that_nobody_answers_is_raised_in_time(fresh_server):
+    """As in the document: the error of the deletion is the result of unsubscribe."""
+    with jetsync.connect(fresh_server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s"], storage="memory")
+        sub = js.subscribe("s", durable="d")
+        fresh_server.pause()
+        with pytest.raises(jetsync.TimeoutError):
+            sub.unsubscribe(timeout=0.3)
+        fresh_server.resume()

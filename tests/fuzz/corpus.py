@@ -1,0 +1,111 @@
+"""What fuzzing starts from: captured frames and test vectors, cut into what each target reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.protocol import golden, tables, vectors
+from tests.reference import wire
+
+
+def streams() -> list[bytes]:
+    """What servers send: single frames, a few in a row, and broken ones."""
+    captured = [sample.data for sample in golden.samples()]
+    rows = [b"".join(captured[at : at + 4]) for at in range(0, len(captured), 4)]
+    return captured + rows + [vector.data for vector in vectors.load()]
+
+
+def frames() -> list[wire.Frame]:
+    found = []
+    for data in streams():
+        parser = wire.Parser()
+        try:
+            found += parser.feed(data)
+        except wire.Malformed:
+            continue
+    return found
+
+
+def headers() -> list[bytes]:
+    ends = [b"", b" ", b" 5", b" 50", b" 503", b" 503x", b" 503\rx", b" 0x1", b"\t404\t\tText \r\n"]
+    odd = [b"A\x7f: b", b"A B: c", b"\xe9: d", b"A: \0", b"A: a\nb", b"A: a\rb", b":", b"::", b"\r"]
+    found = [b"NATS/1.0" + end for end in ends] + [b"NATS/1.0\r\n" + line for line in odd]
+    return found + [frame.header for frame in frames() if frame.header]
+
+
+def replies() -> list[bytes]:
+    return [case.text for case in tables.jsacks()] + [f.reply for f in frames() if f.reply]
+
+
+def answers() -> list[bytes]:
+    found = [case.text for case in tables.pubacks()]
+    return found + [f.payload for f in frames() if f.payload[:1] == b"{"]
+
+
+def texts() -> list[bytes]:
+    bad = b"\xff \xc3\x28 \xe2\x82 \xed\xa0\x80 \xf4\x90\x80\x80 \xc0\xaf"
+    good = b"\xf0\x9f\x98\x80 \xe2\x82\xac \xc3\xa9 \x7f"
+    return [
+        bad,
+        good,
+        *bad.split(b" "),
+        *good.split(b" "),
+        *(frame.subject for frame in frames()),
+        *headers(),
+    ]
+
+
+def sendings() -> list[bytes]:
+    """What to encode, two lengths, and the parts; as the target cuts them."""
+    found = []
+    for number, frame in enumerate(frames()):
+        first, second, third = frame.subject[:250], frame.reply[:255], frame.payload
+        if number % 5 == 1:
+            third = frame.header
+        found.append(bytes([number % 5, len(first), len(second)]) + first + second + third)
+    for case in tables.encodings():
+        if case.verb in ("pub", "sub") and len(case.subject) <= 250 and len(case.second) <= 255:
+            what = 3 if case.verb == "sub" else 1 if case.header else 0
+            sizes = bytes([what, len(case.subject), len(case.second)])
+            found.append(sizes + case.subject + case.second + (case.header or case.payload))
+    for size in range(0, 300, 7):  # lines about as long as a line may be
+        found += [bytes([what, 255, 9]) + b"q" * size for what in range(4)]
+    return found
+
+
+def calls() -> list[bytes]:
+    """Orders of calls: fill and take in turns, fill all and take all, with small and large."""
+    put, take, move, drop = 0, 2, 4, 5
+    return [
+        bytes([put, 9, move, 0, take, 0] * 20),
+        bytes([put, 200] * 40 + [move, 0] + [take, 0] * 40),
+        bytes([250, 255] * 10 + [put, 3] * 10 + [move, 0] + [take, 0] * 30),
+        bytes([put, 7] * 5 + [drop, 1] + [put, 8] * 5 + [3, 0] * 6),
+        bytes(range(256)),
+    ]
+
+
+def waiting() -> list[bytes]:
+    """A limit, then frames of every kind, some on either side of it."""
+    every = bytes(
+        value for size in (0, 7, 49, 50, 51, 255) for kind in range(7) for value in (kind, size)
+    )
+    return [bytes([limit]) + every for limit in (0, 50, 255)] + [b"\0", bytes([9, 5, 0, 6, 0])]
+
+
+TARGETS: dict[str, Callable[[], list[bytes]]] = {
+    "parser": streams,
+    "header": headers,
+    "jsack": replies,
+    "puback": answers,
+    "utf8": texts,
+    "columns": streams,
+    "encode": sendings,
+    "queues": calls,
+    "sift": waiting,
+}
+"""The name of each target's C file, and its seeds."""
+
+
+def seeds(target: str, longest: int = 1 << 30) -> list[bytes]:
+    return sorted({seed for seed in TARGETS[target]() if len(seed) <= longest})

@@ -1,0 +1,163 @@
+"""Publishers that work through faults and write down what they were told, to be compared with what
+is in the stream afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+import jetsync
+from tests.harness.waiting import wait_until
+
+PATIENCE = 60.0  # what one publish may take over all faults; below the duplicate window
+
+
+class Ledger:
+    """What publishers were told, by payload. Each payload is published once."""
+
+    def __init__(self) -> None:
+        self.stored: dict[bytes, int] = {}  # payload -> sequence, 0 where a report has only sums
+        self.not_stored: set[bytes] = set()
+        self.unknown: set[bytes] = set()
+
+    @property
+    def told(self) -> int:
+        return len(self.stored) + len(self.not_stored) + len(self.unknown)
+
+    def note(self, payload: bytes, error: BaseException | None, seq: int = 0) -> None:
+        if error is None:
+            self.stored[payload] = seq
+        elif isinstance(error, jetsync.PublishUnknownError):
+            self.unknown.add(payload)
+        else:
+            assert isinstance(error, jetsync.NotStoredError), repr(error)
+            self.not_stored.add(payload)
+
+    def compare(self, found: Counter[bytes], sequences: dict[bytes, int]) -> None:
+        """Nothing that was confirmed is missing, nothing is there twice, every outcome is true."""
+        missing = [payload for payload in self.stored if payload not in found]
+        assert not missing, f"{len(missing)} confirmed messages are missing: {missing[:5]}"
+        twice = [payload for payload, count in found.items() if count > 1]
+        assert not twice, f"{len(twice)} messages are stored twice: {twice[:5]}"
+        there = [payload for payload in self.not_stored if payload in found]
+        assert not there, f"{len(there)} messages were told not to be stored: {there[:5]}"
+        wrong = [p for p, seq in self.stored.items() if seq and sequences[p] != seq]
+        assert not wrong, f"{len(wrong)} messages have another sequence: {wrong[:5]}"
+        foreign = [p for p in found if p not in self.stored and p not in self.unknown]
+        assert not foreign, f"{len(foreign)} messages nobody published: {foreign[:5]}"
+
+
+class Load:
+    """Publishers of all four kinds on one connection, each on its thread, until the block ends."""
+
+    def __init__(self, js: jetsync.JetStream, subject: str, *, burst: int = 1500) -> None:
+        self.ledger = Ledger()
+        self._js = js
+        self._subject = subject
+        self._burst = burst
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._problem: BaseException | None = None
+        kinds: list[Callable[[str], None]] = [self._sync, self._sync, self._async]
+        kinds += [self._many, self._arrow]
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(kind, f"{kind.__name__}{n}"), daemon=True)
+            for n, kind in enumerate(kinds)
+        ]
+
+    def _repeat(self, kind: Callable[[str], None], name: str) -> None:
+        turn = 0
+        try:
+            while not self._stop.is_set():
+                kind(f"{name}.{turn}")
+                turn += 1
+        except BaseException as error:
+            self._problem = error
+
+    def _note(self, payload: bytes, error: BaseException | None, seq: int = 0) -> None:
+        with self._lock:
+            self.ledger.note(payload, error, seq)
+
+    def _sync(self, name: str) -> None:
+        for n in range(50):
+            payload = f"{name}.{n}".encode()
+            try:
+                ack = self._js.publish(self._subject, payload, timeout=PATIENCE)
+            except jetsync.PublishError as error:
+                self._note(payload, error)
+            else:
+                self._note(payload, None, ack.seq)
+
+    def _async(self, name: str) -> None:
+        futures = []
+        for n in range(self._burst):
+            payload = f"{name}.{n}".encode()
+            futures.append(
+                (payload, self._js.publish_async(self._subject, payload, timeout=PATIENCE))
+            )
+        for payload, future in futures:
+            error = future.exception()
+            self._note(payload, error, 0 if error else future.result().seq)
+
+    def _many(self, name: str) -> None:
+        payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
+        self._report(
+            payloads,
+            self._js.publish_many([(self._subject, p) for p in payloads], timeout=PATIENCE),
+        )
+
+    def _arrow(self, name: str) -> None:
+        payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
+        batch = pa.record_batch({"data": payloads})
+        self._report(
+            payloads, self._js.publish_arrow(batch, subject=self._subject, timeout=PATIENCE)
+        )
+
+    def _report(self, payloads: list[bytes], report: jetsync.PublishReport) -> None:
+        failed = dict(report.failed)
+        assert report.stored + len(failed) == len(payloads)
+        for index, payload in enumerate(payloads):
+            self._note(payload, failed.get(index))
+
+    def grow(self, more: int, timeout: float) -> None:
+        """Wait until so many more messages have an outcome."""
+        goal = self.ledger.told + more
+
+        def enough() -> bool:
+            if self._problem is not None:
+                raise self._problem
+            return self.ledger.told >= goal
+
+        wait_until(enough, timeout=timeout, message=f"stuck at {self.ledger.told} of {goal}")
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE + 10)
+            assert not thread.is_alive(), "a publisher is stuck"
+        if self._problem is not None:
+            raise self._problem
+
+
+def contents(js: jetsync.JetStream, stream: str) -> tuple[Counter[bytes], dict[bytes, int]]:
+    """Everything that is in a stream: how often each payload, and under which sequence."""
+    total = js.stream(stream).info().state.messages
+    reader: Any = js.create_consumer(stream, ack_policy="none", mem_storage=True)
+    found: Counter[bytes] = Counter()
+    sequences: dict[bytes, int] = {}
+    while sum(found.values()) < total:
+        batch = reader.fetch(5000, timeout=10)
+        assert len(batch), f"only {sum(found.values())} of {total} messages can be read"
+        for msg in batch:
+            found[msg.data] += 1
+            sequences[msg.data] = msg.metadata.stream_seq
+    return found, sequences

@@ -1,0 +1,178 @@
+"""Consuming goes on by itself when the server is killed, frozen or left (G3, G6)."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import jetsync
+from jetsync.server import NatsServer
+from tests.harness.soak import scaled
+from tests.harness.stalls import Stalls
+from tests.harness.waiting import wait_until
+from tests.reliability.test_restart import when_it_accepts
+
+TOTAL = scaled(200_000, 2_000_000)
+FAULTS = scaled(9, 90)
+ROUNDS = scaled(10, 200)
+AWAY = 0.2
+LIVES = 0.6  # a link that breaks sooner again is a flapping one, which is backed off from
+HEARTBEAT = 1.0
+BOUND = 2 * HEARTBEAT + 1  # promise P4
+
+
+def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figure):
+    """G3: stream sequences never delivered: 0; delivery resumes within P4's bound."""
+    with NatsServer() as server, jetsync.connect(server.url) as nc, Stalls() as stalls:
+        js = nc.jetstream(timeout=20)
+        stream = js.create_stream(name="S", subjects=["S.>"])
+        consumer = stream.create_consumer(durable_name="c", ack_wait=5, max_ack_pending=20_000)
+        js.publish_many((("S.a", b"x") for _ in range(TOTAL)), timeout=600)
+        seen = bytearray(TOTAL + 1)
+        count, worst, last = 0, 0.0, time.monotonic()
+        able = [0.0]  # since when the server answers, or 0 while it does not
+        stop = threading.Event()
+
+        def faults():
+            for number in range(FAULTS):
+                part = (number + 1) * TOTAL // (FAULTS + 2)
+                while count < part and not stop.wait(0.005):
+                    pass
+                able[0] = 0.0
+                if number % 3 == 0:
+                    server.kill()
+                    stop.wait(AWAY)
+                    server.start()
+                elif number % 3 == 1:
+                    server.pause()
+                    stop.wait(2.5)
+                    server.resume()
+                else:
+                    nc.force_reconnect()
+                able[0] = time.monotonic()
+
+        thread = threading.Thread(target=faults)
+        thread.start()
+        able[0] = time.monotonic()
+        with consumer.messages(max_messages=5_000, expires=10, heartbeat=HEARTBEAT) as messages:
+            try:
+                for batch in messages.batches(timeout=60):
+                    now = time.monotonic()
+                    since = max(last, able[0]) if able[0] else now
+                    # What is left at the end comes again only after ack_wait.
+                    if count < TOTAL * 0.98:
+                        worst = max(worst, now - since - stalls.during(since, now))
+                    last = now
+                    assert len(batch), f"nothing for 60 s with {count} of {TOTAL} seen"
+                    for msg in batch:
+                        seq = msg.metadata.stream_seq
+                        count += not seen[seq]
+                        seen[seq] = 1
+                    batch.ack()
+                    if count == TOTAL:
+                        break
+            finally:
+                stop.set()
+                thread.join(60)
+        assert seen.count(0) == 1
+    record_figure(f"G3 never delivered of {TOTAL} over {FAULTS} faults", 0, goal="0")
+    record_figure("G3 longest stall while the server answers", worst, "s", goal=f"<= {BOUND:g} s")
+    assert worst <= BOUND + 3, "the bound, with room for a busy machine"
+
+
+class Takers:
+    """One consumer for each way to take messages, each noting when it got which message."""
+
+    def __init__(self, stream):
+        self._stop = threading.Event()
+        self.came: dict[str, dict[bytes, float]] = {}
+        self.errors: list[Exception] = []
+        self._streams = []
+        self._threads = []
+        consumers = {
+            kind: stream.create_consumer(durable_name=kind)
+            for kind in ("fetch", "next", "messages", "batches", "consume")
+        }
+        self._loop("fetch", lambda: consumers["fetch"].fetch(1, timeout=20))
+        self._loop("next", lambda: [consumers["next"].next(timeout=20)])
+        one, two = consumers["messages"].messages(), consumers["batches"].messages()
+        self._streams += [one, two]
+        self._loop("messages", lambda: [next(one)])
+        many = two.batches()
+        self._loop("batches", lambda: next(many))
+        self.came["consume"] = {}
+        self._streams.append(consumers["consume"].consume(lambda msg: self._note("consume", msg)))
+
+    def _note(self, kind, msg):
+        self.came[kind].setdefault(msg.data, time.monotonic())
+        msg.ack()
+
+    def _loop(self, kind, take):
+        self.came[kind] = {}
+
+        def run():
+            while not self._stop.is_set():
+                try:
+                    for msg in take():
+                        self._note(kind, msg)
+                except (jetsync.ConnectionClosedError, StopIteration):
+                    return
+                except jetsync.TimeoutError:
+                    continue
+                except Exception as error:
+                    self.errors.append(error)
+                    return
+
+        self._threads.append(threading.Thread(target=run, name=kind))
+        self._threads[-1].start()
+
+    def wait(self, kind, name):
+        wait_until(
+            lambda: name in self.came[kind],
+            timeout=30,
+            message=f"{kind} did not get message {name!r}: {self.errors}",
+        )
+
+    def end(self, nc):
+        self._stop.set()
+        for stream in self._streams:
+            stream.stop()
+        nc.close()
+        for thread in self._threads:
+            thread.join(25)
+            assert not thread.is_alive(), thread.name
+
+
+def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure):
+    """G6: server killed and away for 0.2 s, from "it accepts" to the first message."""
+    took: dict[str, list[float]] = {}
+    with NatsServer() as server:
+        nc, other = jetsync.connect(server.url), jetsync.connect(server.url)
+        js = other.jetstream(timeout=20)
+        stream = nc.jetstream().create_stream(name="S", subjects=["S.>"])
+        takers = Takers(stream)
+        try:
+            for number in range(ROUNDS):
+                time.sleep(LIVES)
+                server.kill()
+                time.sleep(AWAY)  # the fault itself, not a wait for luck
+                accepts: list[float] = []
+                watcher = threading.Thread(target=when_it_accepts, args=(server.port, accepts))
+                watcher.start()
+                server.start()
+                watcher.join()
+                name = b"%d" % number
+                js.publish("S.a", name, timeout=20)
+                for kind, came in takers.came.items():
+                    takers.wait(kind, name)
+                    took.setdefault(kind, []).append(came[name] - accepts[0])
+        finally:
+            takers.end(nc)
+            other.close()
+    assert takers.errors == []
+    every = sorted(value for values in took.values() for value in values)
+    for kind, values in took.items():
+        record_figure(f"G6 restart, {kind}: max", max(values), "s")
+    record_figure("G6 restart, p95", every[int(len(every) * 0.95)], "s", goal="<= 0.5 s")
+    record_figure("G6 restart, max", every[-1], "s", goal="<= 1.5 s")
+    assert every[-1] <= 1.5 + 3.0, "the bound, with room for a busy machine"

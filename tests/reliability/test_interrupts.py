@@ -1,0 +1,36 @@
+"""Ctrl-C: KeyboardInterrupt within 100 ms in every blocking call, and nothing lost (G11)."""
+
+from __future__ import annotations
+
+import json
+
+from tests.harness.fakeserver import FakeServer
+from tests.harness.soak import scaled
+from tests.harness.watchdog import run_module
+
+INTERRUPTS = scaled(140, 1_400)
+PATIENCE = scaled(250, 3_000)
+BOUND = 100.0
+SLACK = 150.0  # milliseconds that a busy machine may take to run the thread
+
+
+def deaf(peer):
+    """Accept the client, then read and answer nothing, until the test is over."""
+    peer.handshake()
+    peer.hold()
+
+
+def test_every_blocking_call_is_interrupted_at_once_and_nothing_is_lost(server, record_figure):
+    with FakeServer(deaf) as fake:
+        done = run_module(
+            "tests.reliability.interrupting", server.url, fake.url, str(INTERRUPTS), limit=PATIENCE
+        )
+    assert (done.code, done.errors) == (0, ""), done
+    late = json.loads(done.output)
+    every = sorted(value for values in late.values() for value in values)
+    assert len(every) == INTERRUPTS
+    for name, values in late.items():
+        record_figure(f"G11 {name}: max", max(values), "ms")
+    record_figure("G11 Ctrl-C to KeyboardInterrupt: median", every[len(every) // 2], "ms")
+    record_figure("G11 Ctrl-C to KeyboardInterrupt: max", every[-1], "ms", goal="<= 100 ms")
+    assert every[-1] <= BOUND + SLACK

@@ -1,0 +1,115 @@
+"""Nothing grows: not with messages, not with requests, not with connections (G8, G8b)."""
+
+from __future__ import annotations
+
+import logging
+
+import jetsync
+from tests.harness.memory import Holdings, settled
+from tests.harness.soak import scaled
+from tests.harness.waiting import wait_until
+from tests.reliability.links import await_reconnect
+
+WARM_UP = scaled(200_000, 1_000_000)
+MESSAGES = scaled(1_000_000, 10_000_000)
+CYCLES = scaled(200, 1_000)
+
+
+def pump(nc: jetsync.Connection, sub: jetsync.Subscription, count: int) -> None:
+    """Publish and consume that many messages, now and then with headers, requests, inboxes."""
+    headers = {"Some": "header", "More": ["a", "b"]}
+    window = 1000
+    for start in range(0, count, window):
+        for n in range(window):
+            nc.publish("a", b"x" * 64, headers=headers if n % 10 == 0 else None)
+        for n in range(window):
+            msg = sub.next(timeout=20)
+            if n % 10 == 0:
+                assert msg.headers
+        if start % (window * 10) == 0:
+            for _ in range(20):
+                nc.request("echo", b"r", timeout=20)
+                assert len(list(nc.request_many("echo", max_messages=1, timeout=20))) == 1
+                with nc.subscribe("short"):
+                    nc.flush(timeout=20)
+            try:
+                nc.request("silent", timeout=0)
+            except jetsync.TimeoutError:
+                pass
+
+
+def test_memory_threads_and_descriptors_do_not_grow_with_messages(server, record_figure):
+    """G8: resident memory between the first part of a long run and its end."""
+    with jetsync.connect(server.url) as nc:
+        sub = nc.subscribe("a")
+        nc.subscribe("silent")
+        nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+        pump(nc, sub, WARM_UP)
+        before, held = settled(), Holdings.now()
+        pump(nc, sub, MESSAGES - WARM_UP)
+        grown, holds = settled() - before, Holdings.now()
+        assert sub.dropped == 0
+    goal = scaled(4, 8)
+    record_figure("G8 memory growth over the run", grown, "MiB", goal=f"<= {goal} MiB")
+    assert grown <= goal
+    assert holds == held
+
+
+def test_connections_that_come_and_go_leave_nothing(server, record_figure):
+    """G8b: threads, descriptors and memory after many cycles of connect and close."""
+
+    def cycle(number):
+        nc = jetsync.connect(server.url, on_closed=lambda event: None)
+        sub = nc.subscribe("a")
+        nc.subscribe("b", callback=lambda msg: msg.respond(b"yes"))
+        nc.publish("a", b"x")
+        sub.next(timeout=20)
+        assert nc.request("b", timeout=20).data == b"yes"
+        if number % 2:
+            nc.close()
+        else:
+            nc.drain(timeout=20)
+
+    for number in range(50):
+        cycle(number)
+    before, held = settled(), Holdings.now()
+    for number in range(CYCLES):
+        cycle(number)
+    wait_until(lambda: Holdings.now() == held, timeout=10)
+    grown = settled() - before
+    record_figure(f"G8b memory growth over {CYCLES} cycles", grown, "MiB", goal="<= 1 MiB")
+    assert grown <= 1
+
+
+def test_connections_that_fail_or_reconnect_leave_nothing(server, proxy, caplog, record_figure):
+    """The same for refused connections and for links that break again and again."""
+    rounds = scaled(100, 1000)
+    caplog.set_level(logging.CRITICAL, logger="jetsync")  # kept records would be counted
+
+    def refused():
+        try:
+            jetsync.connect("nats://127.0.0.1:1")
+        except jetsync.NoServersError:
+            pass
+
+    with jetsync.connect(proxy.url, reconnect_wait=0) as nc:
+        sub = nc.subscribe("a")
+
+        def broken():
+            links = nc.stats.reconnects
+            proxy.cut()
+            await_reconnect(nc, links + 1)
+            nc.publish("a", b"x")
+            assert sub.next(timeout=20).data == b"x"
+
+        for _ in range(20):
+            refused()
+            broken()
+        before, held = settled(), Holdings.now()
+        for _ in range(rounds):
+            refused()
+            broken()
+        wait_until(lambda: Holdings.now() == held, timeout=10)
+        grown = settled() - before
+    record_figure(f"memory growth over {rounds} broken links", grown, "MiB", goal="<= 1 MiB")
+    assert grown <= 1

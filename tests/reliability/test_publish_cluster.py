@@ -1,0 +1,39 @@
+"""Publishing to a replicated stream whose leader dies (P3, G1, G2)."""
+
+from __future__ import annotations
+
+import jetsync
+from jetsync.server import NatsCluster
+from tests.harness.soak import scaled
+from tests.reliability.publish_load import Load, contents
+
+KILLS = scaled(3, 40)
+BETWEEN = scaled(1_500, 20_000)
+
+
+def test_leaders_killed_one_after_another_lose_and_double_nothing():
+    with (
+        NatsCluster(3) as cluster,
+        jetsync.connect(cluster.urls, reconnect_wait=0.02, reconnect_jitter=0.02) as nc,
+    ):
+        js = nc.jetstream(max_pending=500, timeout=20)
+        js.create_stream(name="S", subjects=["s"], num_replicas=3)
+        with Load(js, "s", burst=300) as load:
+            for _ in range(KILLS):
+                load.grow(BETWEEN, timeout=90)
+                leader = cluster.server(leader_of(js))
+                leader.kill()
+                # A leader is elected meanwhile, and what was under way is sent again to it.
+                load.grow(BETWEEN, timeout=90)
+                cluster.start(60)
+        found, sequences = contents(js, "S")
+        load.ledger.compare(found, sequences)
+        assert len(load.ledger.stored) >= 0.9 * 2 * KILLS * BETWEEN
+
+
+def leader_of(js):
+    """The name of the node that leads the stream."""
+    while True:
+        info = js.stream("S").info()
+        if info.cluster is not None and info.cluster.leader:
+            return info.cluster.leader
