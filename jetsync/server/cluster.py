@@ -100,6 +100,39 @@ class NatsCluster:
         for server in self.servers:
             NatsServer.stop(server, deadline.within(timeout))
 
+    def kill(self) -> None:
+        """End every node with SIGKILL, as a power cut does. Their files stay for the next start."""
+        for server in self.servers:
+            server.kill()
+
+    def restart(self, timeout: float = 50.0) -> NatsCluster:
+        """Shut every node down, then start all of them again; raises as ``start()``."""
+        deadline = Deadline(timeout)
+        for server in self.servers:
+            server.stop(deadline.within(timeout))
+        return self.start(deadline.within(timeout))
+
+    def pause(self) -> None:
+        """Freeze every node (SIGSTOP); raises as ``NatsServer.pause()``."""
+        for server in self.servers:
+            server.pause()
+
+    def resume(self) -> None:
+        """Let every paused node go on (SIGCONT)."""
+        for server in self.servers:
+            server.resume()
+
+    def reload(self, config: Config | None = None) -> None:
+        """Make every node read its configuration again, one after another; raises as
+        ``NatsServer.reload()``."""
+        for server in self.servers:
+            server.reload(config)
+
+    def lame_duck(self) -> None:
+        """Tell every node to say goodbye and end. A rolling restart does it node by node."""
+        for server in self.servers:
+            server.lame_duck()
+
     def leader(self) -> NatsServer | None:
         """Return the leader of JetStream as most nodes see it; None while there is none.
 

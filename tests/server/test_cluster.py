@@ -101,6 +101,22 @@ def test_without_jetstream_the_nodes_know_each_other_and_have_no_leader():
             assert {route["remote_name"] for route in routes} == {other.name}
 
 
+def test_the_whole_cluster_can_be_disturbed_at_once():
+    with NatsCluster(2, jetstream=False) as cluster:
+        pids = [node.pid for node in cluster.servers]
+        cluster.restart()
+        assert all(node.pid not in pids for node in cluster.servers)
+        cluster.pause()
+        cluster.resume()
+        cluster.reload({"max_payload": 777})
+        with RawClient(cluster.urls[1]) as raw:
+            assert raw.handshake()["max_payload"] == 777
+        cluster.kill()
+        assert not any(node.is_running for node in cluster.servers)
+        cluster.start()
+        cluster.lame_duck()
+
+
 def test_a_failed_start_leaves_nothing_running():
     before = children()
     with pytest.raises(ServerUnavailableError, match="unknown field"), NatsCluster(config="foo: 1"):

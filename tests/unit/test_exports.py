@@ -9,8 +9,8 @@ import sys
 import jetsync
 
 NAMES = """
-connect ConnectOptions Connection shared_connection Subscription Msg Headers Event Status
-TLSConfig JetStream Stream StoredMsg Consumer MsgBatch JetStreamMsg MsgMetadata MessageStream ConsumeContext
+connect ConnectOptions Connection shared_connection Subscription Msg Headers Event Status TLSConfig
+JetStream Stream StoredMsg Consumer MsgBatch JetStreamMsg MsgMetadata MessageStream ConsumeContext
 PubAck PublishReport AUTO parse_ack_subject
 StreamConfig StreamInfo ConsumerConfig ConsumerInfo AckPolicy DeliverPolicy RetentionPolicy
 Error ConfigError ConnectError NoServersError AuthorizationError TLSRequiredError

@@ -1,0 +1,214 @@
+"""The public surface: every call and parameter that users were promised is there."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import jetsync
+import jetsync.server
+
+PULL = "group min_pending min_ack_pending priority"
+MESSAGES = (
+    f"max_messages max_bytes expires heartbeat threshold_messages threshold_bytes {PULL} "
+    "on_missed_heartbeat on_warning on_pinned on_unpinned stop_after"
+)
+PUBLISH = (
+    "subject data headers timeout msg_id rollup expected_stream expected_last_seq "
+    "expected_last_subject_seq expected_last_subject_filter expected_last_msg_id ttl schedule"
+)
+CALLS = {
+    "Connection": {
+        "publish": "subject data reply headers",
+        "request": "subject data timeout headers",
+        "request_many": "subject data timeout max_messages stall sentinel",
+        "subscribe": "subject queue callback pending_messages_limit pending_bytes_limit",
+        "flush": "timeout",
+        "rtt": "timeout",
+        "drain": "timeout",
+        "close": "",
+        "force_reconnect": "",
+        "new_inbox": "",
+        "jetstream": "domain api_prefix timeout max_pending auto_msg_id",
+    },
+    "Subscription": {
+        "next": "timeout",
+        "unsubscribe": "max_messages",
+        "drain": "timeout",
+        "__iter__": "",
+    },
+    "Msg": {"respond": "data headers"},
+    "JetStream": {
+        "publish": PUBLISH,
+        "publish_async": "subject data headers timeout msg_id options",
+        "publish_async_wait": "timeout",
+        "publish_many": "messages timeout max_pending msg_id",
+        "publish_arrow": "batch subject data headers msg_id",
+        "batch": "",
+        "create_stream": "config timeout",
+        "update_stream": "config timeout",
+        "create_or_update_stream": "config timeout",
+        "delete_stream": "name",
+        "stream": "name",
+        "streams": "subject",
+        "stream_names": "subject",
+        "stream_name_by_subject": "subject",
+        "account_info": "",
+        "create_consumer": "stream config",
+        "update_consumer": "stream config",
+        "create_or_update_consumer": "stream config",
+        "consumer": "stream name",
+        "delete_consumer": "stream name",
+        "consumers": "stream",
+        "consumer_names": "stream",
+        "pause_consumer": "stream name until",
+        "resume_consumer": "stream name",
+        "ordered_consumer": (
+            "stream filter_subjects deliver_policy opt_start_seq opt_start_time headers_only "
+            "max_reset_attempts"
+        ),
+        "subscribe": (
+            "subject stream consumer durable queue config callback ordered manual_ack heartbeat "
+            "flow_control delete_consumer"
+        ),
+        "pull_subscribe": "subject stream consumer durable config",
+    },
+    "Stream": {
+        "info": "subjects_filter deleted_details",
+        "purge": "subject keep seq",
+        "get_msg": "seq next_by_subject",
+        "get_last_msg": "subject",
+        "get_msgs": "start_seq max_messages max_bytes subject",
+        "get_last_msgs": "subjects up_to_seq up_to_time",
+        "delete_msg": "seq secure",
+        "create_consumer": "config",
+        "update_consumer": "config",
+        "create_or_update_consumer": "config",
+        "consumer": "name",
+        "delete_consumer": "name",
+        "consumers": "",
+        "consumer_names": "",
+        "delete": "",
+    },
+    "Consumer": {
+        "fetch": f"max_messages max_bytes timeout heartbeat eager {PULL}",
+        "fetch_no_wait": "max_messages",
+        "next": "timeout",
+        "messages": MESSAGES,
+        "consume": "callback options",
+        "info": "",
+        "pause": "until",
+        "resume": "",
+        "unpin": "group",
+        "reset": "seq",
+        "delete": "",
+        "lag": "",
+        "explain_stall": "",
+    },
+    "OrderedConsumer": {
+        "fetch": "max_messages max_bytes timeout heartbeat",
+        "next": "timeout",
+        "messages": "max_messages max_bytes expires heartbeat stop_after",
+        "consume": "callback",
+        "info": "",
+    },
+    "MessageStream": {
+        "next": "timeout",
+        "batches": "max_messages timeout",
+        "stop": "",
+        "drain": "",
+        "__iter__": "",
+        "__enter__": "",
+    },
+    "ConsumeContext": {"stop": "", "drain": "timeout", "wait": "timeout", "__enter__": ""},
+    "MsgBatch": {
+        "ack": "",
+        "ack_sync": "timeout",
+        "nak": "delay",
+        "to_arrow": "",
+        "keep_alive": "",
+        "__len__": "",
+        "__iter__": "",
+    },
+    "JetStreamMsg": {
+        "ack": "",
+        "ack_sync": "timeout",
+        "nak": "delay",
+        "in_progress": "",
+        "term": "reason",
+        "ack_next": "",
+        "keep_alive": "",
+    },
+    "PubAckFuture": {
+        "result": "timeout",
+        "exception": "timeout",
+        "done": "",
+        "add_done_callback": "",
+    },
+    "PublishBatch": {"add": "subject data", "commit": "", "discard": "", "__enter__": ""},
+    "PullSubscription": {"fetch": "n timeout"},
+}
+ATTRIBUTES = {
+    "Connection": (
+        "status is_connected is_closed connected_url server_info max_payload client_id stats "
+        "last_error"
+    ),
+    "Subscription": "pending_messages pending_bytes dropped delivered is_active",
+    "Msg": "subject data reply headers raw_headers size",
+    "JetStream": "publish_async_pending",
+    "Stream": "name cached_info",
+    "Consumer": "cached_info name stream_name",
+    "ConsumeContext": "is_active error",
+    "MsgBatch": "first_seq last_seq nbytes",
+    "JetStreamMsg": "metadata is_acked",
+}
+ATTRIBUTES |= {
+    "MsgMetadata": (
+        "stream consumer num_delivered stream_seq consumer_seq timestamp timestamp_ns num_pending "
+        "domain account_hash"
+    ),
+    "PubAck": "stream seq duplicate domain value",
+    "PublishReport": "stored duplicates failed first_seq last_seq",
+    "ConsumerLag": "num_pending num_ack_pending num_redelivered num_waiting",
+    "Event": "kind connection error server",
+}
+SERVERS = {
+    "NatsServer": "url start stop kill pause resume restart reload lame_duck __enter__",
+    "NatsCluster": "url start stop kill pause resume restart reload lame_duck __enter__",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"), [(kind, call) for kind, calls in CALLS.items() for call in calls]
+)
+def test_a_call_takes_what_was_promised(kind, call):
+    found = inspect.signature(getattr(getattr(jetsync, kind), call)).parameters
+    missing = [name for name in CALLS[kind][call].split() if name not in found]
+    assert not missing, f"{kind}.{call}({', '.join(found)}) lacks {missing}"
+
+
+def offers(kind, name):
+    """Whether objects have this attribute: by their class, as a field, or from __init__."""
+    found = getattr(jetsync, kind)
+    if hasattr(found, name) or name in inspect.signature(found).parameters:
+        return True
+    return name in found.__init__.__code__.co_names
+
+
+@pytest.mark.parametrize("kind", ATTRIBUTES)
+def test_attributes(kind):
+    assert [name for name in ATTRIBUTES[kind].split() if not offers(kind, name)] == []
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_server_helper(kind):
+    found = getattr(jetsync.server, kind)
+    assert [name for name in SERVERS[kind].split() if not hasattr(found, name)] == []
+
+
+def test_errors_carry_what_handlers_need():
+    assert issubclass(jetsync.ConfigError, ValueError)
+    assert issubclass(jetsync.PublishUnknownError, jetsync.TimeoutError)
+    error = jetsync.APIError("x", code=404, err_code=10059, description="y")
+    assert (error.code, error.err_code, error.description) == (404, 10059, "y")
