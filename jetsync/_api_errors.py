@@ -138,20 +138,20 @@ class StreamSealedError(_KnownError):
     """The stream is sealed: its messages never change again."""
 
 
-class TTLError(_KnownError):
+class TTLError(_RefusedPublish):
     """The message's ``ttl`` is not valid (at least 1 s), or the stream lacks ``allow_msg_ttl``."""
 
 
-class CounterError(_KnownError):
+class CounterError(_RefusedPublish):
     """The message is no valid increment: a counter stream takes ``Nats-Incr`` and an empty payload,
     other streams take neither; or the stored counter is broken."""
 
 
-class ScheduleError(_KnownError):
+class ScheduleError(_RefusedPublish):
     """The message's schedule is not valid, or the stream lacks ``allow_msg_schedules``."""
 
 
-class BatchPublishError(_KnownError):
+class BatchPublishError(_RefusedPublish):
     """A batch was given up and nothing of an atomic one is stored. The text says why: the stream
     lacks ``allow_atomic`` or ``allow_batched``, a message is missing, or the batch is too large.
     Publish the whole batch again."""

@@ -87,7 +87,7 @@ class Plan:
         options, turn = self._options, 0
         for number in range(1, options.rounds + 1):
             for name in options.workloads:
-                if self._late():
+                if self._late(0.7 if options.growth else 1.0):  # some is kept for the rest
                     return
                 workload = ALL[name]
                 for size in [128] if workload.one_size else options.sizes:
@@ -135,8 +135,8 @@ class Plan:
         key = {"workload": name, "size": size, "peer": peer.spec.name, "round": number}
         self._result["rows"].append({**key, **figures})
 
-    def _late(self) -> bool:
-        late: bool = time.monotonic() - self._started > self._options.budget
+    def _late(self, share: float = 1.0) -> bool:
+        late: bool = time.monotonic() - self._started > self._options.budget * share
         if late and "cut" not in self._result:
             self._result["cut"] = True
             say("the time is up: the rest is left out (--budget)")
@@ -156,7 +156,7 @@ def _machine(note: str) -> dict[str, Any]:
         "when": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": model,
         "processors": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load_before": os.getloadavg(),
         "note": note,

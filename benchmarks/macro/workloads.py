@@ -65,7 +65,7 @@ class Workload:
 def _core() -> list[Workload]:
     sub = {"group": "core", "count": 400_000, "slow_count": 40_000, "flood": True}
     return [
-        Workload("publish", "publish, then flush", "core", 500_000, 60_000, 0.10),
+        Workload("publish", "publish, then flush", "core", 2_000_000, 60_000, 0.10),
         Workload("sub_callback", "subscribe with a callback", goal=0.24, **sub),  # type: ignore[arg-type]
         Workload("sub_iter", "iterate over a subscription", goal=0.26, **sub),  # type: ignore[arg-type]
         Workload("sub_next", "next(), a call per message", goal=0.26, **sub),  # type: ignore[arg-type]

@@ -8,7 +8,14 @@ from jetsync._deadline import Deadline
 from jetsync.errors import JetStreamError
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.priority import shared_pin
-from jetsync.jetstream.pull import HUGE_BATCH, EndedPull, Fate, PullEngine, PullOptions
+from jetsync.jetstream.pull import (
+    HUGE_BATCH,
+    WARY_HEARTBEAT,
+    EndedPull,
+    Fate,
+    PullEngine,
+    PullOptions,
+)
 
 if TYPE_CHECKING:
     from jetsync.jetstream.consumer import Consumer
@@ -96,6 +103,7 @@ class _Fetch:
         self._group = group
         self._not_before = Deadline(0)  # when the next pull may be sent
         self._asked_twice = False
+        self._wary = False
         self._over = False
 
     def run(self) -> None:
@@ -147,7 +155,7 @@ class _Fetch:
         elif expires < 0.001:
             # Too little time for a pull of its own; what is asked for first is asked for anyway.
             expires = 0.001
-        beat = self._heartbeat
+        beat = WARY_HEARTBEAT if self._wary else self._heartbeat
         if beat is not None and beat * 2 > expires:
             beat = None
         batch, max_bytes = self._batch, self._max_bytes
@@ -201,3 +209,4 @@ class _Fetch:
         elif ended.fate is Fate.VOID:
             # A server that is shutting down would say so again at once.
             self._not_before = Deadline(_VOID_WAIT)
+            self._wary = True

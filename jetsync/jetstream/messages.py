@@ -20,7 +20,7 @@ from jetsync.jetstream.buffering import Buffering
 from jetsync.jetstream.consume import ConsumeContext
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.priority import longest_pull, new_pin
-from jetsync.jetstream.pull import HUGE_BATCH, Fate, PullEngine, PullOptions
+from jetsync.jetstream.pull import HUGE_BATCH, WARY_HEARTBEAT, Fate, PullEngine, PullOptions
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
@@ -32,6 +32,7 @@ __all__ = ["ConsumeContext", "MessageStream"]
 _VOID_WAIT = (0.01, 0.25)
 _LOST_WAIT = (0.05, 0.25)
 _REFUSED_WAIT = (0.1, 1.0)
+_WARY_FOR = 1.0
 
 
 class MessageStream(Hand):
@@ -93,6 +94,7 @@ class MessageStream(Hand):
         self._error: Exception | None = None
         self._pull_again_at = 0.0
         self._backoff = 0.0
+        self._wary_until = 0.0
         self._came = False  # whether a message came since the last pull was sent
         self._whole = False  # the next message needs the whole buffer to itself
 
@@ -295,12 +297,16 @@ class MessageStream(Hand):
     def _send(self, count: int, max_bytes: int | None) -> None:
         self._pull_again_at = 0.0
         self._came = False
+        expires, heartbeat = self._expires, self._heartbeat
+        if time.monotonic() < self._wary_until:
+            heartbeat = min(heartbeat, WARY_HEARTBEAT)
+            expires = min(expires, 8 * WARY_HEARTBEAT)
         self._engine.pull(
             PullOptions(
                 batch=count,
-                expires=self._expires,
+                expires=expires,
                 max_bytes=max_bytes,
-                heartbeat=self._heartbeat,
+                heartbeat=heartbeat,
                 **self._group,  # type: ignore[arg-type]
             )
         )
@@ -315,6 +321,7 @@ class MessageStream(Hand):
             self._error = self._engine.why_gone()
             self._later(_LOST_WAIT)
         elif ended.fate in (Fate.VOID, Fate.RETRY):
+            self._wary_until = time.monotonic() + _WARY_FOR
             self._later(_VOID_WAIT)
         elif ended.fate is Fate.WARN and ended.error is not None:
             self._warn(ended.error)
@@ -351,6 +358,8 @@ class MessageStream(Hand):
         self._nc._check()
         if self._engine.lost_link() or not self._engine.drop_silent():
             return
+        if time.monotonic() - self._engine.mailbox.last_put < 2 * self._heartbeat:
+            return  # a wary pull: sent again, and nothing to be told yet
         problem = PullTerminatedError(
             f"{self._consumer!r}: no heartbeat for {2 * self._heartbeat:g} s; pulling again"
         )

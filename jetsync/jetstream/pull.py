@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HUGE_BATCH",
     "STATUSES",
+    "WARY_HEARTBEAT",
     "EndedPull",
     "Fate",
     "PullEngine",
@@ -42,6 +43,10 @@ _LAPSE = 1.0
 """Seconds after its expiry in which a pull has to be ended by the server."""
 
 _SERVED_KEPT = 8
+
+WARY_HEARTBEAT = 0.25
+"""A leader that steps down can swallow the pull that follows in silence. So for a moment pulls ask
+for quick heartbeats, and one that gets none is sent again."""
 
 
 @dataclasses.dataclass(frozen=True)

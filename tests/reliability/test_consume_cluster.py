@@ -88,6 +88,14 @@ class Writer:
         assert not self._thread.is_alive()
 
 
+def step_down(nc):
+    try:
+        answer = nc.request("$JS.API.CONSUMER.LEADER.STEPDOWN.G7.c", timeout=1)
+    except jetsync.Error:
+        return False
+    return json.loads(answer.data).get("success")
+
+
 def settled(cluster, reader):
     """Wait until messages come again one after another."""
     mark = len(reader.times)
@@ -108,18 +116,22 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, record_figure):
         other.jetstream(timeout=60).publish_many(
             (("G7.a", b"x") for _ in range(STEPDOWNS * 1_000)), timeout=600
         )
-        reader = Reader(consumer, pause=0.002, max_messages=100)
+        # A leader can swallow a pull in silence as it steps down: heartbeats are what tells.
+        reader = Reader(consumer, pause=0.002, max_messages=100, heartbeat=0.4, expires=10)
         try:
             for _ in range(STEPDOWNS):
                 settled(cluster, reader)
                 start = time.monotonic()
-                other.request("$JS.API.CONSUMER.LEADER.STEPDOWN.G7.c", timeout=20)
+                # Nobody answers while the one before it is not over yet.
+                wait_until(lambda: step_down(other), timeout=60)
                 settled(cluster, reader)
                 worst = max(worst, reader.gap(start, time.monotonic(), stalls))
         finally:
             reader.end()
         stream.delete()
-    record_figure(f"G7 gap over {STEPDOWNS} stepdowns: max", worst, "s", goal="<= 1.0 s")
+    record_figure(
+        f"G7 gap over {STEPDOWNS} stepdowns, heartbeat 0.4 s: max", worst, "s", goal="<= 1.0 s"
+    )
     assert worst <= 1.0 + 3.0, "the bound, with room for a busy machine"
 
 
