@@ -17,8 +17,9 @@ demo: ready-demo  ## run the whole pipeline on real data; options in ARGS, e.g. 
 test: lint types  ## run every check: lint, types, then the whole test suite (options in ARGS)
 	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m pytest $(ARGS)
 
-soak: ready-dev  ## run the reliability tests at their nightly size, for about an hour (ARGS="-k name")
-	@JETSYNC_SOAK=1 $(PYTHON_IN_VENV) -m pytest tests/reliability --timeout 3600 $(ARGS)
+soak: ready-dev  ## run reliability, fuzzing and comparisons at their nightly size (ARGS="-k name")
+	@JETSYNC_SOAK=1 $(PYTHON_IN_VENV) -m pytest tests/reliability tests/reference tests/fuzz \
+		tests/csrc --timeout 7200 $(ARGS)
 
 build: ready-dev  ## build and install into .venv, with what developers need
 

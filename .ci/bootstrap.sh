@@ -4,7 +4,8 @@
 #   bash .ci/bootstrap.sh EXTRA      EXTRA is an extra of pyproject.toml: "demo" or "dev"
 #
 # Safe to repeat: each step is skipped when its input has not changed since it last succeeded.
-# Set PYTHON to choose the interpreter, VENV to choose the environment's folder (default .venv).
+# Set PYTHON to choose the interpreter, VENV to choose the environment's folder (default .venv),
+# JETSYNC_CI=1 to have what only continuous integration insists on.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -46,6 +47,15 @@ have_compiler() {
 
 java_major() { # of the java program given; prints nothing when it does not run
     "$1" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+
+have_libfuzzer() {
+    local clang source='int LLVMFuzzerTestOneInput(const void *p, unsigned long n) { return !p && n; }'
+    for clang in clang clang-{22..13}; do
+        if printf '%s\n' "$source" |
+            "$clang" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1; then return; fi
+    done
+    return 1
 }
 
 have_java() {
@@ -92,6 +102,8 @@ install_system_packages() {
     if ! find_python >/dev/null; then needed+=(python3 python3-venv python3-dev); fi
     if ! command -v make >/dev/null; then wanted+=(make); fi
     if ! have_java; then wanted+=(java); fi
+    # Without it `make test` fuzzes with plain mutations; continuous integration insists on coverage.
+    if [ -n "${JETSYNC_CI:-}" ] && ! have_libfuzzer; then wanted+=(clang libclang-rt-dev); fi
     if [ ${#needed[@]} = 0 ] && [ ${#wanted[@]} = 0 ]; then return; fi
 
     if ! may_install; then
