@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from jetsync.errors import ConfigError
-from jetsync.jetstream.pull import HUGE_BATCH
+from jetsync.jetstream.pull import HUGE_BATCH, IDLE_HEARTBEAT
 
 __all__ = ["DEFAULT_MESSAGES", "Buffering"]
 
@@ -43,8 +43,7 @@ class Buffering:
             if value is not None and value < 1:
                 raise ConfigError(f"{name} must be 1 or more")
         if heartbeat is None:
-            # ADR-37 says half of expires; a server that died in silence is noticed sooner so.
-            heartbeat = min(expires / 2, 5.0)
+            heartbeat = min(expires / 2, IDLE_HEARTBEAT)
         if not 0 < heartbeat * 2 <= expires:
             raise ConfigError("heartbeat must be above 0 and at most half of expires")
         if max_messages is None:

@@ -18,7 +18,7 @@ from jetsync.jetstream.fetch import fetch
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.priority import Pin, check_group
-from jetsync.jetstream.pull import PullEngine
+from jetsync.jetstream.pull import IDLE_HEARTBEAT, PullEngine
 
 if TYPE_CHECKING:
     from jetsync.jetstream.consumer_manager import ConsumerManager
@@ -118,8 +118,8 @@ class Consumer:
             beat = to_seconds(heartbeat, "heartbeat")
             if beat * 2 > seconds:
                 raise ConfigError("heartbeat must be at most half of the timeout")
-        elif seconds > 10:
-            beat = 5.0
+        elif seconds >= 2 * IDLE_HEARTBEAT:
+            beat = IDLE_HEARTBEAT
         options = self._priority(group, min_pending, min_ack_pending, priority)
         with self._engine() as engine:
             return fetch(
@@ -215,7 +215,7 @@ class Consumer:
 
         ``max_messages`` (default 1000) or ``max_bytes``, not both, bounds the buffer; at the
         threshold (default half of it) the next pull is sent. ``expires`` is the length of
-        one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 5 s) how
+        one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how
         often the server shows that it is alive. Server restarts, reconnects and leader changes are
         got over without help; warnings go to ``on_warning`` and the log, and two missed heartbeats
         are one: with ``on_missed_heartbeat="stop"`` they end the stream with PullTerminatedError.

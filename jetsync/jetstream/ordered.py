@@ -18,7 +18,7 @@ from jetsync.jetstream.diagnosis import explain_stall
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered_messages import OrderedMessages
 from jetsync.jetstream.ordered_reader import OrderedReader
-from jetsync.jetstream.pull import HUGE_BATCH, PullEngine, PullOptions
+from jetsync.jetstream.pull import HUGE_BATCH, IDLE_HEARTBEAT, PullEngine, PullOptions
 
 __all__ = ["OrderedConsumer"]
 
@@ -81,7 +81,7 @@ class OrderedConsumer:
             if beat * 2 > seconds:
                 raise ConfigError("heartbeat must be at most half of the timeout")
         elif seconds >= 2:
-            beat = min(seconds / 2, 5.0)
+            beat = min(seconds / 2, IDLE_HEARTBEAT)
         limit = HUGE_BATCH if max_messages is None else max_messages
         return self._fetch(limit, max_bytes, seconds, beat, eager=eager, no_wait=False)
 
@@ -117,7 +117,7 @@ class OrderedConsumer:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
         The options are those of ``Consumer.messages``; ``heartbeat`` (default: half of ``expires``,
-        at most 5 s) also says how soon a server that died in silence is noticed. Does not block.
+        at most 2 s) also says how soon a server that died in silence is noticed. Does not block.
         Raises ConfigError for options that cannot be, and while another message stream is open.
         """
         if not self._turn.acquire(blocking=False):

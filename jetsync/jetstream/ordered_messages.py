@@ -12,7 +12,7 @@ from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import ConfigError, ConnectionClosedError, PullTerminatedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered_reader import Generation, OrderedReader
-from jetsync.jetstream.pull import HUGE_BATCH, PullOptions
+from jetsync.jetstream.pull import HUGE_BATCH, IDLE_HEARTBEAT, PullOptions
 
 __all__ = ["OrderedMessages"]
 
@@ -52,7 +52,7 @@ class OrderedMessages:
         if expires < 1:
             raise ConfigError("expires must be 1 second or more")
         if heartbeat is None:
-            heartbeat = min(expires / 2, 5.0)
+            heartbeat = min(expires / 2, IDLE_HEARTBEAT)
         if not 0 < heartbeat * 2 <= expires:
             raise ConfigError("heartbeat must be above 0 and at most half of expires")
         if max_messages is None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HUGE_BATCH",
+    "IDLE_HEARTBEAT",
     "STATUSES",
     "WARY_HEARTBEAT",
     "EndedPull",
@@ -43,6 +44,10 @@ _LAPSE = 1.0
 """Seconds after its expiry in which a pull has to be ended by the server."""
 
 _SERVED_KEPT = 8
+
+IDLE_HEARTBEAT = 2.0
+"""ADR-37 proposes half of ``expires``. A pull that a server lost in silence is noticed sooner so,
+and an idle consumer costs one empty message every two seconds; a busy one gets none."""
 
 WARY_HEARTBEAT = 0.25
 """A leader that steps down can swallow the pull that follows in silence. So for a moment pulls ask
