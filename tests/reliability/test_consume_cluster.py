@@ -30,6 +30,7 @@ class Reader:
         self.seen: set[int] = set()
         self.error: Exception | None = None
         self._pause = pause
+        self.stream = consumer._js.stream(consumer.stream_name)
         self._stop = threading.Event()
         self._messages = consumer.messages(**options)
         self._thread = threading.Thread(target=self._run, name="reader")
@@ -47,6 +48,23 @@ class Reader:
                         self._stop.wait(self._pause)
         except Exception as error:
             self.error = error
+
+    def state(self):
+        """What both sides believe, for a failure."""
+        engine, consumer = self._messages._engine, self._messages._consumer
+        lines = [
+            f"{len(self.times)} came, {len(self.seen)} different, error {self.error!r}",
+            f"pulls {engine._pulls}, waiting {engine.waiting}, silent {engine.silent_for():.3f} s",
+            f"mailbox {engine.mailbox.pending_messages}, linked {engine.linked}",
+            f"look in {engine.next_look():.3f} s, pull again at {self._messages._pull_again_at}",
+            f"{time.monotonic()} now, connection {self._messages._nc!r}",
+        ]
+        for ask in (consumer.explain_stall, consumer.info, self.stream.info):
+            try:
+                lines.append(f"{ask(timeout=10)!r}")
+            except Exception as error:
+                lines.append(f"{error!r}")
+        return "\n".join(lines)
 
     def gap(self, start, end, stalls):
         """The longest time without a message between two moments, without the machine's own."""
@@ -96,10 +114,13 @@ def step_down(nc):
     return json.loads(answer.data).get("success")
 
 
-def settled(cluster, reader):
+def settled(reader):
     """Wait until messages come again one after another."""
     mark = len(reader.times)
-    wait_until(lambda: len(reader.times) > mark + 20, timeout=60)
+    try:
+        wait_until(lambda: len(reader.times) > mark + 20, timeout=60)
+    except AssertionError:
+        raise AssertionError(f"no 21 messages in 60 s: {reader.state()}") from None
 
 
 def test_a_leader_that_steps_down_makes_no_long_gap(cluster, record_figure):
@@ -120,11 +141,11 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, record_figure):
         reader = Reader(consumer, pause=0.002, max_messages=100, heartbeat=0.4, expires=10)
         try:
             for _ in range(STEPDOWNS):
-                settled(cluster, reader)
+                settled(reader)
                 start = time.monotonic()
                 # Nobody answers while the one before it is not over yet.
                 wait_until(lambda: step_down(other), timeout=60)
-                settled(cluster, reader)
+                settled(reader)
                 worst = max(worst, reader.gap(start, time.monotonic(), stalls))
         finally:
             reader.end()
@@ -163,7 +184,7 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_fi
             reader = Reader(consumer, pause=0.005, max_messages=20, heartbeat=0.5, expires=10)
             try:
                 for _ in range(KILLS if fault == "kill" else 1):
-                    settled(cluster, reader)
+                    settled(reader)
                     info = consumer.info(timeout=20)
                     assert info.cluster is not None
                     leader = alive[info.cluster.leader or ""]
@@ -178,7 +199,7 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_fi
                         )
                         thread.start()
                         wait_until(found.copy, timeout=60)
-                        settled(cluster, reader)
+                        settled(reader)
                         stop.set()
                         thread.join(20)
                     gap = reader.gap(start, time.monotonic(), stalls)
@@ -205,16 +226,16 @@ def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure):
         reader = Reader(consumer, max_messages=100, heartbeat=0.5, expires=10)
         worst = 0.0
         try:
-            settled(cluster, reader)
+            settled(reader)
             for _ in range(ROLLS):
                 for server in cluster.servers:
                     start = time.monotonic()
                     server.lame_duck()
                     assert server.wait(60)
-                    settled(cluster, reader)
+                    settled(reader)
                     server.start()
                     cluster.start(timeout=60)
-                    settled(cluster, reader)
+                    settled(reader)
                     worst = max(worst, reader.gap(start, time.monotonic(), stalls))
         finally:
             writer.end()
