@@ -138,20 +138,20 @@ from jetsync.jetstream import (
     TooManyPendingError,
     parse_ack_subject,
 )
-from jetsync.jetstream.consumer_config import (
+from jetsync.jetstream.consumers.config import (
     AckPolicy,
     ConsumerConfig,
     DeliverPolicy,
     PriorityPolicy,
     ReplayPolicy,
 )
-from jetsync.jetstream.consumer_info import (
+from jetsync.jetstream.consumers.info import (
     ConsumerInfo,
     ConsumerLag,
     PriorityGroupState,
     SequenceInfo,
 )
-from jetsync.jetstream.stream_config import (
+from jetsync.jetstream.streams.config import (
     DiscardPolicy,
     ExternalStream,
     PersistMode,
@@ -166,7 +166,7 @@ from jetsync.jetstream.stream_config import (
     StreamSource,
     SubjectTransform,
 )
-from jetsync.jetstream.stream_info import (
+from jetsync.jetstream.streams.info import (
     APIErrorDetail,
     ClusterInfo,
     LostStreamData,

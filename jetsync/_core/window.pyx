@@ -3,7 +3,7 @@
 Messages get numbers 0, 1, 2 ... in the order they are added. A message's reply subject ends in its
 number, so an acknowledgement is matched by arithmetic. Encoded frames are kept until they are
 acknowledged: sending again is a copy. For each message the window knows whether a copy that was
-sent may be stored; what to do about it is decided above (jetstream/window_keeper.py).
+sent may be stored; what to do about it is decided above (jetstream/publish/window_keeper.py).
 """
 
 from libc.stddef cimport size_t

@@ -197,15 +197,21 @@ class Demo:
         with self._step("Spark: stream to parquet", flights) as counted:
             counted.peak = demo_spark.watch(
                 demo_spark.copy_to_parquet(
-                    spark.session, source, rows_per_batch=batch,
-                    path=folder.parquet, checkpoint=folder.work / "checkpoint-parquet",
+                    spark.session,
+                    source,
+                    rows_per_batch=batch,
+                    path=folder.parquet,
+                    checkpoint=folder.work / "checkpoint-parquet",
                 ),
                 counted,
             )
         with self._step("Spark: stream to daily results", flights) as counted:
             counted.peak = demo_spark.watch(
                 demo_spark.publish_daily_results(
-                    spark.session, source, sink, rows_per_batch=batch,
+                    spark.session,
+                    source,
+                    sink,
+                    rows_per_batch=batch,
                     checkpoint=folder.work / "checkpoint-results",
                 ),
                 counted,
@@ -337,7 +343,10 @@ def add_parser(commands: Any) -> None:
         "--master", default=defaults.master, help="where Spark runs (default: %(default)s)"
     )
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=defaults.out,
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=defaults.out,
         help="folder for results, logs and scratch files (default: %(default)s); "
         "with another --master it must be visible to all of its machines",
     )
@@ -345,7 +354,10 @@ def add_parser(commands: Any) -> None:
         "--rows", type=int, metavar="N", help="only the first N flights of the year (default: all)"
     )
     parser.add_argument(
-        "--batch-rows", type=int, metavar="N", default=defaults.batch_rows,
+        "--batch-rows",
+        type=int,
+        metavar="N",
+        default=defaults.batch_rows,
         help="rows in one of Spark's micro-batches (default: %(default)s)",
     )
     parser.add_argument(

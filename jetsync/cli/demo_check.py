@@ -78,7 +78,9 @@ def check_rows(reference: pd.DataFrame, rows: pd.DataFrame) -> Check:
         duplicates = int(found["position"].duplicated().sum())
         missing = len(set(range(len(reference))) - set(positions.tolist()))
         return Check(
-            what, len(reference), len(reference) - missing,
+            what,
+            len(reference),
+            len(reference) - missing,
             f"{missing:,} missing, {duplicates:,} twice",
         )
     equal = np.ones(len(reference), dtype=bool)
@@ -103,9 +105,7 @@ def check_results(reference: pd.DataFrame, results: pd.DataFrame) -> Check:
     import numpy as np
 
     what = "daily results equal to those of pandas, each once"
-    merged = reference.merge(
-        results, on=_KEY, how="outer", suffixes=("", "_found"), indicator=True
-    )
+    merged = reference.merge(results, on=_KEY, how="outer", suffixes=("", "_found"), indicator=True)
     matched = merged[merged["_merge"] == "both"]
     duplicates = int(results.duplicated(_KEY).sum())
     unknown = int((merged["_merge"] == "right_only").sum())
@@ -114,7 +114,9 @@ def check_results(reference: pd.DataFrame, results: pd.DataFrame) -> Check:
         equal &= np.isclose(
             matched[measure].astype("float64"),
             matched[f"{measure}_found"].astype("float64"),
-            rtol=1e-12, atol=0.0, equal_nan=True,
+            rtol=1e-12,
+            atol=0.0,
+            equal_nan=True,
         )
     note = f"{duplicates:,} twice, {unknown:,} unknown" if duplicates or unknown else ""
     return Check(what, len(reference), int(equal.sum()) - duplicates, note)

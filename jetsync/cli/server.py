@@ -28,7 +28,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--port", type=int, help=f"port for clients, 0 for any (default: {_PORT})")
     parser.add_argument(
-        "--store-dir", metavar="DIR", type=Path,
+        "--store-dir",
+        metavar="DIR",
+        type=Path,
         help="folder for the streams, kept afterwards (default: a temporary one)",
     )
     parser.add_argument(

@@ -9,21 +9,21 @@ Not here:  sockets and reconnecting (client/), the bytes of a frame (_core/, csr
 from __future__ import annotations
 
 from jetsync.jetstream.account import AccountInfo
-from jetsync.jetstream.consumer import Consumer
+from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.context import JetStream
-from jetsync.jetstream.direct import DirectGetNotAllowedError
-from jetsync.jetstream.direct_batch import DirectBatch, DirectMsg
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata, parse_ack_subject
-from jetsync.jetstream.messages import ConsumeContext, MessageStream
-from jetsync.jetstream.ordered import OrderedConsumer
-from jetsync.jetstream.ordered_messages import OrderedMessages
-from jetsync.jetstream.puback import PubAck, PublishReport
-from jetsync.jetstream.publish_async import PubAckFuture, TooManyPendingError
-from jetsync.jetstream.publish_batch import PublishBatch
-from jetsync.jetstream.publish_headers import AUTO
-from jetsync.jetstream.pull_subscription import PullSubscription
-from jetsync.jetstream.push import PushSubscription
-from jetsync.jetstream.stream import StoredMsg, Stream
+from jetsync.jetstream.ordered.consumer import OrderedConsumer
+from jetsync.jetstream.ordered.messages import OrderedMessages
+from jetsync.jetstream.publish.batch import PublishBatch
+from jetsync.jetstream.publish.futures import PubAckFuture, TooManyPendingError
+from jetsync.jetstream.publish.headers import AUTO
+from jetsync.jetstream.publish.puback import PubAck, PublishReport
+from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
+from jetsync.jetstream.push.subscription import PushSubscription
+from jetsync.jetstream.streams.direct import DirectGetNotAllowedError
+from jetsync.jetstream.streams.direct_batch import DirectBatch, DirectMsg
+from jetsync.jetstream.streams.stream import StoredMsg, Stream
+from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
 
 __all__ = [
     "AUTO",

@@ -203,9 +203,7 @@ class Integer(Codec):
         if isinstance(value, bool):
             raise bad_input(where, "an int", value)
         if not self.least <= number <= self.most:
-            raise ConfigError(
-                f"{where} must be between {self.least} and {self.most}, got {number}"
-            )
+            raise ConfigError(f"{where} must be between {self.least} and {self.most}, got {number}")
         return number
 
     def load(self, value: Any, where: str) -> int:

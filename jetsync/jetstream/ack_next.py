@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jetsync.jetstream.fetch import fetch
-from jetsync.jetstream.pull import PullEngine, PullOptions
+from jetsync.jetstream.pull.engine import PullEngine, PullOptions
+from jetsync.jetstream.pull.fetch import fetch
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumer import Consumer
+    from jetsync.jetstream.consumers.consumer import Consumer
     from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 
 __all__ = ["ack_next"]

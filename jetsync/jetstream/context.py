@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
-from jetsync.jetstream.publisher import Publisher
-from jetsync.jetstream.stream_manager import StreamManager
-from jetsync.jetstream.subscribe import Subscriber
+from jetsync.jetstream.publish.publisher import Publisher
+from jetsync.jetstream.streams.manager import StreamManager
+from jetsync.jetstream.subscribe.workflow import Subscriber
 
 if TYPE_CHECKING:
     from jetsync.client import Connection

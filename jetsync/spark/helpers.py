@@ -93,9 +93,7 @@ def publish_partition(
             f"msg_id must be content, column or none, got {msg_id!r}", code="JETSYNC_INVALID_OPTION"
         )
     if msg_id == "column" and msg_id_col is None:
-        raise SparkOptionError(
-            "msg_id='column' needs msg_id_col", code="JETSYNC_MISSING_OPTION"
-        )
+        raise SparkOptionError("msg_id='column' needs msg_id_col", code="JETSYNC_MISSING_OPTION")
     given = {**options, "dedup": msg_id}
     if subject is not None:
         given["subject"] = subject
@@ -113,9 +111,7 @@ def publish_partition(
     return publish
 
 
-def _publish_rows(
-    options: Any, columns: dict[str, str], job: str, rows: Iterator[Any]
-) -> None:
+def _publish_rows(options: Any, columns: dict[str, str], job: str, rows: Iterator[Any]) -> None:
     import pyarrow as pa
     from pyspark import TaskContext
 

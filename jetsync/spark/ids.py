@@ -138,6 +138,4 @@ class PositionIds:
 
         first = self._next
         self._next += batch.num_rows
-        return pa.array(
-            [f"{self._prefix}.{row}" for row in range(first, self._next)], pa.string()
-        )
+        return pa.array([f"{self._prefix}.{row}" for row in range(first, self._next)], pa.string())

@@ -22,19 +22,53 @@ T = TypeVar("T")
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 LINK_OPTIONS = (
-    "servers", "credsFile", "nkeySeedFile", "user", "password", "passwordEnv", "token", "tokenEnv",
-    "tlsCa", "tlsCert", "tlsKey", "tlsHandshakeFirst", "domain", "apiPrefix", "connectTimeout",
-    "requestTimeout", "connectionName", "serverUnavailableTimeout",
+    "servers",
+    "credsFile",
+    "nkeySeedFile",
+    "user",
+    "password",
+    "passwordEnv",
+    "token",
+    "tokenEnv",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "tlsHandshakeFirst",
+    "domain",
+    "apiPrefix",
+    "connectTimeout",
+    "requestTimeout",
+    "connectionName",
+    "serverUnavailableTimeout",
 )
 """How to reach the servers; valid for every read, write and helper."""
 
 # Spark adds these on its own to what the user gave.
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "paths"})
 
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0,
-            "d": 86400.0}
-_BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
-          "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30}
+_SECONDS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_BYTES = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "kib": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "mib": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+    "gib": 1 << 30,
+}
 _QUANTITY = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
 
 
@@ -220,9 +254,7 @@ class LinkOptions:
                 "options password and passwordEnv exclude each other", code="JETSYNC_AUTH_CONFLICT"
             )
         if (values.has("password") or values.has("passwordEnv")) and values.text("user") is None:
-            raise SparkOptionError(
-                "a password needs option 'user'", code="JETSYNC_MISSING_OPTION"
-            )
+            raise SparkOptionError("a password needs option 'user'", code="JETSYNC_MISSING_OPTION")
         if values.text("domain") and values.text("apiPrefix"):
             raise SparkOptionError(
                 "options domain and apiPrefix exclude each other", code="JETSYNC_OPTION_CONFLICT"

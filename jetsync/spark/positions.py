@@ -98,9 +98,7 @@ def read_head(js: JetStream, name: str) -> Head:
     return head_of(open_stream(js, name))
 
 
-def message_at_or_after(
-    stream: Stream, seq: int, subject: str = ">"
-) -> tuple[int, int] | None:
+def message_at_or_after(stream: Stream, seq: int, subject: str = ">") -> tuple[int, int] | None:
     """Return (sequence, time in ns) of the first message from ``seq`` on, or None. Blocks.
 
     Asks ``$JS.API.STREAM.MSG.GET``, which only the stream leader serves.
@@ -152,9 +150,7 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
     return head.first_seq
 
 
-def resolve_start(
-    js: JetStream, head: Head, position: Position, options: ReadOptions
-) -> int:
+def resolve_start(js: JetStream, head: Head, position: Position, options: ReadOptions) -> int:
     """Return the last sequence before the reading begins. Blocks."""
     if position.word == "latest":
         return head.last_seq

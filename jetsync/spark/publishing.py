@@ -90,8 +90,12 @@ class RowPublisher:
             elif patience.expired and repeats >= self._options.publish_retries:
                 raise self._failed(rows, failed)
             repeats += 1
-            log.warning("%d of %d rows were not acknowledged (%s); publishing them again",
-                        len(failed), rows.num_rows, failed[0][1])
+            log.warning(
+                "%d of %d rows were not acknowledged (%s); publishing them again",
+                len(failed),
+                rows.num_rows,
+                failed[0][1],
+            )
             rows = rows.take([index for index, _ in failed])
             time.sleep(patience.within(min(0.05 * repeats, 1.0)))
 

@@ -79,8 +79,13 @@ class _RangeRead:
             except Error as error:
                 if not _worth_repeating(error):
                     raise
-                log.warning("%s: %s: %s; going on at %d", self._what, type(error).__name__, error,
-                            self._next)
+                log.warning(
+                    "%s: %s: %s; going on at %d",
+                    self._what,
+                    type(error).__name__,
+                    error,
+                    self._next,
+                )
             if self._next > before:
                 patience = Deadline(link.server_unavailable_timeout)
                 stuck = False

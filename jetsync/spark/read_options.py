@@ -15,17 +15,39 @@ from jetsync.spark.options import LinkOptions, Values
 __all__ = ["READ_OPTIONS", "Position", "ReadOptions", "subjects_overlap"]
 
 READ_OPTIONS = (
-    "stream", "filterSubjects", "startingOffsets", "startingTimestamp",
-    "startingTimestampStrategy", "endingOffsets", "endingTimestamp", "maxOffsetsPerTrigger",
-    "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
-    "maxRecordsPerPartition", "pollInterval", "readMethod", "fetchBatch", "fetchMaxBytes",
-    "failOnDataLoss", "onCommit", "anchorConsumer", "includeHeaders", "columns",
+    "stream",
+    "filterSubjects",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingTimestampStrategy",
+    "endingOffsets",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "pollInterval",
+    "readMethod",
+    "fetchBatch",
+    "fetchMaxBytes",
+    "failOnDataLoss",
+    "onCommit",
+    "anchorConsumer",
+    "includeHeaders",
+    "columns",
 )
 
 _BATCH_ONLY = ("endingOffsets", "endingTimestamp")
 _STREAM_ONLY = (
-    "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
-    "pollInterval", "onCommit", "anchorConsumer",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "pollInterval",
+    "onCommit",
+    "anchorConsumer",
 )
 
 EARLIEST = "earliest"
@@ -152,14 +174,14 @@ def _positions(
 ) -> dict[str, Position]:
     stamp, offsets = f"{which}Timestamp", f"{which}Offsets"
     if values.text(stamp) is not None:
-        when = values.parsed(
-            stamp, _nanoseconds, 0, "an RFC 3339 time or milliseconds since 1970"
-        )
+        when = values.parsed(stamp, _nanoseconds, 0, "an RFC 3339 time or milliseconds since 1970")
         return dict.fromkeys(streams, Position(time_ns=when))
     default = Position(word=EARLIEST if which == "starting" else LATEST)
     default_offsets: Position | dict[str, Position] = default
     given = values.parsed(
-        offsets, _offsets, default_offsets,
+        offsets,
+        _offsets,
+        default_offsets,
         f"{EARLIEST}, {LATEST}, a sequence, or JSON such as "
         '{"ORDERS": 123, "OTHERS": "earliest"}',
     )

@@ -130,9 +130,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     # -- batches -------------------------------------------------------------------------------
 
-    def partitions(
-        self, start: dict[str, Any], end: dict[str, Any]
-    ) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the batch between two offsets into ranges. Blocks; runs on the driver."""
         before, after = Offset.from_dict(start), Offset.from_dict(end)
         ranges = []
@@ -217,9 +215,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return _Waiting(begin, end)
         return self._first_match(head, _Waiting(begin, end), first, overtaken)
 
-    def _first_match(
-        self, head: Head, waiting: _Waiting, first: int, overtaken: bool
-    ) -> _Waiting:
+    def _first_match(self, head: Head, waiting: _Waiting, first: int, overtaken: bool) -> _Waiting:
         """Skip what the filters leave out at the beginning; nothing at all means no batch.
 
         The skipped part is remembered, and only written into an offset when the stream's limits

@@ -12,8 +12,17 @@ from jetsync.spark.options import LinkOptions, Values, parse_seconds
 __all__ = ["WRITE_OPTIONS", "WriteOptions"]
 
 WRITE_OPTIONS = (
-    "subject", "publishStream", "dedup", "queryId", "minDuplicateWindow", "maxInflight",
-    "maxInflightBytes", "publishTimeout", "publishRetries", "atomic", "commitMarker",
+    "subject",
+    "publishStream",
+    "dedup",
+    "queryId",
+    "minDuplicateWindow",
+    "maxInflight",
+    "maxInflightBytes",
+    "publishTimeout",
+    "publishRetries",
+    "atomic",
+    "commitMarker",
     "onOverwrite",
 )
 

@@ -62,8 +62,11 @@ def _publish(publisher: RowPublisher, batches: Iterator[pa.RecordBatch]) -> Publ
 def _report(what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
     done = [item for item in messages if isinstance(item, PublishedMessage)]
     log.info(
-        "%s: %d messages are stored, %d of them were before (%d of %d tasks)", what,
-        sum(item.stored for item in done), sum(item.duplicates for item in done), len(done),
+        "%s: %d messages are stored, %d of them were before (%d of %d tasks)",
+        what,
+        sum(item.stored for item in done),
+        sum(item.duplicates for item in done),
+        len(done),
         len(messages),
     )
 

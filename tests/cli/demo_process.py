@@ -40,7 +40,10 @@ class Running:
         with self._out.open("w") as out, self._err.open("w") as err:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments],
-                stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True,
+                stdout=out,
+                stderr=err,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
                 env={**os.environ, **environment, name: value},
             )
 

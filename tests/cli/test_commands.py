@@ -23,7 +23,9 @@ def test_version_and_usage(tmp_path: Path) -> None:
 def test_output_that_nobody_reads_any_more_is_no_error(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "jetsync", "server", "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

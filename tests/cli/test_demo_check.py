@@ -53,9 +53,7 @@ def test_one_changed_field_is_noticed(reference: Reference, rows: pd.DataFrame) 
         assert check.agreeing == ROWS - 1
 
 
-def test_a_missing_and_a_repeated_row_are_noticed(
-    reference: Reference, rows: pd.DataFrame
-) -> None:
+def test_a_missing_and_a_repeated_row_are_noticed(reference: Reference, rows: pd.DataFrame) -> None:
     missing = check_rows(reference.flights, rows.iloc[1:])
     assert not missing.passed
     assert missing.note == "1 missing, 0 twice"

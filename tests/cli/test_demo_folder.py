@@ -13,8 +13,9 @@ from jetsync.cli.failure import CommandError, UsageError
 def test_a_folder_with_foreign_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     precious = tmp_path / "precious.txt"
     precious.write_text("mine")
-    with pytest.raises(UsageError, match=r"did not make.*--out"), OutputFolder(
-        tmp_path, keep_work=False
+    with (
+        pytest.raises(UsageError, match=r"did not make.*--out"),
+        OutputFolder(tmp_path, keep_work=False),
     ):
         pass
     assert precious.read_text() == "mine"
@@ -40,8 +41,9 @@ def test_two_runs_at_once_in_one_folder_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with OutputFolder(out, keep_work=False) as first:
         (first.work / "in-use").write_text("1")
-        with pytest.raises(CommandError, match="another 'jetsync demo' is using"), OutputFolder(
-            out, keep_work=False
+        with (
+            pytest.raises(CommandError, match="another 'jetsync demo' is using"),
+            OutputFolder(out, keep_work=False),
         ):
             pass
         assert (first.work / "in-use").exists()
@@ -49,8 +51,9 @@ def test_two_runs_at_once_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 def test_a_path_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("1")
-    with pytest.raises(CommandError, match=r"cannot write to .*file"), OutputFolder(
-        tmp_path / "file", keep_work=False
+    with (
+        pytest.raises(CommandError, match=r"cannot write to .*file"),
+        OutputFolder(tmp_path / "file", keep_work=False),
     ):
         pass
 

@@ -84,7 +84,5 @@ def test_a_spark_that_is_not_there(tmp_path: Path) -> None:
 def test_help_names_every_option(tmp_path: Path) -> None:
     ended = jetsync(tmp_path, "demo", "--help").end()
     assert ended.code == 0
-    for option in (
-        "--servers", "--credentials", "--port", "--master", "--out", "--rows", "--keep"
-    ):
+    for option in ("--servers", "--credentials", "--port", "--master", "--out", "--rows", "--keep"):
         assert option in ended.out

@@ -104,17 +104,13 @@ def test_even_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
     running.wait_until_gone()
 
 
-def test_on_a_server_of_its_users_it_removes_what_it_made(
-    tmp_path: Path, undisturbed: str
-) -> None:
+def test_on_a_server_of_its_users_it_removes_what_it_made(tmp_path: Path, undisturbed: str) -> None:
     """The streams of an earlier run, kept or left by a crash, are replaced."""
     with NatsServer() as server, connect(server.url) as nc:
         js = nc.jetstream()
         js.create_stream(name="OTHER", subjects=["other"])
         for name, subject in (("FLIGHTS", "flights.old"), ("RESULTS", "results.old")):
-            js.create_stream(
-                name=name, subjects=[subject], metadata={"made-by": "jetsync-demo"}
-            )
+            js.create_stream(name=name, subjects=[subject], metadata={"made-by": "jetsync-demo"})
             js.publish(subject, b"left over")
         ended = demo(tmp_path, tmp_path / "out", "--servers", server.url).end()
         assert_complete(ended, tmp_path / "out")

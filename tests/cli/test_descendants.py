@@ -16,7 +16,10 @@ def start_grandchild(descendants: Descendants, seconds: str) -> int:
     with descendants.inheriting():
         parent = subprocess.run(
             [sys.executable, "-c", PARENT, seconds],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=60,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=60,
         )
     return int(parent.stdout)
 

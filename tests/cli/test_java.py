@@ -19,7 +19,7 @@ def fake_java(home: Path, version: str, *, trimmed: bool = False) -> Path:
     program.parent.mkdir(parents=True)
     refusal = f'case " $* " in *" {VECTOR} "*) exit 1;; esac\n' if trimmed else ""
     report = f"*-version*) echo 'openjdk version \"{version}\"' >&2;;"
-    program.write_text(f"#!/bin/sh\n{refusal}case \"$*\" in {report} *) echo \"$@\";; esac\n")
+    program.write_text(f'#!/bin/sh\n{refusal}case "$*" in {report} *) echo "$@";; esac\n')
     program.chmod(0o755)
     return home
 
@@ -45,7 +45,9 @@ def test_a_trimmed_java_gets_a_launcher_that_drops_the_one_argument(tmp_path: Pa
     home = find_java_home(tmp_path / "launcher dir", [trimmed])
     launched = subprocess.run(
         [home / "bin" / "java", "-Xmx1g", VECTOR, "a b", "last"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert launched.stdout == "-Xmx1g a b last\n"
 

@@ -37,9 +37,9 @@ from jetsync._api_errors import (
 from jetsync.errors import APIError
 from jetsync.jetstream._wire import WireObject
 from jetsync.jetstream.account import AccountInfo, AccountLimits, APIStats
-from jetsync.jetstream.consumer_config import ConsumerConfig
-from jetsync.jetstream.consumer_info import ConsumerInfo, PriorityGroupState, SequenceInfo
-from jetsync.jetstream.stream_config import (
+from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.consumers.info import ConsumerInfo, PriorityGroupState, SequenceInfo
+from jetsync.jetstream.streams.config import (
     ExternalStream,
     Placement,
     RePublish,
@@ -49,7 +49,7 @@ from jetsync.jetstream.stream_config import (
     StreamSource,
     SubjectTransform,
 )
-from jetsync.jetstream.stream_info import (
+from jetsync.jetstream.streams.info import (
     ClusterInfo,
     LostStreamData,
     PeerInfo,
@@ -355,9 +355,7 @@ def test_what_was_read_can_be_sent_back(clean):
 
 def test_a_stream_can_be_sealed(clean):
     config = put_stream(clean, StreamConfig(name="S")).config
-    answer = ask_js(
-        clean, "STREAM.UPDATE.S", dataclasses.replace(config, sealed=True).to_wire()
-    )
+    answer = ask_js(clean, "STREAM.UPDATE.S", dataclasses.replace(config, sealed=True).to_wire())
     sealed = StreamInfo.from_wire(answer).config
     assert (sealed.sealed, sealed.deny_delete, sealed.deny_purge) == (True, True, True)
     assert dataclasses.replace(sealed, description="x").sealed
@@ -365,9 +363,7 @@ def test_a_stream_can_be_sealed(clean):
 
 def test_nanoseconds_of_a_start_time_survive(clean):
     exact = "2026-01-02T03:04:05.678901234Z"
-    config = StreamConfig.from_wire(
-        {"name": "S", "mirror": {"name": "O", "opt_start_time": exact}}
-    )
+    config = StreamConfig.from_wire({"name": "S", "mirror": {"name": "O", "opt_start_time": exact}})
     read = put_stream(clean, config).config
     assert read.mirror is not None
     assert read.mirror.to_wire()["opt_start_time"] == exact

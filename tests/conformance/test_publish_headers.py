@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jetsync
-from jetsync.jetstream.publish_headers import publish_headers
+from jetsync.jetstream.publish.headers import publish_headers
 from jetsync.server import NatsServer
 from tests.conformance.publish_room import room
 from tests.harness.waiting import wait_until

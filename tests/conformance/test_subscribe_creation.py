@@ -14,7 +14,7 @@ import jetsync
 from jetsync.errors import (
     ConfigError,
 )
-from jetsync.jetstream.consumer_config import ConsumerConfig
+from jetsync.jetstream.consumers.config import ConsumerConfig
 
 numbers = itertools.count(1)
 

@@ -21,7 +21,7 @@ from jetsync.errors import (
     QueueStatusError,
     SubjectMismatchError,
 )
-from jetsync.jetstream.subscribe import Subscriber
+from jetsync.jetstream.subscribe.workflow import Subscriber
 
 numbers = itertools.count(1)
 

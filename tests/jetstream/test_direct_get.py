@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import jetsync
-from jetsync.jetstream import direct
+from jetsync.jetstream.streams import direct
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient

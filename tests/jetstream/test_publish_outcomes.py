@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 import jetsync
-from jetsync.jetstream.duplicate_window import repeatable_for
+from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.server import NatsServer
 from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.proxy import Proxy

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import jetsync
-from jetsync.jetstream.pull import PullEngine, PullOptions
+from jetsync.jetstream.pull.engine import PullEngine, PullOptions
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until

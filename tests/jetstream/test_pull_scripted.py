@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import jetsync
 from jetsync._core.message import Msg
-from jetsync.jetstream.consumer import Consumer
-from jetsync.jetstream.consumer_info import ConsumerInfo
-from jetsync.jetstream.pull import Fate, PullEngine, PullOptions
-from jetsync.jetstream.pull_statuses import STATUSES
+from jetsync.jetstream.consumers.consumer import Consumer
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.pull.engine import Fate, PullEngine, PullOptions
+from jetsync.jetstream.pull.statuses import STATUSES
 from tests.harness.fakeserver import FakeServer
 from tests.harness.waiting import wait_until
 from tests.unit.core.kit import cut_frames

@@ -11,8 +11,8 @@ import contextlib
 import pytest
 
 import jetsync
-from jetsync.jetstream.pull import PullEngine, PullOptions
-from jetsync.jetstream.pull_statuses import STATUSES, Fate, fate_of, pending_messages
+from jetsync.jetstream.pull.engine import PullEngine, PullOptions
+from jetsync.jetstream.pull.statuses import STATUSES, Fate, fate_of, pending_messages
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 

@@ -8,8 +8,8 @@ import pytest
 
 import jetsync
 from jetsync.errors import MissedHeartbeatError
-from jetsync.jetstream.consumer_config import ConsumerConfig
-from jetsync.jetstream.push_ordered import OrderedPushSubscription
+from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsync.client import Msg
-from jetsync.jetstream.push_status import ConsumerSequence, FlowControl, StatusKind, kind_of
+from jetsync.jetstream.push.status import ConsumerSequence, FlowControl, StatusKind, kind_of
 
 
 def status(line, reply=None, **headers):

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 import pytest
 
 import jetsync
-from jetsync.jetstream.stream import Stream
-from jetsync.jetstream.stream_info import StreamInfo
+from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.streams.stream import Stream
 from tests.harness.fakeserver import FakeServer
 
 

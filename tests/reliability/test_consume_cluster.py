@@ -176,9 +176,9 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_fi
         alive = {server.name: server for server in cluster.servers}
         with jetsync.connect(cluster.urls, ping_interval=1.0) as nc:
             js = nc.jetstream(timeout=30)
-            stream = js.create_stream(
-                name="G7B", subjects=["G7B.>"], num_replicas=3, storage="memory"
-            )
+            # On disk: what is only in memory is lost when two of three nodes are killed before
+            # the first one has caught up.
+            stream = js.create_stream(name="G7B", subjects=["G7B.>"], num_replicas=3)
             consumer = stream.create_consumer(durable_name="c", ack_wait=5)
             js.publish_many((("G7B.a", b"x") for _ in range(60_000)), timeout=300)
             reader = Reader(consumer, pause=0.005, max_messages=20, heartbeat=0.5, expires=10)

@@ -47,4 +47,3 @@ def offset_log(checkpoint: Path, batch_id: int) -> dict[str, Any]:
     """Return the end offset that Spark wrote for a batch."""
     lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
     return json.loads(lines[2])
-

@@ -57,7 +57,9 @@ def test_every_column_can_be_chosen_with_its_exact_type(spark, new_stream):
     stream = new_stream(3)
     frame = read(spark, stream, columns="size,timestamp_ns,seq")
     assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
-        ("size", "int"), ("timestamp_ns", "bigint"), ("seq", "bigint"),
+        ("size", "int"),
+        ("timestamp_ns", "bigint"),
+        ("seq", "bigint"),
     ]
     rows = frame.orderBy("seq").collect()
     assert [row["size"] for row in rows] == [1, 1, 1]
@@ -67,8 +69,10 @@ def test_every_column_can_be_chosen_with_its_exact_type(spark, new_stream):
 def test_a_schema_of_the_user_is_a_projection(spark, new_stream):
     stream = new_stream(3)
     frame = (
-        spark.read.format("jetstream").options(**stream.read_options)
-        .schema("seq bigint, data binary").load()
+        spark.read.format("jetstream")
+        .options(**stream.read_options)
+        .schema("seq bigint, data binary")
+        .load()
     )
     assert frame.orderBy("seq").first().asDict() == {"seq": 1, "data": bytearray(b"1")}
 
@@ -109,9 +113,7 @@ def test_a_start_later_than_everything_reads_nothing_or_fails_as_asked(spark, ne
     stream = new_stream(3)
     late = {"startingTimestamp": "2100-01-01T00:00:00Z"}
     assert seqs(read(spark, stream, **late)) == []
-    text = failure(
-        lambda: read(spark, stream, **late, startingTimestampStrategy="error").collect()
-    )
+    text = failure(lambda: read(spark, stream, **late, startingTimestampStrategy="error").collect())
     assert "[JETSYNC_INVALID_OPTION]" in text
 
 
@@ -141,7 +143,9 @@ def test_several_streams_are_read_together(spark, new_stream):
     one, two = new_stream(3), new_stream(4)
     frame = (
         spark.read.format("jetstream")
-        .option("servers", one.url).option("stream", f"{one.name},{two.name}").load()
+        .option("servers", one.url)
+        .option("stream", f"{one.name},{two.name}")
+        .load()
     )
     counts = {row["stream"]: row["count"] for row in frame.groupBy("stream").count().collect()}
     assert counts == {one.name: 3, two.name: 4}
@@ -176,8 +180,11 @@ def test_hostile_header_bytes_do_not_fail_a_query(spark, js, new_stream):
     assert "\ufffd\ufffd" in values
     assert "v" in values
     exact = (
-        spark.read.format("jetstream").options(**stream.read_options)
-        .schema("headers map<string,array<binary>>").load().collect()
+        spark.read.format("jetstream")
+        .options(**stream.read_options)
+        .schema("headers map<string,array<binary>>")
+        .load()
+        .collect()
     )
     assert b"\xff\xfe" in {
         bytes(value) for row in exact for value in (row.headers or {}).get("K", ())
@@ -204,8 +211,10 @@ def test_a_message_larger_than_the_fetch_limit_still_comes(spark, js, new_stream
     js.publish(f"{stream.name}.big", b"x" * 200_000)
     stream.fill(2)
     frame = read(spark, stream, fetchMaxBytes="10k")
-    assert [row["size"] for row in frame.select(F.length("data").alias("size"), "seq")
-            .orderBy("seq").collect()] == [1, 1, 200_000, 1, 1]
+    assert [
+        row["size"]
+        for row in frame.select(F.length("data").alias("size"), "seq").orderBy("seq").collect()
+    ] == [1, 1, 200_000, 1, 1]
 
 
 def test_a_trimmed_head_is_data_loss_unless_accepted(spark, js, new_stream):

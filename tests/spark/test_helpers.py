@@ -42,7 +42,9 @@ def test_lag_grows_while_a_query_may_not_read_everything(spark, new_stream, tmp_
     sink = Collected()
     query = (
         read_stream(spark, stream, maxOffsetsPerTrigger=4, minOffsetsPerTrigger=4)
-        .writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path)).start()
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path))
+        .start()
     )
     try:
         wait_until(

@@ -58,8 +58,10 @@ def small_batches(spark):
 def test_rows_become_messages(spark, new_stream):
     stream = new_stream()
     frame = spark.createDataFrame(
-        [(f"{stream.name}.a", bytearray(b"\x00\xff"), {"K": ["1", "2"]}),
-         (f"{stream.name}.b", None, None)],
+        [
+            (f"{stream.name}.a", bytearray(b"\x00\xff"), {"K": ["1", "2"]}),
+            (f"{stream.name}.b", None, None),
+        ],
         "subject string, data binary, headers map<string,array<string>>",
     ).coalesce(1)
     write(frame, stream)
@@ -71,8 +73,12 @@ def test_rows_become_messages(spark, new_stream):
 
 def test_the_subject_may_be_an_option(spark, new_stream):
     stream = new_stream()
-    write(spark.range(5).select(F.col("id").cast("string").alias("data")), stream,
-          subject=f"{stream.name}.fixed", publishStream=stream.name)
+    write(
+        spark.range(5).select(F.col("id").cast("string").alias("data")),
+        stream,
+        subject=f"{stream.name}.fixed",
+        publishStream=stream.name,
+    )
     assert {subject for subject, _, _ in stored(stream)} == {f"{stream.name}.fixed"}
 
 
@@ -150,8 +156,11 @@ def test_a_streaming_copy_is_exact_although_a_finished_batch_is_repeated(
             F.lit(f"{target.name}.copy").alias("subject"), "data"
         )
         query = (
-            frame.writeStream.format("jetstream").options(**target.write_options)
-            .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+            frame.writeStream.format("jetstream")
+            .options(**target.write_options)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
         )
         assert query.awaitTermination(60)
 
@@ -174,8 +183,11 @@ def test_a_killed_streaming_task_is_repeated_without_duplicates(
         F.lit(f"{target.name}.copy").alias("subject"), "data"
     )
     query = (
-        frame.writeStream.format("faulty_jetstream").options(**target.write_options)
-        .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        frame.writeStream.format("faulty_jetstream")
+        .options(**target.write_options)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
     )
     assert query.awaitTermination(60)
     assert payloads(target) == {b"%d" % i: 1 for i in range(1, 401)}
@@ -233,8 +245,13 @@ def test_errors_reach_the_driver_with_their_code(spark, new_stream, select, opti
 def test_overwriting_is_refused(spark, new_stream):
     stream = new_stream()
     text = failure(
-        lambda: rows(spark, stream, 1).write.format("jetstream")
-        .options(**stream.write_options).mode("overwrite").save()
+        lambda: (
+            rows(spark, stream, 1)
+            .write.format("jetstream")
+            .options(**stream.write_options)
+            .mode("overwrite")
+            .save()
+        )
     )
     assert "[JETSYNC_UNSUPPORTED_MODE]" in text
 
@@ -242,8 +259,11 @@ def test_overwriting_is_refused(spark, new_stream):
 def test_what_was_read_can_be_aggregated_and_published(spark, new_stream):
     source, target = new_stream(100), new_stream()
     frame = (
-        spark.read.format("jetstream").options(**source.read_options).load()
-        .groupBy((F.col("seq") % 4).alias("k")).count()
+        spark.read.format("jetstream")
+        .options(**source.read_options)
+        .load()
+        .groupBy((F.col("seq") % 4).alias("k"))
+        .count()
         .select(
             F.concat(F.lit(f"{target.name}."), F.col("k").cast("string")).alias("subject"),
             F.to_json(F.struct("k", "count")).alias("data"),

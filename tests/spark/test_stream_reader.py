@@ -31,8 +31,11 @@ def travel(offset):
 
 
 def planned(made, start, end):
-    return [seq for part in made.partitions(travel(start), travel(end))
-            for seq in range(part.range.first, part.range.last + 1)]
+    return [
+        seq
+        for part in made.partitions(travel(start), travel(end))
+        for seq in range(part.range.first, part.range.last + 1)
+    ]
 
 
 def seq_of(offset, stream):

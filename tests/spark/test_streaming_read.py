@@ -22,7 +22,9 @@ def test_available_now_reads_in_limited_batches_and_a_restart_continues(
     first = Collected()
     query = run_available(frame, first, tmp_path)
     assert [first.batches[i] for i in sorted(first.batches)] == [
-        [1, 2, 3, 4], [5, 6, 7, 8], [9, 10],
+        [1, 2, 3, 4],
+        [5, 6, 7, 8],
+        [9, 10],
     ]
     assert lag(query) == {stream.name: {"latest": 10, "end": 10, "behind": 0}}
 
@@ -67,7 +69,8 @@ def test_latest_stays_pinned_although_the_first_batch_failed(spark, js, new_stre
         with pytest.raises(PySparkException):
             query = (
                 frame.writeStream.foreachBatch(failing)
-                .option("checkpointLocation", str(tmp_path)).start()
+                .option("checkpointLocation", str(tmp_path))
+                .start()
             )
             query.awaitTermination(60)
         first = offset_log(tmp_path, 0)
@@ -108,8 +111,10 @@ def test_two_streams_share_a_query_and_a_limit(spark, new_stream, tmp_path):
     one, two = new_stream(6), new_stream(3)
     options = {**one.read_options, "stream": f"{one.name},{two.name}"}
     frame = (
-        spark.readStream.format("jetstream").options(**options)
-        .option("maxOffsetsPerTrigger", 6).load()
+        spark.readStream.format("jetstream")
+        .options(**options)
+        .option("maxOffsetsPerTrigger", 6)
+        .load()
     )
     sink = Collected("subject")
     run_available(frame, sink, tmp_path)
@@ -146,8 +151,10 @@ def test_a_stream_made_again_ends_the_query_with_its_code(spark, js, new_stream,
 
 def test_a_missing_stream_ends_the_query_with_its_code(spark, server, tmp_path):
     frame = (
-        spark.readStream.format("jetstream").option("servers", server.url)
-        .option("stream", "NO_SUCH_STREAM").load()
+        spark.readStream.format("jetstream")
+        .option("servers", server.url)
+        .option("stream", "NO_SUCH_STREAM")
+        .load()
     )
     with pytest.raises(PySparkException, match=r"\[JETSYNC_STREAM_NOT_FOUND\]"):
         run_available(frame, Collected(), tmp_path)
@@ -166,10 +173,14 @@ def test_a_query_outlives_a_restart_of_the_server(spark, tmp_path):
         js.publish_many([("s.x", b"") for _ in range(100)])
         sink = Collected()
         query = (
-            spark.readStream.format("jetstream").option("servers", server.url)
-            .option("stream", "S").option("requestTimeout", "1s").load()
+            spark.readStream.format("jetstream")
+            .option("servers", server.url)
+            .option("stream", "S")
+            .option("requestTimeout", "1s")
+            .load()
             .writeStream.foreachBatch(sink)
-            .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start()
         )
         try:
             wait_until(lambda: len(sink.rows) == 100, timeout=60)

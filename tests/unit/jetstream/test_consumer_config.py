@@ -11,7 +11,7 @@ import pytest
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.consumer_config import (
+from jetsync.jetstream.consumers.config import (
     AckPolicy,
     ConsumerConfig,
     DeliverPolicy,

@@ -10,15 +10,15 @@ import pytest
 
 from jetsync.jetstream._wire import ZERO_TIME, WireObject
 from jetsync.jetstream.account import AccountInfo, AccountLimits, AccountTier, APIStats
-from jetsync.jetstream.consumer_config import AckPolicy
-from jetsync.jetstream.consumer_info import (
+from jetsync.jetstream.consumers.config import AckPolicy
+from jetsync.jetstream.consumers.info import (
     ConsumerInfo,
     ConsumerLag,
     PriorityGroupState,
     SequenceInfo,
 )
-from jetsync.jetstream.stream_config import ExternalStream, RetentionPolicy, SubjectTransform
-from jetsync.jetstream.stream_info import (
+from jetsync.jetstream.streams.config import ExternalStream, RetentionPolicy, SubjectTransform
+from jetsync.jetstream.streams.info import (
     APIErrorDetail,
     ClusterInfo,
     LostStreamData,

@@ -31,8 +31,16 @@ def test_reading_back_what_was_written_gives_the_same_text():
 
 
 @pytest.mark.parametrize(
-    "value", [None, 5, {}, {"v": 1}, {"v": 1, "streams": 3}, {"v": 1, "streams": {"S": {}}},
-              {"v": 1, "streams": {"S": {"seq": "x", "created": ""}}}],
+    "value",
+    [
+        None,
+        5,
+        {},
+        {"v": 1},
+        {"v": 1, "streams": 3},
+        {"v": 1, "streams": {"S": {}}},
+        {"v": 1, "streams": {"S": {"seq": "x", "created": ""}}},
+    ],
 )
 def test_a_foreign_checkpoint_is_refused_with_its_code(value):
     with pytest.raises(SparkSourceError) as caught:

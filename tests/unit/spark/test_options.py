@@ -49,8 +49,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name():
     with pytest.raises(SparkOptionError) as caught:
         link(server="nats://a")
     assert str(caught.value) == (
-        "[JETSYNC_UNKNOWN_OPTION] option 'server' is not known for tests; "
-        "did you mean 'servers'?"
+        "[JETSYNC_UNKNOWN_OPTION] option 'server' is not known for tests; did you mean 'servers'?"
     )
 
 
@@ -102,8 +101,12 @@ def test_domain_and_prefix_exclude_each_other():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("connectTimeout", "0s"), ("requestTimeout", "soon"), ("tlsHandshakeFirst", "maybe"),
-     ("serverUnavailableTimeout", "-5s")],
+    [
+        ("connectTimeout", "0s"),
+        ("requestTimeout", "soon"),
+        ("tlsHandshakeFirst", "maybe"),
+        ("serverUnavailableTimeout", "-5s"),
+    ],
 )
 def test_a_wrong_value_is_refused_by_name(name, value):
     with pytest.raises(SparkOptionError, match=name) as caught:

@@ -51,4 +51,3 @@ def test_not_found_is_told_by_number_not_by_text():
     assert is_not_found(APIError("x", code=404, err_code=10059), 10059)
     assert not is_not_found(APIError("stream not found", code=404, err_code=10014), 10059)
     assert not is_not_found(TimeoutError("x"), 10059)
-

@@ -168,8 +168,12 @@ def test_the_least_rows_of_a_batch_may_not_exceed_the_most():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("readMethod", "direct"), ("onCommit", "purge"), ("onCommit", "ack"),
-     ("anchorConsumer", "spark")],
+    [
+        ("readMethod", "direct"),
+        ("onCommit", "purge"),
+        ("onCommit", "ack"),
+        ("anchorConsumer", "spark"),
+    ],
 )
 def test_documented_options_that_cannot_be_honoured_are_refused_not_ignored(name, value):
     error = refusal(stream, **{name: value})

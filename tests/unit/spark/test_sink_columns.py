@@ -78,7 +78,9 @@ def test_wrong_types_are_refused():
 def test_every_documented_header_type_is_taken(value):
     kafka = StructType([StructField("key", StringType()), StructField("value", value)])
     for kind in (
-        MapType(StringType(), value), MapType(StringType(), ArrayType(value)), ArrayType(kafka),
+        MapType(StringType(), value),
+        MapType(StringType(), ArrayType(value)),
+        ArrayType(kafka),
     ):
         assert check(struct(data=StringType(), headers=kind), subject="s").headers
 

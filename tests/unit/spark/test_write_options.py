@@ -41,7 +41,10 @@ def test_the_fixed_subject_has_no_wildcards(subject):
 
 def test_ways_to_recognise_repeated_rows():
     assert [parse(dedup=name).dedup for name in ("content", "Column", "position", "none")] == [
-        "content", "column", "position", "none",
+        "content",
+        "column",
+        "position",
+        "none",
     ]
     assert refusal(dedup="uuid").code == "JETSYNC_INVALID_OPTION"
 
@@ -55,8 +58,12 @@ def test_the_duplicate_window_may_warn_or_fail():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("atomic", "chunk"), ("commitMarker", "true"), ("onOverwrite", "purge"),
-     ("maxInflightBytes", "16MiB")],
+    [
+        ("atomic", "chunk"),
+        ("commitMarker", "true"),
+        ("onOverwrite", "purge"),
+        ("maxInflightBytes", "16MiB"),
+    ],
 )
 def test_documented_options_that_cannot_be_honoured_are_refused_not_ignored(name, value):
     assert refusal(**{name: value}).code == "JETSYNC_UNSUPPORTED_OPTION"

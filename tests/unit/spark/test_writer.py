@@ -35,9 +35,7 @@ def test_outside_of_a_streaming_task_no_ids_can_be_made(dedup):
 
 
 def test_an_empty_partition_needs_no_server():
-    writer = JetStreamWriter(
-        WriteOptions.parse({"servers": "nats://127.0.0.1:1"}), ROWS, False
-    )
+    writer = JetStreamWriter(WriteOptions.parse({"servers": "nats://127.0.0.1:1"}), ROWS, False)
     message = writer.write(iter(()))
     assert isinstance(message, PublishedMessage)
     assert (message.stored, message.duplicates) == (0, 0)

@@ -1,0 +1,382 @@
+"""OrderedConsumer: every message of a stream exactly once and in order, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from jetsync._api_errors import ConsumerNotFoundError
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.errors import ConfigError, TimeoutError
+from jetsync.jetstream.consumers.diagnosis import explain_stall
+from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.ordered.messages import OrderedMessages
+from jetsync.jetstream.ordered.reader import OrderedReader
+from jetsync.jetstream.pull.consume import ConsumeContext
+from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT, PullEngine, PullOptions
+
+__all__ = ["OrderedConsumer"]
+
+# As in fetch: the server's last word on a pull comes this much before the caller's deadline.
+_MARGIN = 0.02
+
+
+class OrderedConsumer:
+    """Reads a stream from a chosen place on. Made by ``JetStream.ordered_consumer``.
+
+    Every message comes exactly once and in the order of the stream. The server consumer underneath
+    is nobody's concern: it lives in memory, needs no acknowledgements, and is made anew behind the
+    last message handed out whenever a message is missing, a heartbeat fails, the consumer is
+    deleted, its leader or the link changes. All ways of reading share one place in the stream: each
+    goes on where the last one ended.
+
+    Thread-safe: fetches take turns. While a message stream is open nobody else can read. As a
+    context manager it is closed at the end, which deletes the server consumer.
+    """
+
+    def __init__(self, reader: OrderedReader) -> None:
+        self._reader = reader
+        self._js = reader._js
+        self._nc = reader._nc
+        self.stream_name = reader.stream
+        self._turn = threading.Lock()
+        self._reading: weakref.ref[OrderedMessages] | None = None
+        self._closed = False
+
+    # -- taking messages ---------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        timeout: Seconds | None = None,
+        heartbeat: Seconds | None = None,
+        eager: bool = False,
+    ) -> MsgBatch:
+        """Fetch the next batch: at most ``max_messages`` messages or ``max_bytes`` bytes.
+
+        Blocks until the batch is full or ``timeout`` seconds (default: the connection's) are over,
+        and returns what came, maybe nothing. With ``eager`` it returns as soon as something came
+        and nothing more is ready. Resets happen within the same time and are not seen.
+
+        Raises JetStreamError when reading cannot go on (see ``JetStream.ordered_consumer``),
+        ConfigError, ConnectionClosedError, TimeoutError when another thread had its turn all the
+        time.
+        """
+        if max_messages is None and max_bytes is None:
+            raise ConfigError("fetch needs max_messages or max_bytes")
+        for name, value in (("max_messages", max_messages), ("max_bytes", max_bytes)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be 1 or more")
+        seconds = self._nc._seconds(timeout)
+        beat = None
+        if heartbeat is not None:
+            beat = to_seconds(heartbeat, "heartbeat")
+            if beat * 2 > seconds:
+                raise ConfigError("heartbeat must be at most half of the timeout")
+        elif seconds >= 2:
+            beat = min(seconds / 2, IDLE_HEARTBEAT)
+        limit = HUGE_BATCH if max_messages is None else max_messages
+        return self._fetch(limit, max_bytes, seconds, beat, eager=eager, no_wait=False)
+
+    def fetch_no_wait(self, max_messages: int) -> MsgBatch:
+        """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only."""
+        if max_messages < 1:
+            raise ConfigError("max_messages must be 1 or more")
+        seconds = self._js._api.timeout
+        return self._fetch(max_messages, None, seconds, None, eager=False, no_wait=True)
+
+    def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
+        """Return the next message. Blocks up to ``timeout`` seconds; TimeoutError if none came."""
+        batch = self.fetch(1, timeout=timeout)
+        if not len(batch):
+            raise TimeoutError(
+                f"no message from {self!r} within {self._nc._seconds(timeout):g} s",
+                operation="next",
+            )
+        return batch[0]
+
+    def messages(
+        self,
+        *,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: Seconds = 30.0,
+        heartbeat: Seconds | None = None,
+        threshold_messages: int | None = None,
+        threshold_bytes: int | None = None,
+        on_warning: Callable[[Exception], Any] | None = None,
+        stop_after: int | None = None,
+    ) -> OrderedMessages:
+        """Return an endless iterator over the messages, with a buffer that refills itself.
+
+        The options are those of ``Consumer.messages``; ``heartbeat`` (default: half of ``expires``,
+        at most 2 s) also says how soon a server that died in silence is noticed. Does not block.
+        Raises ConfigError for options that cannot be, and while another message stream is open.
+        """
+        if not self._turn.acquire(blocking=False):
+            raise ConfigError("another thread is reading from this ordered consumer")
+        try:
+            self._check_free()
+            stream = OrderedMessages(
+                self._reader,
+                max_messages=max_messages,
+                max_bytes=max_bytes,
+                expires=to_seconds(expires, "expires"),
+                heartbeat=None if heartbeat is None else to_seconds(heartbeat, "heartbeat"),
+                threshold_messages=threshold_messages,
+                threshold_bytes=threshold_bytes,
+                on_warning=on_warning,
+                stop_after=stop_after,
+            )
+            self._reading = weakref.ref(stream)
+            return stream
+        finally:
+            self._turn.release()
+
+    def consume(self, callback: Callable[[JetStreamMsg], Any], **options: Any) -> ConsumeContext:
+        """Give every message to ``callback``, one by one, on a thread of its own.
+
+        Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
+        ``on_error``, and the next message is delivered.
+        """
+        return ConsumeContext(self.messages(**options), callback)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _check_free(self) -> None:
+        self._nc._check()
+        if self._closed:
+            raise ConfigError("this ordered consumer is closed")
+        stream = self._reading() if self._reading is not None else None
+        if stream is not None:
+            stream._release()
+
+    @contextlib.contextmanager
+    def _turn_of(self, seconds: float) -> Iterator[OrderedReader]:
+        if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            raise TimeoutError("another thread was reading all the time", operation="fetch")
+        try:
+            self._check_free()
+            yield self._reader
+        finally:
+            self._turn.release()
+
+    def _fetch(
+        self,
+        limit: int,
+        max_bytes: int | None,
+        seconds: float,
+        heartbeat: float | None,
+        *,
+        eager: bool,
+        no_wait: bool,
+    ) -> MsgBatch:
+        deadline = Deadline(seconds)
+        with self._turn_of(seconds) as reader:
+            mark = reader.mark()
+            try:
+                fetch = _Fetch(reader, limit, max_bytes, deadline, heartbeat, eager, no_wait)
+                batch = fetch.run()
+                if reader.generation is not None and reader.generation.engine.outstanding:
+                    # No last word of the server in time: what it still sends is not for us.
+                    reader.rewind(reader.mark())
+                return batch
+            except BaseException:
+                # What was taken and not handed out is read again.
+                reader.rewind(mark)
+                raise
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name of the server consumer of the moment; another one after each reset."""
+        return self._reader.name
+
+    @property
+    def last_seq(self) -> int:
+        """Stream sequence up to which everything was taken from the server."""
+        return self._reader.last
+
+    @property
+    def resets(self) -> int:
+        """How often the server consumer had to be replaced."""
+        return self._reader.resets
+
+    def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
+        """Ask the server about the consumer of the moment. Blocks; raises TimeoutError.
+
+        While one is being replaced it asks for the next one; ConsumerNotFoundError when there was
+        none within ``timeout``.
+        """
+        deadline = Deadline(self._js._api.timeout if timeout is None else timeout)
+        while True:
+            if self._closed:
+                raise ConfigError("this ordered consumer is closed")
+            try:
+                return self._js._consumer_info(
+                    self.stream_name, self._reader.name, deadline.remaining()
+                )
+            except ConsumerNotFoundError:
+                if deadline.expired:
+                    raise
+            if self._turn.acquire(blocking=False):
+                try:
+                    self._check_free()
+                    self._reader.drop("the server consumer is gone")
+                    self._reader.renew(deadline)
+                except ConfigError:
+                    pass  # a message stream is open and will see to it
+                finally:
+                    self._turn.release()
+            self._nc._pause(deadline.within(0.05))
+
+    @property
+    def cached_info(self) -> ConsumerInfo:
+        """What the server said when it made the consumer of the moment. Does not block."""
+        assert self._reader.info is not None
+        return self._reader.info
+
+    def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
+        """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
+        return ConsumerLag.from_info(self.info(timeout=timeout))
+
+    def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
+        """Ask why nothing comes, like ``Consumer.explain_stall``. Blocks."""
+        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        generation = self._reader.generation
+        if generation is not None:
+            return explain_stall(generation.consumer, seconds)
+        self._nc._check()
+        return f"the server consumer is being replaced; last error: {self._nc.last_error}"
+
+    def close(self) -> None:
+        """End reading and delete the server consumer. Does not wait for it. Safe to repeat."""
+        self._closed = True
+        stream = self._reading() if self._reading is not None else None
+        if stream is not None:
+            stream.stop()
+        if self._turn.acquire(timeout=1.0):
+            try:
+                self._reader.close()
+            finally:
+                self._turn.release()
+
+    def __enter__(self) -> OrderedConsumer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Never closed. This thread may hold any lock at this moment.
+        if not getattr(self, "_closed", True) and not self._nc.is_closed:
+            self._reader.rewind(self._reader.mark(), later=True)
+
+    def __repr__(self) -> str:
+        return f"OrderedConsumer({self.stream_name!r}, behind {self.last_seq})"
+
+
+class _Fetch:
+    """One batch, one deadline, over as many generations as it takes."""
+
+    def __init__(
+        self,
+        reader: OrderedReader,
+        limit: int,
+        max_bytes: int | None,
+        deadline: Deadline,
+        heartbeat: float | None,
+        eager: bool,
+        no_wait: bool,
+    ) -> None:
+        self._reader = reader
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._deadline = deadline
+        self._heartbeat = heartbeat
+        self._eager = eager
+        self._no_wait = no_wait
+
+    def run(self) -> MsgBatch:
+        reader = self._reader
+        mark = reader.mark()
+        batch: MsgBatch | None = None
+        accepted = 0
+        while True:
+            generation = reader.renew(self._deadline)
+            if generation is None:
+                break
+            if generation.initial and batch is not None and len(batch):
+                break
+            engine = generation.engine
+            if not engine.outstanding and not self._pull(engine, batch):
+                break
+            if generation.initial:
+                # Rare: the first values of last_per_subject once more, each looked at alone.
+                one, _ = reader.receive(generation, 1, self._wait())
+                if len(one):
+                    return one
+                if self._deadline.expired:
+                    break
+                continue
+            if batch is None:
+                batch = engine.mailbox.new_batch(MsgBatch, reader._nc._outbound)
+                batch._ack_none = True
+            before, size = len(batch), batch.nbytes
+            statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
+            reader._nc._check()
+            came = len(batch) - before
+            engine.delivered(came, batch.nbytes - size)
+            trouble, done = reader.judge(generation, statuses, len(batch) - accepted, idle=not came)
+            over = bool(done) or len(batch) >= self._limit or self._deadline.expired
+            if not over and trouble is None:
+                continue
+            if not reader.accept(generation, batch, accepted):
+                # Something is missing in between: all of it again, from where the fetch began.
+                reader.rewind(mark)
+                batch, accepted = None, 0
+                if self._deadline.expired:
+                    break
+                continue
+            accepted = len(batch)
+            if trouble is not None:
+                reader.drop(trouble)
+            if over:
+                break
+        return reader.new_batch() if batch is None else batch
+
+    def _wait(self) -> float:
+        return self._deadline.within(3600.0 if self._heartbeat is None else self._heartbeat)
+
+    def _pull(self, engine: PullEngine, batch: MsgBatch | None) -> bool:
+        """Ask for what is missing; False when there is no time left for it."""
+        left = self._deadline.within(3600.0)
+        if left <= 0.001:
+            return False
+        # Without an end the server answers a no_wait at once, and else only when something came.
+        expires = 0.0 if self._no_wait else max(left - min(_MARGIN, left / 4), 0.001)
+        beat = self._heartbeat
+        came, size = (0, 0) if batch is None else (len(batch), batch.nbytes)
+        engine.pull(
+            PullOptions(
+                batch=self._limit - came,
+                expires=expires,
+                max_bytes=None if self._max_bytes is None else max(1, self._max_bytes - size),
+                heartbeat=beat if beat is not None and beat * 2 <= expires else None,
+                no_wait=self._no_wait or self._eager,
+            )
+        )
+        return True

@@ -1,0 +1,230 @@
+"""PublishBatch: messages that are stored together or not at all (ADR-50)."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jetsync._api_errors import ApiLevelRequiredError
+from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.errors import (
+    APIError,
+    ConfigError,
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    MaxPayloadError,
+    NotStoredError,
+    OutboundFullError,
+    PermissionsError,
+)
+from jetsync.headers import HeaderInput
+from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.headers import publish_headers
+from jetsync.jetstream.publish.one import unknown_outcome
+from jetsync.jetstream.publish.puback import PubAck, decode_puback
+from jetsync.protocol.ids import next_nuid
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["PublishBatch"]
+
+_API_LEVEL = 2
+_RETRY_WAIT = 0.25
+_LINK_WAIT = 0.01
+
+
+class PublishBatch:
+    """An atomic batch. Made by ``JetStream.batch``. Thread-safe.
+
+    ``with js.batch() as batch: batch.add(...)`` commits at the end, and discards on an exception.
+    Messages are kept here until the commit sends all of them at once: a batch that is discarded,
+    forgotten or overtaken by a lost connection leaves nothing in the stream. They get consecutive
+    sequences; consumers never see a part of them.
+    """
+
+    ack: PubAck | None = None
+    """The confirmation, once the batch is committed."""
+
+    def __init__(self, nc: Connection, api: API, timeout: float) -> None:
+        self._nc = nc
+        self._api = api
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._messages: list[tuple[str, bytes, dict[str, Any]]] = []
+        self._over: str | None = None
+        self._check = Outbound(offline_limit=1 << 62)
+
+    def add(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderInput | None = None,
+        msg_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Add a message. ``options`` are those of ``JetStream.publish`` (``ttl``, ``expected_*``
+        and so on); conditions are looked at by the commit, ``expected_last_seq`` only on the first
+        message. Sends nothing and does not block.
+
+        Raises ConfigError, MaxPayloadError for a message that cannot be sent; the batch can still
+        be used then. All subjects have to belong to one stream, which takes up to 1,000 messages.
+        """
+        merged, _ = publish_headers(headers, msg_id=msg_id, **options)
+        with self._lock:
+            self._refuse_when_over()
+            # Encoded for a check only: what goes out is known when the last message is.
+            trial = {**merged, **_batch_headers(next_nuid(), len(self._messages) + 1, True)}
+            self._check.max_payload = self._nc.max_payload
+            self._check.publish(subject, data, "reply", encode_headers(trial))
+            self._check = Outbound(offline_limit=1 << 62)
+            self._messages.append((subject, bytes(data), merged))
+
+    def commit(
+        self,
+        subject: str | None = None,
+        data: bytes = b"",
+        *,
+        timeout: Seconds | None = None,
+        **options: Any,
+    ) -> PubAck:
+        """Store the batch and return the confirmation: ``seq`` is the last message's, ``count`` how
+        many there are. With a ``subject`` a last message is added first, as :meth:`add` does.
+
+        Blocks up to ``timeout`` seconds (default: the batch's). Raises NotStoredError when nothing
+        is stored (APIError subclasses among them: BatchPublishError, WrongLastSequenceError),
+        PublishUnknownError when all of it may be, never a part. The batch is over in any case,
+        except after ConfigError. Give messages a ``msg_id`` to be able to repeat a batch safely:
+        one that is stored already is then refused as a whole (err_code 10201).
+        """
+        if subject is not None:
+            self.add(subject, data, **options)
+        elif data or options:
+            raise ConfigError("a last message needs a subject")
+        seconds = self._timeout if timeout is None else to_seconds(timeout)
+        with self._lock:
+            self._refuse_when_over()
+            if not self._messages:
+                raise ConfigError("the batch is empty: add messages first")
+            self._over = "committed"
+            messages, self._messages = self._messages, []
+        self.ack = self._store(messages, Deadline(seconds), seconds)
+        return self.ack
+
+    def discard(self) -> None:
+        """Forget the messages. Nothing was sent. Does nothing when the batch is over."""
+        with self._lock:
+            if self._over is None:
+                self._over = "discarded"
+                self._messages = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __enter__(self) -> PublishBatch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if kind is None and self._over is None and self._messages:
+            self.commit()
+        else:
+            self.discard()
+
+    def _refuse_when_over(self) -> None:
+        if self._over is not None:
+            raise ConfigError(f"the batch was {self._over} already; begin a new one")
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    def _store(
+        self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline, seconds: float
+    ) -> PubAck:
+        last: Error = DisconnectedError("there was no connection to send it on")
+        while True:
+            while not self._nc.is_connected and not deadline.expired:
+                self._nc._check()
+                self._nc._pause(deadline.within(_LINK_WAIT))
+            if deadline.expired:
+                break
+            self._check_level()
+            try:
+                return self._attempt(messages, deadline)
+            except OutboundFullError as error:
+                last = error  # the last message did not leave, so the batch is incomplete
+            except (PermissionsError, MaxPayloadError) as error:
+                raise NotStoredError(f"the batch was refused: {error}") from error
+            except APIError as error:
+                # It was refused as a whole, so all of it can be sent again, as another batch.
+                if not error.retryable:
+                    raise _refusal(error) from error
+                last = error
+            self._nc._pause(deadline.within(_RETRY_WAIT))
+        raise NotStoredError(f"the batch was not stored within {seconds:g} s: {last}") from last
+
+    def _check_level(self) -> None:
+        info = self._nc.server_info
+        if info is not None and info.api_lvl < _API_LEVEL:
+            # An older server would store the messages one by one.
+            raise _refusal(
+                ApiLevelRequiredError(
+                    "atomic batches need nats-server 2.12 or newer", code=412, err_code=10185
+                )
+            )
+
+    def _attempt(
+        self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline
+    ) -> PubAck:
+        nc = self._nc
+        batch = next_nuid()
+        subject = messages[-1][0]
+        token, reply, mailbox = nc._requests.open(subject)
+        try:
+            for number, (to, data, headers) in enumerate(messages, 1):
+                is_last = number == len(messages)
+                block = encode_headers({**headers, **_batch_headers(batch, number, is_last)})
+                nc._outbound.publish(to, data, reply if is_last else None, block, False)
+            nc._outbound.send_now()
+            answer = mailbox.get(deadline.remaining())
+            if answer is None:
+                problem = mailbox.error
+                if isinstance(problem, PermissionsError):
+                    raise problem
+                why = str(problem or "no confirmation came in time")
+                raise unknown_outcome(f"{why}; of the batch", "commit", None, problem)
+            if answer.status == 503 and not answer.data:
+                raise _NoStream("no stream takes messages on this subject")
+            return decode_puback(answer.data)
+        except ConnectionClosedError as error:
+            raise unknown_outcome("the connection was closed", "commit", None, error) from error
+        finally:
+            nc._requests.end(token)
+
+
+class _NoStream(APIError):
+    """Nobody took the last message. A leader may be elected at this moment."""
+
+    retryable = True
+
+
+def _batch_headers(batch: str, number: int, is_last: bool) -> dict[str, str]:
+    headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+    if is_last:
+        headers["Nats-Batch-Commit"] = "1"
+    return headers
+
+
+def _refusal(error: APIError) -> Error:
+    if isinstance(error, NotStoredError):
+        return error
+    stands_for = NotStoredError(f"nothing of the batch is stored: {error}")
+    stands_for.__cause__ = error
+    return stands_for

@@ -1,0 +1,326 @@
+"""publish_async: many publishes under way, each with a future."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetsync._core.futures import AsyncWindow, Outcome
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.runner import start_thread
+from jetsync.errors import (
+    ConnectionClosedError,
+    Error,
+    NotStoredError,
+    TimeoutError,
+)
+from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.puback import PubAck, decode_puback
+from jetsync.jetstream.publish.window_keeper import WindowKeeper
+from jetsync.protocol.ids import next_nuid
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["AsyncPublisher", "PubAckFuture", "TooManyPendingError"]
+
+logger = logging.getLogger("jetsync")
+
+_LOOK_EVERY = 0.05  # at deadlines, while anything is open
+_IDLE_LOOKS = 10
+_IDLE_WAIT = 5.0
+
+
+class TooManyPendingError(NotStoredError, TimeoutError):
+    """``max_pending`` messages stayed unconfirmed for as long as the call may take, so this one was
+    not sent. Wait for earlier ones (``publish_async_wait``), or raise ``max_pending``."""
+
+
+TooManyPendingError.__module__ = "jetsync"
+
+
+class PubAckFuture(Outcome):
+    """What will be known about a message of ``publish_async``. Thread-safe.
+
+    It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
+    is over, whatever happens to the connection.
+    """
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        """Return whether it is known what became of the message. Does not block."""
+        return self.settled
+
+    def result(self, timeout: Seconds | None = None) -> PubAck:
+        """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is
+        known, which takes no longer than the message's own time). Ctrl-C interrupts.
+
+        Raises NotStoredError, PublishUnknownError (what became of the message), or a plain
+        TimeoutError when nothing is known yet after ``timeout``; ForkedError in a forked child.
+        """
+        if not self.settled:
+            self._wait(timeout)
+        if self.error is not None:
+            raise self.error
+        fields = self.fields()
+        return decode_puback(fields) if isinstance(fields, bytes) else PubAck(*fields)
+
+    def exception(self, timeout: Seconds | None = None) -> Exception | None:
+        """Return the error that :meth:`result` would raise for the message, or None when it is
+        stored. Blocks, and raises TimeoutError or ForkedError, like that."""
+        if not self.settled:
+            self._wait(timeout)
+        return self.error
+
+    def add_done_callback(self, function: Callable[[PubAckFuture], object]) -> None:
+        """Call ``function(future)`` when it is settled; here and now when it is already.
+
+        Callbacks run one after another on a thread of their own, so they may block and may publish.
+        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        """
+        window = self.window
+        if window is None or not window.call_with(self, function):
+            function(self)
+
+    def _wait(self, timeout: Seconds | None) -> None:
+        seconds = None if timeout is None else to_seconds(timeout)
+        deadline = Deadline(seconds)
+        window = self.window
+        if window is None:
+            return
+        keeper: AsyncPublisher = window.keeper
+        keeper.check_process()
+        window.flush()
+        waiter = window.wake_with(self, threading.Event())
+        while not self.settled and waiter is not None:
+            if not waiter.wait(deadline.remaining()) and not self.settled:
+                raise TimeoutError(
+                    f"the outcome was not known within {seconds:g} s; it still will be",
+                    operation="publish_async",
+                )
+
+    def __repr__(self) -> str:
+        if not self.settled:
+            return "PubAckFuture(pending)"
+        return f"PubAckFuture({self.error!r})" if self.error else f"PubAckFuture({self.result()!r})"
+
+
+class AsyncPublisher(WindowKeeper[AsyncWindow]):
+    """The asynchronous publishes of one JetStream object: a window and the thread that settles it.
+
+    A second thread, for callbacks, starts with the first one.
+    """
+
+    idle = False
+    """Whether the thread sleeps until it is poked."""
+    ended = False
+    """Whether nobody settles anything any more: the connection or the inbox has ended."""
+
+    operation = "publish_async"
+
+    def __init__(self, nc: Connection, api: API, max_pending: int) -> None:
+        super().__init__(
+            nc,
+            api,
+            lambda mailbox, prefix: AsyncWindow(
+                nc._outbound,
+                mailbox,
+                prefix,
+                f"{next_nuid()}.".encode(),
+                b"",
+                max_pending,
+                only_linked=True,
+                # One message that nobody confirms does not hold up the others at once.
+                ring=2 * max_pending,
+            ),
+        )
+        self.window.bind(PubAckFuture, self)
+        self._limit = max_pending
+        self._room = threading.Condition()
+        self._waiting = 0
+        self._retired = False
+        self._callbacks: queue.SimpleQueue[PubAckFuture | None] | None = None
+        self._callback_thread: threading.Thread | None = None
+        self._thread = start_thread(f"publish-{nc._label}", self._run)
+        nc._add_sender(self)
+
+    # -- for the publishing threads --------------------------------------------------------------
+
+    def publish_when_room(
+        self, subject: str, data: bytes, block: bytes, auto_id: bool, deadline: float
+    ) -> PubAckFuture:
+        """Send one message as soon as there is room for it."""
+        future: PubAckFuture | None = None
+        while future is None:
+            self._wait_for(lambda: not self._is_crowded(), deadline, self._crowded)
+            if self.ended:  # which has made the room
+                raise self._why_ended()
+            future = self.window.publish(subject, data, block, auto_id, deadline)
+        return future
+
+    def wake(self) -> None:
+        """After a publish: make sure that somebody settles it."""
+        if self.idle:
+            self.idle = False
+            self.poke()
+        if self.ended:
+            self.give_up_all(self._why_ended())
+            self._deliver()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until everything published before is settled."""
+        mark = self.window.added
+        self._wait_for(lambda: self.window.oldest >= mark, time.monotonic() + seconds, self._late)
+
+    def _is_crowded(self) -> bool:
+        # Room for a quarter of the window, so that publisher and runner do not wake for each one.
+        window = self.window
+        enough = max(1, self._limit // 4)
+        return (
+            window.open_count > self._limit - enough or window.in_flight > 2 * self._limit - enough
+        )
+
+    def _crowded(self) -> Error:
+        return TooManyPendingError(
+            f"{self._limit} messages are unconfirmed already and none was settled in time; this "
+            "one was not sent",
+            operation="publish_async",
+        )
+
+    def _late(self) -> Error:
+        return TimeoutError(
+            f"{self.window.open_count} messages were not settled in time; they still will be",
+            operation="publish_async_wait",
+        )
+
+    def _wait_for(
+        self, condition: Callable[[], bool], deadline: float, error: Callable[[], Error]
+    ) -> None:
+        self.window.flush()
+        with self._room:
+            self._waiting += 1
+            try:
+                while not condition():
+                    self.check_process()
+                    if self.ended:
+                        raise self._why_ended()
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise error()
+                    self._room.wait(min(left, 1.0))
+            finally:
+                self._waiting -= 1
+
+    @property
+    def pending(self) -> int:
+        """How many messages are not settled."""
+        return self.window.open_count
+
+    def check_process(self) -> None:
+        """Refuse to wait in a forked child, where nobody settles anything."""
+        if self._nc._forked:
+            self._nc._check()
+
+    def _why_ended(self) -> Error:
+        refusal = self._nc._refusal
+        if refusal is not None:
+            return refusal()
+        return ConnectionClosedError("the inbox for confirmations was refused")
+
+    def settle(self, deadline: Deadline) -> None:
+        """Wait until everything is settled, or the time is over: for a connection that drains."""
+        with contextlib.suppress(Error):
+            self.wait(deadline.within(3600.0))
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the end of the threads: for a connection that has closed."""
+        me = threading.current_thread()
+        for thread in (self._thread, self._callback_thread):
+            if thread is not None and thread is not me:
+                thread.join(timeout)
+
+    def retire(self) -> None:
+        """End the thread as soon as everything is settled. Takes no lock: called by finalizers."""
+        self._retired = True
+        self.poke()
+
+    # -- the thread that settles -----------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._settle_until_end()
+        except Error as error:
+            logger.warning("asynchronous publishing ended: %s", error)
+        finally:
+            self.ended = True
+            if not self._nc._forked:
+                self.give_up_all(self._why_ended())
+                self._deliver()
+                if self._callbacks is not None:
+                    self._callbacks.put(None)
+                with contextlib.suppress(Error):
+                    self.close()
+                if not self._nc.is_closed:  # else somebody may be about to join this thread
+                    self._nc._senders.discard(self)
+
+    def _settle_until_end(self) -> None:
+        quiet = 0
+        look_at = 0.0
+        while not self._nc.is_closed:
+            if self.window.open_count or self._waiting:
+                quiet = 0
+                self.collect(min(_LOOK_EVERY, self.pause))
+            elif self._retired:
+                return
+            else:
+                quiet += 1
+                self.idle = quiet > _IDLE_LOOKS
+                # A publisher that saw `idle` pokes; one that did not is seen here.
+                self.collect(_IDLE_WAIT if self.idle and not self.window.open_count else 0.2)
+            self.window.flush()
+            self.recover()
+            now = time.monotonic()
+            if now >= look_at:
+                look_at = now + _LOOK_EVERY
+                for number in self.window.overdue():
+                    self.give_up(number)
+            self._deliver()
+
+    def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
+        self.window.confirm_text(number, text, ack.seq, ack.duplicate)
+
+    def failed(self, number: int, error: Exception) -> None:
+        self.window.fail(number, error)
+
+    def _deliver(self) -> None:
+        """Tell those who wait for what was settled."""
+        if self._waiting:
+            with self._room:
+                self._room.notify_all()
+        for future in self.window.take_settled():
+            if future.waiter is not None:
+                future.waiter.set()
+            if future.callbacks is not None:
+                if self._callbacks is None:
+                    self._callbacks = queue.SimpleQueue()
+                    self._callback_thread = start_thread(
+                        f"published-{self._nc._label}", self._call_back
+                    )
+                self._callbacks.put(future)
+
+    def _call_back(self) -> None:
+        assert self._callbacks is not None
+        while (future := self._callbacks.get()) is not None:
+            functions: list[Callable[[Any], object]] = future.callbacks or []
+            future.callbacks = None  # they may hold the future itself
+            for function in functions:
+                try:
+                    function(future)
+                except Exception as error:  # noqa: BLE001 - user code may raise anything
+                    self._nc._post("error", error)

@@ -1,0 +1,203 @@
+"""publish_many and publish_arrow: bulk publishing with no Python object per acknowledgement."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jetsync._core.arrow_rows import ArrowRows
+from jetsync._core.bulk import BulkWindow
+from jetsync._core.outbound import encode_headers
+from jetsync._deadline import Deadline
+from jetsync.errors import ConfigError
+from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.puback import PubAck, PublishReport
+from jetsync.jetstream.publish.window_keeper import WindowKeeper
+from jetsync.protocol.ids import next_nuid
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
+
+STALL = 30.0
+"""Without a time budget: give up when nothing was confirmed for so long."""
+_READ_AHEAD = 512
+
+
+class _Source(Protocol):
+    """Feeds a window, one chunk a call."""
+
+    def feed(self, window: BulkWindow) -> bool:
+        """Add a chunk; False when there is nothing left."""
+
+
+class IterableRows:
+    """``(subject, data[, headers])`` tuples of any iterable, read a little ahead."""
+
+    def __init__(self, messages: Iterable[Any]) -> None:
+        self._messages: Iterator[Any] = iter(messages)
+        self._rows: list[Any] = []
+        self._at = 0
+
+    def feed(self, window: BulkWindow) -> bool:
+        if self._at == len(self._rows):
+            self._rows = list(itertools.islice(self._messages, _READ_AHEAD))
+            self._at = 0
+            if not self._rows:
+                return False
+        start = self._at
+        # Counted before the call: rows that were added stay added when sending has to wait.
+        before = window.added
+        try:
+            window.add_rows(self._rows, start)
+        finally:
+            self._at = start + (window.added - before)
+        return True
+
+
+class ArrowBatches:
+    """The rows of pyarrow record batches or a table."""
+
+    def __init__(
+        self, data: Any, *, subject: str, data_column: str, headers: str | None, msg_id: str | None
+    ) -> None:
+        batches = data.to_batches() if hasattr(data, "to_batches") else [data]
+        self._batches = [ArrowRows(batch) for batch in batches]
+        names = self._batches[0].names if self._batches else []
+        self._subject_column = subject if subject in names else None
+        self._subject = None if subject in names else subject.encode()
+        self._data = data_column
+        self._headers = headers
+        self._msg_id = msg_id
+        self._at = 0
+        for name in (data_column, headers, msg_id):
+            if name is not None and names and name not in names:
+                raise ConfigError(f"the batch has no column {name!r}; it has {', '.join(names)}")
+
+    def feed(self, window: BulkWindow) -> bool:
+        while self._batches and self._at >= self._batches[0].length:
+            self._batches.pop(0)
+            self._at = 0
+        if not self._batches:
+            return False
+        before, start = window.added, self._at
+        try:
+            window.add_arrow(
+                self._batches[0],
+                self._subject_column,
+                self._subject,
+                self._data,
+                self._headers,
+                self._msg_id,
+                start,
+            )
+        finally:
+            self._at = start + (window.added - before)
+        return True
+
+
+class _Bulk(WindowKeeper[BulkWindow]):
+    """One bulk publish: a window, an inbox of its own, and the clock that watches both."""
+
+    operation = "publish_many"
+
+    def __init__(
+        self,
+        nc: Connection,
+        api: API,
+        *,
+        timeout: float | None,
+        max_pending: int,
+        ids: str | None,
+        fixed: dict[str, str],
+    ) -> None:
+        block = encode_headers(fixed)
+        super().__init__(
+            nc,
+            api,
+            lambda mailbox, prefix: BulkWindow(
+                nc._outbound,
+                mailbox,
+                prefix,
+                None if ids is None else ids.encode(),
+                block[len(b"NATS/1.0\r\n") : -2] if block else b"",
+                max_pending,
+                only_linked=True,
+            ),
+        )
+        self._deadline = Deadline(timeout)
+        self._timeout = timeout
+        self._max_pending = max_pending
+        self._failed: dict[int, Exception] = {}
+        self._progress = time.monotonic()  # last confirmation
+
+    def run(self, source: _Source) -> PublishReport:
+        window = self.window
+        try:
+            more = True
+            while more or window.in_flight:
+                self._nc._check()
+                if self._out_of_time():
+                    self.collect(0.05)  # answers that are on their way
+                    self.give_up_all()
+                    return self._report(complete=not more)
+                self.recover()
+                if more and self._nc.is_connected and not window.full:
+                    if not window.in_flight:
+                        self._progress = time.monotonic()
+                    more = source.feed(window)
+                    self._collect(0.0)
+                elif more and window.in_flight < self._max_pending and self._nc.is_connected:
+                    self._collect(self._deadline.within(0.01))  # the link takes no more just now
+                else:
+                    self._collect(self._deadline.within(self.pause))
+            return self._report(complete=True)
+        finally:
+            self.close()
+
+    def _collect(self, timeout: float) -> None:
+        before = self.window.open_count
+        self.collect(timeout)
+        if self.window.open_count < before:
+            self._progress = time.monotonic()
+
+    def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
+        self.window.confirm(number, ack.seq, ack.duplicate)
+
+    def failed(self, number: int, error: Exception) -> None:
+        if self.window.settle(number):
+            self._failed[number] = error
+
+    def _out_of_time(self) -> bool:
+        if self._timeout is not None:
+            return self._deadline.expired
+        return bool(self.window.in_flight) and time.monotonic() - self._progress > STALL
+
+    def _report(self, *, complete: bool) -> PublishReport:
+        window = self.window
+        failed = sorted([*self._failed.items(), *window.rejected], key=lambda item: item[0])
+        return PublishReport(
+            window.stored, window.duplicates, failed, window.first_seq, window.last_seq, complete
+        )
+
+
+def bulk_publish(
+    nc: Connection,
+    api: API,
+    source: _Source,
+    *,
+    timeout: float | None,
+    max_pending: int,
+    auto_ids: bool,
+    expected_stream: str | None,
+) -> PublishReport:
+    """Publish everything a source has and wait until each message is settled."""
+    if max_pending < 1:
+        raise ConfigError("max_pending must be 1 or more")
+    fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
+    ids = f"{next_nuid()}." if auto_ids else None
+    bulk = _Bulk(nc, api, timeout=timeout, max_pending=max_pending, ids=ids, fixed=fixed)
+    return bulk.run(source)

@@ -1,0 +1,257 @@
+"""Publisher: the publishing calls of JetStream."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jetsync._core.outbound import encode_headers
+from jetsync._deadline import Seconds, to_seconds
+from jetsync.headers import HeaderInput
+from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.batch import PublishBatch
+from jetsync.jetstream.publish.futures import AsyncPublisher, PubAckFuture
+from jetsync.jetstream.publish.headers import AUTO, Auto, publish_headers
+from jetsync.jetstream.publish.many import ArrowBatches, IterableRows, bulk_publish
+from jetsync.jetstream.publish.one import publish
+from jetsync.jetstream.publish.puback import PubAck, PublishReport
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from jetsync.client import Connection
+
+__all__ = ["Publisher"]
+
+_making = threading.Lock()
+
+
+class Publisher:
+    """What JetStream has for storing messages. Thread-safe."""
+
+    _nc: Connection
+    _api: API
+    _max_pending: int
+    _auto_msg_id: bool
+    _async: AsyncPublisher | None = None
+
+    def _resolve_id(self, msg_id: str | Auto | None) -> str | Auto | None:
+        return None if msg_id is AUTO and not self._auto_msg_id else msg_id
+
+    def _budget(self, timeout: Seconds | None) -> float:
+        return self._api.timeout if timeout is None else to_seconds(timeout)
+
+    def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderInput | None = None,
+        timeout: Seconds | None = None,
+        msg_id: str | Auto | None = AUTO,
+        rollup: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_filter: str | None = None,
+        expected_last_msg_id: str | None = None,
+        ttl: Seconds | str | None = None,
+        incr: int | None = None,
+        schedule: str | datetime | timedelta | None = None,
+        schedule_target: str | None = None,
+        schedule_source: str | None = None,
+        schedule_ttl: Seconds | str | None = None,
+        schedule_time_zone: str | None = None,
+        schedule_rollup: str | None = None,
+    ) -> PubAck:
+        """Store one message and return the stream's confirmation (ADR-22).
+
+        Retries "no responders" and lost connections until ``timeout`` seconds are over. With
+        ``msg_id=AUTO`` the message gets an id, so a retry after a lost confirmation is never stored
+        twice; a string is an id of yours; None sends none and never retries an unknown outcome.
+        A retry is never sent later than the stream remembers ids.
+
+        ``rollup`` ("sub" or "all") replaces earlier messages; the ``expected_*`` conditions refuse
+        the message unless they hold; ``ttl`` (seconds, or "never") needs a stream with
+        ``allow_msg_ttl``; ``incr`` adds to a counter (stream with ``allow_msg_counter``, no data),
+        whose new total is ``PubAck.value``. ``schedule`` (stream with ``allow_msg_schedules``) has
+        the stream publish the message to ``schedule_target``: once at a datetime, again and again
+        after a timedelta, or by a pattern such as ``"@hourly"`` or six cron fields (then with
+        ``schedule_time_zone``); ``schedule_source`` is a subject whose last message is sent instead
+        of this one's data, ``schedule_ttl`` and ``schedule_rollup`` go to what is published.
+
+        Raises NotStoredError when the message is certainly not in the stream (among its
+        subclasses: WrongLastSequenceError), PublishUnknownError (a TimeoutError) when it may be,
+        ConfigError and MaxPayloadError before anything is sent. Thread-safe.
+        """
+        merged, sent_id = publish_headers(
+            headers,
+            msg_id=self._resolve_id(msg_id),
+            rollup=rollup,
+            expected_stream=expected_stream,
+            expected_last_seq=expected_last_seq,
+            expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_filter=expected_last_subject_filter,
+            expected_last_msg_id=expected_last_msg_id,
+            ttl=ttl,
+            incr=incr,
+            schedule=schedule,
+            schedule_target=schedule_target,
+            schedule_source=schedule_source,
+            schedule_ttl=schedule_ttl,
+            schedule_time_zone=schedule_time_zone,
+            schedule_rollup=schedule_rollup,
+        )
+        self._nc._check()
+        return publish(self._nc, self._api, subject, data, self._budget(timeout), merged, sent_id)
+
+    # -- asynchronously --------------------------------------------------------------------------
+
+    def publish_async(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderInput | None = None,
+        timeout: Seconds | None = None,
+        msg_id: str | Auto | None = AUTO,
+        **options: Any,
+    ) -> PubAckFuture:
+        """Send one message and return a future for the stream's confirmation.
+
+        ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
+        hold for the future: one message with an id is sent again after a lost connection or a
+        refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
+        from now at the latest. Messages of one thread are sent in order; after a lost connection
+        they may be stored in another.
+
+        Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
+        then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a
+        NotStoredError and a TimeoutError). Raises ConfigError and MaxPayloadError for what cannot
+        be sent, ConnectionClosedError. Thread-safe; may be called from callbacks.
+        """
+        block = b""
+        if not self._auto_msg_id and msg_id is AUTO:
+            msg_id = None
+        if headers or options or (msg_id is not AUTO and msg_id is not None):
+            given = msg_id if msg_id is not AUTO else None
+            block = encode_headers(publish_headers(headers, msg_id=given, **options)[0])
+        if self._nc._refusal is not None:
+            self._nc._check()
+        seconds = self._api.timeout if timeout is None else to_seconds(timeout)
+        deadline = time.monotonic() + seconds
+        publisher = self._async
+        if publisher is None or publisher.ended:
+            publisher = self._start_async()
+        is_auto = msg_id is AUTO
+        future: PubAckFuture | None
+        future = publisher.window.publish(subject, data, block, is_auto, deadline)
+        if future is None:
+            future = publisher.publish_when_room(subject, data, block, is_auto, deadline)
+        if publisher.idle or publisher.ended:
+            publisher.wake()
+        return future
+
+    def _start_async(self) -> AsyncPublisher:
+        with _making:
+            if self._async is None or self._async.ended:
+                self._async = AsyncPublisher(self._nc, self._api, self._max_pending)
+                weakref.finalize(self, self._async.retire).atexit = False
+            return self._async
+
+    @property
+    def publish_async_pending(self) -> int:
+        """How many messages of :meth:`publish_async` are not settled yet."""
+        return 0 if self._async is None else self._async.pending
+
+    def publish_async_wait(self, timeout: Seconds | None = None) -> None:
+        """Wait until every message of :meth:`publish_async` so far is settled, one way or another.
+
+        Blocks up to ``timeout`` seconds (default: this object's) and raises TimeoutError then.
+        Callbacks may still be running. Look at the futures for the outcomes. Thread-safe.
+        """
+        if self._async is not None and self._async.pending:
+            self._async.wait(self._budget(timeout))
+
+    # -- in bulk ---------------------------------------------------------------------------------
+
+    def publish_many(
+        self,
+        messages: Iterable[tuple[Any, ...]],
+        *,
+        timeout: Seconds | None = None,
+        max_pending: int | None = None,
+        msg_id: Auto | None = AUTO,
+        expected_stream: str | None = None,
+    ) -> PublishReport:
+        """Store many messages and wait until each one is confirmed or has failed.
+
+        ``messages`` is an iterable of ``(subject, data)`` or ``(subject, data, headers)``; at most
+        ``max_pending`` are unconfirmed at a time, in order of sending. Messages with an id
+        (automatic, or a ``Nats-Msg-Id`` among their headers) are sent again after a lost
+        connection, and the stream drops the copies; without an id an unknown outcome is reported,
+        not repeated.
+
+        Blocks up to ``timeout`` seconds for everything; None: as long as confirmations keep coming
+        (it gives up after 30 seconds without any). Never raises for single messages: look at
+        ``report.failed`` or call ``report.raise_for_failed()``. Raises ConnectionClosedError, and
+        whatever the iterable raises (then nothing is known about the messages in flight).
+        """
+        auto = self._resolve_id(msg_id) is AUTO
+        self._nc._check()
+        return bulk_publish(
+            self._nc,
+            self._api,
+            IterableRows(messages),
+            timeout=None if timeout is None else to_seconds(timeout),
+            max_pending=self._max_pending if max_pending is None else max_pending,
+            auto_ids=auto,
+            expected_stream=expected_stream,
+        )
+
+    def publish_arrow(
+        self,
+        batch: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        subject: str,
+        data: str = "data",
+        headers: str | None = None,
+        msg_id: str | Auto | None = AUTO,
+        timeout: Seconds | None = None,
+        max_pending: int | None = None,
+        expected_stream: str | None = None,
+    ) -> PublishReport:
+        """Store the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
+
+        ``subject`` is a column when the batch has one of that name, else the constant subject;
+        ``data`` and ``headers`` (map<string, string> or map<string, list<string>>, or binary) are
+        columns; ``msg_id`` is AUTO, None or a column of ids. String and binary columns of both
+        widths are taken; null data is an empty message. Otherwise like :meth:`publish_many`.
+        """
+        column = msg_id if isinstance(msg_id, str) else None
+        auto = column is None and self._resolve_id(msg_id) is AUTO
+        self._nc._check()
+        return bulk_publish(
+            self._nc,
+            self._api,
+            ArrowBatches(batch, subject=subject, data_column=data, headers=headers, msg_id=column),
+            timeout=None if timeout is None else to_seconds(timeout),
+            max_pending=self._max_pending if max_pending is None else max_pending,
+            auto_ids=auto,
+            expected_stream=expected_stream,
+        )
+
+    # -- atomically ------------------------------------------------------------------------------
+
+    def batch(self, *, timeout: Seconds | None = None) -> PublishBatch:
+        """Begin an atomic batch: all of its messages are stored together, or none (ADR-50).
+
+        For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget of
+        each of the batch's calls (default: this object's). Does not block.
+        """
+        self._nc._check()
+        return PublishBatch(self._nc, self._api, self._budget(timeout))

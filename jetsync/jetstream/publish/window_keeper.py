@@ -1,0 +1,221 @@
+"""WindowKeeper: what becomes of publishes in flight, the same in bulk and with futures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from jetsync._api_errors import DuplicateInProcessError
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.window import PublishWindow
+from jetsync.errors import (
+    APIError,
+    ConnectionClosedError,
+    MaxPayloadError,
+    NotStoredError,
+    OutboundFullError,
+    PermissionsError,
+    ProtocolError,
+    PublishUnknownError,
+)
+from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.duplicate_window import repeatable_for
+from jetsync.jetstream.publish.one import unknown_outcome
+from jetsync.jetstream.publish.puback import PubAck, decode_puback
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["WindowKeeper"]
+
+SILENCE = 2.0
+"""Seconds without any answer after which what is in flight is sent again."""
+_REFUSED_WAIT = 0.25
+_ASK_WITHIN = 0.2  # within the slack of every time budget
+
+W = TypeVar("W", bound=PublishWindow)
+
+
+class WindowKeeper(Generic[W]):
+    """Reads the answers of a window and sends again what a refusal or a broken link may have cost.
+
+    The rules: what was refused for now (503) is sent again after a moment. What may be stored is
+    sent again only with a message id, and only while the stream remembers ids; without an id a
+    broken link ends it as unknown. A refusal of a copy says nothing about an earlier one.
+
+    One thread calls ``collect`` and ``recover``. ``collect`` raises when the inbox was refused.
+    """
+
+    operation = "publish"
+
+    def __init__(self, nc: Connection, api: API, make: Callable[[Mailbox, bytes], W]) -> None:
+        self._nc = nc
+        self._api = api
+        self._mailbox = Mailbox(owner=nc)
+        prefix = nc.new_inbox() + "."
+        self.window = make(self._mailbox, prefix.encode())
+        self._reasons: dict[int, Exception] = {}  # why the last copy was refused
+        self._epoch = nc._session.epoch
+        self._denied = nc.last_error
+        self._heard = time.monotonic()
+        self._resend_at: float | None = None
+        self._sid = nc._open_route(prefix + "*", None, self._mailbox)
+        nc._add_engine(self)
+
+    def poke(self) -> None:
+        """Make ``collect`` return early: the link has changed."""
+        self._mailbox.poke()
+
+    def close(self) -> None:
+        """Give the inbox up."""
+        self._nc._remove_engine(self)
+        if not self._nc.is_closed:
+            self._nc._close_route(self._sid)
+
+    # -- for those who know what to do with an outcome -------------------------------------------
+
+    def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
+        """Settle a message by a confirmation in an unusual layout."""
+        raise NotImplementedError
+
+    def failed(self, number: int, error: Exception) -> None:
+        """Settle a message with its error."""
+        raise NotImplementedError
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def collect(self, timeout: float) -> bool:
+        """Take the answers that are there, wait up to ``timeout`` seconds for the first.
+
+        Returns whether anything was heard."""
+        before = self.window.stored
+        odd = self.window.collect(timeout)
+        for number, status, payload in odd:
+            self._odd(number, status, payload)
+        if not odd and self.window.stored == before:
+            if self._mailbox.finished:
+                raise self._mailbox.error or ConnectionClosedError("the inbox has ended")
+            return False
+        self._heard = time.monotonic()
+        return True
+
+    def _odd(self, number: int, status: int, payload: bytes) -> None:
+        """An answer that is not a plain confirmation."""
+        if status == 503 and not payload:
+            self._refused(number, NotStoredError("no stream takes messages on this subject"))
+            return
+        try:
+            ack = decode_puback(payload)
+        except APIError as problem:
+            if problem.retryable:
+                self._refused(number, problem)
+            else:
+                self.give_up(number, problem)
+        except ProtocolError as problem:
+            self.failed(number, self._unknown(number, str(problem), problem))
+        else:
+            self.confirmed(number, ack, payload)
+
+    def _refused(self, number: int, reason: Exception) -> None:
+        self.window.refuse(number, isinstance(reason, DuplicateInProcessError))
+        self._reasons[number] = reason
+        self._resend_within(_REFUSED_WAIT)
+
+    def give_up(self, number: int, reason: Exception | None = None) -> None:
+        """Settle a message as failed. ``reason`` is the last word about its last copy; without one
+        it is what came before, or that nothing came."""
+        before = self._reasons.pop(number, None)
+        window = self.window
+        if reason is None and window.is_refused(number):
+            reason = before or NotStoredError("there was no connection to send it on")
+        if reason is None:
+            self.failed(number, self._unknown(number, "no confirmation came in time", before))
+        elif window.is_unknown(number):
+            # The copy before may be in the stream although this one was refused.
+            text = f"an earlier copy may be stored, the last one was refused: {reason}"
+            self.failed(number, self._unknown(number, text, reason))
+        elif isinstance(reason, NotStoredError):
+            self.failed(number, reason)
+        else:
+            error = NotStoredError(str(reason))
+            error.__cause__ = reason
+            self.failed(number, error)
+
+    def give_up_all(self, reason: Exception | None = None) -> None:
+        """Settle everything that is still open."""
+        for number in self.window.open_numbers():
+            if reason is not None and not self.window.is_refused(number):
+                self.failed(number, self._unknown(number, str(reason), reason))
+            else:
+                self.give_up(number)
+
+    def _unknown(self, number: int, text: str, cause: Exception | None) -> PublishUnknownError:
+        return unknown_outcome(text, self.operation, self.window.message_id(number), cause)
+
+    # -- sending again ---------------------------------------------------------------------------
+
+    def _resend_within(self, seconds: float) -> None:
+        at = time.monotonic() + seconds
+        if self._resend_at is None or at < self._resend_at:
+            self._resend_at = at
+
+    @property
+    def pause(self) -> float:
+        """Seconds after which :meth:`recover` has something to do, if nothing happens before."""
+        if self._resend_at is None or not self._nc.is_connected:
+            return 0.2
+        return min(0.2, max(0.0, self._resend_at - time.monotonic()))
+
+    def recover(self) -> None:
+        """Send again what a broken link, a refusal or silence may have cost."""
+        now = time.monotonic()
+        window = self.window
+        if not window.open_count:
+            self._heard = now
+            self._epoch = self._nc._session.epoch
+            self._resend_at = None
+            self._reasons.clear()
+            return
+        self._look_for_refusals()
+        epoch = self._nc._session.epoch
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._heard = now
+            for number in window.mark_lost():
+                self.failed(number, self._unknown(number, "the link broke", None))
+            for number in window.oversized():
+                self.give_up(number, MaxPayloadError("larger than the server takes now"))
+            self._resend_at = now
+        elif now - self._heard > SILENCE:
+            self._heard = now
+            window.mark_lost()
+            self._resend_at = now
+        elif window.take_held():
+            self._resend_within(0.01)
+        if self._resend_at is not None and now >= self._resend_at and self._nc.is_connected:
+            self._resend()
+
+    def _resend(self) -> None:
+        self._resend_at = None
+        subjects = self.window.unknown_subjects()
+        age: float | None = 0.0
+        if subjects:
+            age = repeatable_for(self._api, subjects, _ASK_WITHIN)
+        if age is None:
+            self._resend_within(_REFUSED_WAIT)
+            return
+        try:
+            self.window.resend(age)
+        except OutboundFullError:
+            self._resend_within(_REFUSED_WAIT)
+
+    def _look_for_refusals(self) -> None:
+        """End what the server refused by a word that names no message, only a subject."""
+        error = self._nc.last_error
+        if error is self._denied:
+            return
+        self._denied = error
+        if isinstance(error, PermissionsError) and error.operation == "publish":
+            for number in self.window.numbers_on(error.subject or ""):
+                self.failed(number, self._unknown(number, str(error), error))

@@ -1,0 +1,7 @@
+"""jetsync.jetstream.pull - pulling messages: one engine under fetch, next, messages and consume.
+
+Room:      L4, a part of jetstream/. May import: client, protocol, hallway, the rest of jetstream.
+Threads:   none of its own; callbacks run on threads that client/ starts.
+Touch me:  to change what a status means, when a pull is sent, how a buffer is refilled.
+Not here:  acknowledgements (acks.py), keeping an order over resets (ordered/).
+"""

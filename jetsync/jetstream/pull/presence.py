@@ -1,0 +1,70 @@
+"""Asking whether a consumer still exists, without waiting for the answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetsync._core.mailbox import Mailbox
+from jetsync.errors import ConsumerDeletedError, Error
+from jetsync.jetstream.api import decode
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.consumer import Consumer
+
+__all__ = ["Presence"]
+
+_ASK_AGAIN = 1.0
+
+
+class Presence:
+    """Whether a consumer exists, asked for when a pull found nobody who serves it.
+
+    While a consumer has no leader the question is answered by nobody, and it must not keep anyone
+    from pulling meanwhile: so it is asked once, and looked at as often as one likes.
+    """
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._nc = consumer._js._nc
+        self._asked: tuple[int, Mailbox] | None = None
+        self._asked_at = 0.0
+
+    def why_gone(self, patience: float) -> ConsumerDeletedError | None:
+        """Return why the consumer is gone, None while that is not known. Waits for the answer up to
+        ``patience`` seconds."""
+        if self._asked is not None and time.monotonic() - self._asked_at > _ASK_AGAIN:
+            self.close()
+        if self._asked is None:
+            consumer = self._consumer
+            subject = f"CONSUMER.INFO.{consumer.stream_name}.{consumer.name}"
+            try:
+                self._asked = self._nc._requests._begin(
+                    consumer._js._api.subject(subject), b"", None
+                )
+            except Error:
+                return None  # no link at this moment: there will be another 503
+            self._asked_at = time.monotonic()
+        msg = self._asked[1].get(patience)
+        if msg is None:
+            return None
+        self.close()
+        try:
+            decode(msg.data)
+        except (ConsumerNotFoundError, StreamNotFoundError) as error:
+            return ConsumerDeletedError(f"{self._consumer!r} does not exist (any more): {error}")
+        except Error:
+            return None
+        return None
+
+    def seen(self) -> None:
+        """The consumer showed itself: what was asked before is of no interest any more."""
+        if self._asked is not None:
+            self.close()
+
+    def close(self) -> None:
+        """Forget the question. Safe to repeat."""
+        if self._asked is not None:
+            self._nc._requests.end(self._asked[0])
+            self._asked = None

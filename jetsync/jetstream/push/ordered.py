@@ -1,0 +1,201 @@
+"""OrderedPushSubscription: a push subscription that misses nothing and repeats nothing (ADR-17).
+
+Its consumer needs no acknowledgements and may end at any time. Whenever something is missing, or
+might be (another link, no heartbeats, the consumer is gone), a new one is made behind the last
+message that was handed out, on a new inbox: what the old one still sends reaches nobody. Making it
+is a loop that whoever takes the next message walks; nothing is reset that nobody reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from jetsync._api_errors import StreamNotFoundError
+from jetsync._deadline import Deadline
+from jetsync.errors import ConnectionClosedError, Error, JetStreamError
+from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.push.receiver import SHORTEST_LOOK, PushOptions
+from jetsync.jetstream.push.status import ConsumerSequence, FlowControl
+from jetsync.jetstream.push.subscription import PushSubscription
+from jetsync.jetstream.streams.info import StreamInfo
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.manager import ConsumerManager
+
+__all__ = ["OrderedPushSubscription"]
+
+logger = logging.getLogger("jetsync")
+
+_PATIENCE = 2.0
+"""Seconds for one request while a consumer is made anew: an election may have eaten it."""
+
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 2.0
+
+_GONE_AFTER = 2.0
+"""Seconds for which a stream has to be unknown before it counts as deleted."""
+
+
+class OrderedPushSubscription(PushSubscription):
+    """Every message of a stream once and in order. Made by ``JetStream.subscribe(ordered=True)``.
+
+    Resets happen while somebody waits for a message and are not seen. Ends with StreamNotFoundError
+    when the stream was deleted, JetStreamError when it was deleted and made again.
+    """
+
+    def __init__(
+        self,
+        js: ConsumerManager,
+        options: PushOptions,
+        stream: str,
+        to_create: Callable[[str | None], ConsumerConfig],
+    ) -> None:
+        super().__init__(js, None, options)
+        self._stream = stream
+        self._to_create = to_create
+        self._last = 0  # stream sequence of the last message handed out
+        self._failures = 0  # in a row, without a sign of life between them
+        self._gone_since: float | None = None
+        self._made: datetime | None = None  # the stream
+
+    def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
+        if info.config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
+            # Whatever the policy was: from now on it is "behind this sequence".
+            self._last = info.delivered.stream_seq
+        super()._begin(info, created=created)
+
+    # -- what is wrong -----------------------------------------------------------------------------
+
+    def _on_delivery(self, stream_seq: int, consumer_seq: int) -> bool:
+        assert self._sequence is not None
+        expected = (self._sequence.last or 0) + 1
+        if consumer_seq != expected or stream_seq <= self._last:
+            self._reset(
+                f"consumer sequence {consumer_seq} (stream {stream_seq}) came, {expected} was next"
+            )
+            return False
+        self._sequence.last = consumer_seq
+        self._last = stream_seq
+        self._failures = 0
+        if self._mailbox.dropped and not self._mailbox.pending_messages:
+            self._reset("too many messages waited, the last ones were dropped")
+        return True
+
+    def _on_gap(self, expected: int, received: int) -> None:
+        self._reset(f"consumer sequences {expected} to {received - 1} did not arrive")
+
+    def _on_new_link(self) -> None:
+        self._reset("the link is another one")
+
+    def _on_silence(self) -> None:
+        super()._on_silence()
+        self._reset("no heartbeats came")
+
+    def _gone(self, reason: str) -> None:
+        self._reset(reason)
+
+    def _reset(self, reason: str) -> None:
+        """Have a new consumer made by whoever takes the next message. Any thread; never blocks."""
+        if self._suspect_since is not None:
+            return
+        logger.info("ordered subscription of %s at %d: %s", self._stream, self._last, reason)
+        self._suspect_since = time.monotonic() + self._backoff()
+        self._mailbox.poke()
+
+    def _backoff(self) -> float:
+        """The first failure is repaired at once, the next ones ever later."""
+        self._failures += 1
+        if self._failures == 1:
+            return 0.0
+        return min(_FIRST_WAIT * 2.0 ** min(self._failures - 2, 8), _LONGEST_WAIT)
+
+    # -- and how it is put right -------------------------------------------------------------------
+
+    def _look(self, deadline: Deadline) -> None:
+        due = self._suspect_since
+        if due is None or due > time.monotonic() or not self._nc.is_connected:
+            return
+        if self._over or self._mailbox.finished:
+            return
+        self._suspect_since = None
+        try:
+            self._check_stream(max(deadline.within(_PATIENCE), SHORTEST_LOOK))
+            self._renew(max(deadline.within(_PATIENCE), SHORTEST_LOOK))
+        except ConnectionClosedError:
+            self._mailbox.finish()
+        except StreamNotFoundError as error:
+            now = time.monotonic()
+            self._gone_since = self._gone_since or now
+            if now - self._gone_since >= _GONE_AFTER:
+                self._fail(error)
+            else:
+                self._again(error)
+        except Error as error:
+            self._again(error)
+
+    def _again(self, error: Error) -> None:
+        if self._over:
+            return
+        self._suspect_since = None
+        self._reset(f"{type(error).__name__}: {error}")
+
+    def _fail(self, error: Error) -> None:
+        self._mailbox.discard()
+        self._hand.clear()
+        self._mailbox.finish(error)
+        self._end()
+
+    def _check_stream(self, timeout: float) -> None:
+        """Is it still the stream it was? In another one the place to go on has no meaning."""
+        answer = self._js._api.request(
+            f"STREAM.INFO.{self._stream}", timeout=timeout, repeatable=True
+        )
+        info = StreamInfo.from_wire(answer)
+        same = self._made is None or info.created == self._made
+        self._made = info.created if self._made is None else self._made
+        if same and info.state.last_seq >= self._last:
+            self._gone_since = None
+            return
+        error = JetStreamError(
+            f"stream {self._stream!r} is not the one it was: it was deleted and made again, or has "
+            f"lost its end (last sequence {info.state.last_seq}, {self._last} was handed out); "
+            "subscribe again"
+        )
+        self._fail(error)
+
+    def _renew(self, timeout: float) -> None:
+        """Make a consumer behind the last message. ``_turn`` is held. Blocks; raises what fails."""
+        if self._over:
+            return
+        old = self.name
+        self._hand.clear()
+        self._listen(self._nc.new_inbox())
+        # From here on the new inbox counts, even if the answer below gets lost.
+        self._sequence = ConsumerSequence(0)
+        self._flow = FlowControl()
+        config = self._to_create(self.subject)
+        if self._last or config.deliver_policy == DeliverPolicy.NEW:
+            config = dataclasses.replace(
+                config,
+                deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=self._last + 1,
+                opt_start_time=None,
+            )
+        made = self._js.create_consumer(self._stream, config, timeout=timeout)
+        self._bound.info = made.cached_info
+        if self._watch is not None:
+            self._watch.restart()
+        self.resets += 1
+        self._discard(self.name if self._over else old)
+
+    def _discard(self, name: str) -> None:
+        """Delete a consumer without waiting; else it ends by its inactive threshold."""
+        with contextlib.suppress(Error):
+            self._nc.publish(self._js._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}"))

@@ -1,0 +1,374 @@
+"""PushReceiver: what comes to a deliver subject, judged in the order in which the server sent it.
+
+Messages and statuses wait in one mailbox, so whoever takes the next message also deals with the
+statuses before it: that is the moment at which flow control is to be answered. What nobody waits
+for (the heartbeat alarm) runs on the connection's timer.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.message import message_jsack
+from jetsync._deadline import Deadline
+from jetsync.client import Subscription
+from jetsync.client.runner import start_thread
+from jetsync.errors import (
+    ConnectionClosedError,
+    ConsumerDeletedError,
+    Error,
+    MessageGapError,
+    MissedHeartbeatError,
+    NotJetStreamMessageError,
+    UnexpectedStatusError,
+)
+from jetsync.jetstream.consumers.config import AckPolicy
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.push.status import ConsumerSequence, FlowControl, StatusKind, kind_of
+from jetsync.jetstream.push.watch import ALARM_INTERVALS, HeartbeatWatch
+from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.manager import ConsumerManager
+
+__all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver"]
+
+SHORTEST_LOOK = 0.1
+"""Seconds for a request even when the caller has less: else polling would never learn anything."""
+
+_LOOKUP = 1.0
+_LOOK_AGAIN = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PushOptions:
+    """How a push subscription behaves on this side."""
+
+    callback: Callable[[JetStreamMsg], Any] | None = None
+    manual_ack: bool = False
+    manual_status: bool = False
+    heartbeat_alarm: float | None = None
+    delete_consumer: bool | None = None
+    messages_limit: int = 0
+    bytes_limit: int = 0
+
+
+class PushReceiver(Subscription):
+    """What a push subscription takes from its mailbox, and what it does about the rest of it.
+
+    Thread-safe: takers take turns, so that deliveries and statuses are judged in their order.
+    """
+
+    def __init__(self, js: ConsumerManager, queue: str | None, options: PushOptions) -> None:
+        super().__init__(js._nc, "", queue, self._new_mailbox(js, options), options.callback)
+        self._js = js
+        self._options = options
+        self._bound = BoundConsumer(js, ConsumerInfo())
+        self._ack_none = False
+        self._manual = options.manual_status
+        # Held by who takes; it guards the next four. Reentrant, so that an interrupt at the wrong
+        # moment does not lock its own thread out.
+        self._turn = threading.RLock()
+        self._hand: collections.deque[JetStreamMsg] = collections.deque()
+        self._sequence: ConsumerSequence | None = None
+        self._flow = FlowControl()
+        self._taken = 0
+        self.resets = 0
+        """How often the consumer was made anew, which only an ordered subscription does."""
+        self._stop_at: int | None = None
+        self._routes = threading.Lock()  # guards opening and ending
+        self._over = False
+        self._delete_at_end = False
+        self._epoch = 0
+        self._watch: HeartbeatWatch | None = None
+        self._suspect_since: float | None = None  # when it is time to look whether it still exists
+
+    # -- the way in --------------------------------------------------------------------------------
+
+    def _new_mailbox(self, js: ConsumerManager, options: PushOptions) -> Mailbox:
+        return Mailbox(
+            limit_messages=options.messages_limit,
+            limit_bytes=options.bytes_limit,
+            msg_type=JetStreamMsg,
+            owner=js._nc,
+            context=self,
+        )
+
+    def _listen(self, subject: str) -> None:
+        """Subscribe to a deliver subject, in place of the one before."""
+        self._nc._check()
+        with self._routes:
+            if self._over:
+                raise ConnectionClosedError("the subscription has ended")
+            if self._sid:
+                self._nc._close_route(self._sid)
+                self._mailbox = self._new_mailbox(self._js, self._options)
+            with self._nc._registry_lock:
+                self._sid = self._nc._open_route(subject, self.queue, self._mailbox)
+                self._nc._subs[self._sid] = self
+            self.subject = subject
+
+    def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
+        """The consumer is there: start to watch."""
+        self._bound = BoundConsumer(
+            self._js,
+            info,
+            created=created,
+            shared=self.queue is not None,
+            override=self._options.delete_consumer,
+        )
+        self._ack_none = info.config.ack_policy == AckPolicy.NONE
+        self._epoch = self._nc._session.epoch
+        if self.queue is None and not self._manual:
+            self._sequence = ConsumerSequence(0 if created else None)
+        beat = info.config.idle_heartbeat
+        self._nc._add_engine(self)
+        if beat and not self._manual:
+            self._watch = HeartbeatWatch(
+                self._nc,
+                beat,
+                self._options.heartbeat_alarm or ALARM_INTERVALS * beat,
+                last_sign=self._last_sign,
+                on_silence=self._on_silence,
+                on_tick=self._sweep,
+            )
+            self._watch.tick()
+
+    def _end(self) -> None:
+        """Nothing more comes in. Safe to repeat, any thread."""
+        with self._routes:
+            self._over = True
+            sid = self._sid
+        self._nc._remove_engine(self)
+        self._nc._unsubscribe(sid)
+        self._mailbox.finish()
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def _take(self, deadline: Deadline) -> JetStreamMsg | None:
+        """The next message for the user; None when the time is up or it is over."""
+        if not self._take_turn(deadline):
+            return None
+        try:
+            while True:
+                if self._suspect_since is not None:
+                    self._look(deadline)
+                msg = self._hand.popleft() if self._hand else self._from_mailbox(deadline)
+                if msg is not None:
+                    if self._settle(msg):
+                        self._taken += 1
+                        if self._taken == self._stop_at:
+                            self._stop_now()
+                        return msg
+                elif self._exhausted or deadline.expired:
+                    return None
+        finally:
+            self._turn.release()
+
+    def _take_turn(self, deadline: Deadline) -> bool:
+        left = deadline.remaining()
+        return self._turn.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX))
+
+    def _from_mailbox(self, deadline: Deadline) -> JetStreamMsg | None:
+        wait = deadline.remaining()
+        due = self._suspect_since
+        if due is not None and self._nc.is_connected:  # else the new link wakes us
+            until_look = max(0.01, due - time.monotonic())
+            wait = until_look if wait is None else min(wait, until_look)
+        return cast("JetStreamMsg | None", self._mailbox.get(wait))
+
+    def _at_hand(self) -> JetStreamMsg | None:
+        """What the mailbox holds, without waiting."""
+        return cast("JetStreamMsg | None", self._mailbox.get(0))
+
+    @property
+    def _exhausted(self) -> bool:
+        return self._mailbox.ended and not self._hand
+
+    def _settle(self, msg: JetStreamMsg) -> bool:
+        """Deal with what is not for the user; returns whether the message is."""
+        if self._manual:
+            return True
+        if msg.status and not msg.data:
+            self._on_status(msg)
+            return False
+        if self._sequence is None:
+            return True
+        try:
+            fields = message_jsack(msg)
+        except NotJetStreamMessageError as error:
+            self._nc._post("error", error)
+            return False
+        return self._on_delivery(fields[5], fields[6])
+
+    def _on_delivery(self, stream_seq: int, consumer_seq: int) -> bool:
+        """A message with these sequences came; returns whether the user gets it."""
+        assert self._sequence is not None
+        expected = self._sequence.delivery(consumer_seq)
+        if expected is not None:
+            self._on_gap(expected, consumer_seq)
+        return True
+
+    def _stop_now(self) -> None:
+        """The last message that was wanted is being handed out. ``_turn`` is held."""
+        self._end()
+        while (msg := self._hand.popleft() if self._hand else self._at_hand()) is not None:
+            if not self._bound.ends_with_subscription and not msg.status:
+                msg.nak()  # somebody else may have it at once
+        if self._bound.ends_with_subscription:
+            start_thread(f"delete-{self._nc._label}-{self._sid}", self._bound.delete_and_tell)
+
+    # -- statuses ----------------------------------------------------------------------------------
+
+    def _on_status(self, msg: JetStreamMsg) -> None:
+        kind = kind_of(msg)
+        if kind is StatusKind.HEARTBEAT and self._sequence is not None:
+            gap = self._sequence.heartbeat(msg)
+            if gap is not None:
+                self._on_gap(*gap)
+        if kind in (StatusKind.HEARTBEAT, StatusKind.FLOW_CONTROL):
+            self._answer_flow_control(msg)
+        elif kind is StatusKind.DELETED:
+            self._gone(f"{msg.status} {msg.description}")
+        else:
+            self._nc._post(
+                "error",
+                UnexpectedStatusError(
+                    f"{self!r} got the status {msg.status} {msg.description}".rstrip(),
+                    status=msg.status,
+                ),
+            )
+
+    def _answer_flow_control(self, msg: JetStreamMsg) -> None:
+        subject = self._flow.question(msg)
+        if subject is None:
+            return
+        try:
+            self._nc._outbound.publish(subject, b"", None, b"", False)
+            self._nc._outbound.send_now()
+        except Error as error:
+            if not self._nc.is_closed:
+                self._nc._post("error", error)
+
+    def _on_gap(self, expected: int, received: int) -> None:
+        count = received - expected
+        after = (
+            "they are lost: the consumer has ack policy none"
+            if self._ack_none
+            else "they are delivered again after ack_wait"
+        )
+        self._nc._post(
+            "error",
+            MessageGapError(
+                f"{count} message(s) for {self!r} did not arrive (consumer sequence {expected} was "
+                f"next, {received} came); {after}",
+                expected=expected,
+                received=received,
+            ),
+        )
+
+    # -- watching ----------------------------------------------------------------------------------
+
+    def poke(self) -> None:
+        """The link has come or gone: look whether the consumer outlived that."""
+        epoch = self._nc._session.epoch
+        if epoch != self._epoch and self._nc.is_connected:
+            self._epoch = epoch
+            if self._watch is not None:
+                self._watch.restart()
+            self._on_new_link()
+        self._mailbox.poke()
+
+    def _on_new_link(self) -> None:
+        self._suspect_since = time.monotonic()
+
+    def _last_sign(self) -> float | None:
+        """When something came last; None when nothing will come any more."""
+        return None if self._over or self._mailbox.finished else self._mailbox.last_put
+
+    def _on_silence(self) -> None:
+        assert self._watch is not None
+        beat, alarm = self._watch.beat, self._watch.alarm
+        self._nc._post(
+            "error",
+            MissedHeartbeatError(
+                f"{self!r}: nothing came for {alarm:g} s, although there should be a heartbeat "
+                f"every {beat:g} s",
+                seconds=alarm,
+            ),
+        )
+        self._suspect_since = time.monotonic()
+        self._mailbox.poke()
+
+    def _sweep(self) -> None:
+        """Deal with statuses at the head of the mailbox although nobody is taking: they would fill
+        it up, and a question before which everything was handed out is due for its answer. With a
+        callback its thread does that, when the callback has returned."""
+        if self._callback is not None or not self._turn.acquire(blocking=False):
+            return
+        try:
+            while not self._manual and not self._hand:
+                msg = self._at_hand()
+                if msg is None:
+                    return
+                if msg.status and not msg.data:
+                    self._on_status(msg)
+                else:
+                    self._hand.append(msg)
+        finally:
+            self._turn.release()
+
+    def _look(self, deadline: Deadline) -> None:
+        """Ask whether the consumer still exists, when it is time. ``_turn`` is held."""
+        due = self._suspect_since
+        if due is None or due > time.monotonic() or not self._nc.is_connected or self._over:
+            return
+        if self._mailbox.last_put > due or self._mailbox.pending_messages:
+            # It still delivers, or there is something better to do than to ask.
+            self._suspect_since = None if self._mailbox.last_put > due else due
+            return
+        try:
+            self._bound.ask(max(deadline.within(_LOOKUP), SHORTEST_LOOK))
+        except (ConsumerNotFoundError, StreamNotFoundError) as error:
+            self._gone(str(error))
+        except ConnectionClosedError:
+            return
+        except Error:
+            self._suspect_since = time.monotonic() + _LOOK_AGAIN
+        else:
+            if self._suspect_since == due:
+                self._suspect_since = None
+
+    def _gone(self, reason: str) -> None:
+        """The consumer does not exist any more: what waits can be taken, then it is over."""
+        error = ConsumerDeletedError(f"{self!r}: the consumer was deleted: {reason}")
+        self._suspect_since = None
+        self._bound.forget()
+        self._mailbox.finish(error)
+        self._end()
+        if self._callback is None:
+            self._nc._post("error", error)  # else it comes out of the callback's thread
+
+    # -- for messages and errors -------------------------------------------------------------------
+
+    @property
+    def stream_name(self) -> str:
+        """The stream the messages come from."""
+        return self._bound.stream_name
+
+    @property
+    def name(self) -> str:
+        """The consumer that sends them."""
+        return self._bound.name
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"{kind}({self.stream_name!r}, {self.name!r}, queue={self.queue!r})"

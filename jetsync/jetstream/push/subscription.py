@@ -1,0 +1,223 @@
+"""PushSubscription: the messages that a push consumer sends to a subject of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from jetsync._deadline import Deadline, Seconds
+from jetsync.client.runner import run_callbacks, start_thread
+from jetsync.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    Error,
+    TimeoutError,
+)
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.push.receiver import PushReceiver
+
+__all__ = ["PushSubscription"]
+
+
+class PushSubscription(PushReceiver):
+    """Messages of a push consumer. Made by ``JetStream.subscribe``.
+
+    Statuses are dealt with and not handed out, unless ``manual_status`` was asked for. What goes
+    wrong outside of a call is given to the connection's ``on_error``: MissedHeartbeatError,
+    MessageGapError, UnexpectedStatusError, SlowConsumerError, ConsumerDeletedError.
+
+    Thread-safe: several threads may call :meth:`next`, every message goes to exactly one of them.
+    As a context manager it unsubscribes at the end.
+    """
+
+    def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
+        """The consumer is there: start to watch, and the callback if there is one."""
+        super()._begin(info, created=created)
+        if self._callback is not None:
+            self._thread = start_thread(f"run-{self._nc._label}-{self._sid}", self._run)
+
+    def _run(self) -> None:
+        callback = self._callback
+        assert callback is not None
+        if not self._options.manual_ack and not self._manual:
+            callback = self._acknowledging(callback)
+        try:
+            run_callbacks(self._all(), callback, lambda error: self._nc._post("error", error))
+        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+            if not self._nc.is_closed:
+                self._nc._post("error", error)
+        if self._delete_at_end:
+            self._bound.delete_and_tell()
+
+    @staticmethod
+    def _acknowledging(callback: Callable[[JetStreamMsg], Any]) -> Callable[[JetStreamMsg], None]:
+        def run(msg: JetStreamMsg) -> None:
+            callback(msg)
+            msg.ack()  # nothing happens when the callback has settled it, or needs no ack
+
+        return run
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
+        """Return the next message. Blocks up to ``timeout`` seconds (default: the connection's).
+
+        Raises TimeoutError when none came, ConsumerDeletedError when the consumer is gone,
+        ConnectionClosedError when the connection or the subscription has ended, PermissionsError
+        when the server refused it, ConfigError when the subscription has a callback.
+        """
+        self._nc._check()
+        if self._callback is not None:
+            raise ConfigError("this subscription delivers to its callback; next() would steal")
+        seconds = self._nc._seconds(timeout)
+        msg = self._take(Deadline(seconds))
+        if msg is not None:
+            return msg
+        if self._exhausted:
+            raise self._mailbox.error or ConnectionClosedError(
+                f"subscription {self.subject!r} has ended and every message was taken"
+            )
+        raise TimeoutError(f"no message from {self!r} within {seconds:g} s", operation="next")
+
+    def __iter__(self) -> Iterator[JetStreamMsg]:
+        """Iterate over the messages until the subscription ends. Blocks while there are none."""
+        self._nc._check()
+        if self._callback is not None:
+            raise ConfigError("this subscription delivers to its callback; iterating would steal")
+        return self._all()
+
+    def _all(self) -> Iterator[JetStreamMsg]:
+        endless = Deadline(None)
+        while not self._nc.is_closed:
+            msg = self._take(endless)
+            if msg is not None:
+                yield msg
+            elif self._exhausted:
+                if self._mailbox.error is not None:
+                    raise self._mailbox.error
+                return
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def unsubscribe(
+        self, max_messages: int | None = None, *, timeout: Seconds | None = None
+    ) -> None:
+        """Stop receiving, then delete the consumer if this subscription made it.
+
+        With ``max_messages`` that happens when so many were handed out in all. What waits can still
+        be taken. Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong
+        there; that the consumer is gone already is not an error. Safe to repeat.
+        """
+        self._nc._check()
+        if max_messages is not None:
+            if max_messages < 1:
+                raise ConfigError("max_messages must be 1 or more")
+            # Counted here: the server's count would include the statuses.
+            self._stop_at = max_messages
+            if self._taken < max_messages:
+                return
+        self._end()
+        self._bound.delete(timeout)
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Stop receiving, wait until everything that the server had sent is consumed, then delete
+        the consumer if this subscription made it.
+
+        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then, and
+        what the deletion raises, which ``on_error`` gets too. With a callback this waits for it;
+        without one somebody else has to take the messages.
+        """
+        self._nc._check()
+        seconds = self._nc._seconds(timeout)
+        deadline = Deadline(seconds)
+        self._nc._outbound.unsubscribe(self._sid)
+        # The PONG comes behind everything the server had already sent to us.
+        self._nc.flush(deadline.remaining())
+        self._end()
+        if threading.current_thread() is self._thread:
+            # Its own callback drains: the rest comes to it when it is back, and then it is over.
+            self._delete_at_end = True
+            return
+        self._wait_consumed(deadline)
+        error = self._bound.delete_and_tell(deadline.remaining())
+        if error is not None:
+            raise error
+
+    def _drained(self, deadline: Deadline) -> None:
+        """The connection drains, and nothing more comes."""
+        self._end()
+        if self._callback is not None:
+            self._wait_consumed(deadline)
+        self._bound.delete_and_tell(deadline.remaining())
+
+    def _wait_consumed(self, deadline: Deadline) -> None:
+        if self._callback is None:
+            self._keep_messages(deadline)
+        super()._wait_consumed(deadline)
+        while self._hand:
+            self._nc._check()
+            left = deadline.within(0.02)
+            if left <= 0:
+                raise TimeoutError(
+                    f"{len(self._hand)} messages of {self!r} were not taken in time",
+                    operation="drain",
+                )
+            self._nc._pause(left)
+
+    def _keep_messages(self, deadline: Deadline) -> None:
+        """Separate what waits from the statuses between: those nobody will come for."""
+        if not self._take_turn(deadline):
+            return
+        try:
+            while (msg := self._at_hand()) is not None:
+                if self._manual or not msg.status or msg.data:
+                    self._hand.append(msg)
+        finally:
+            self._turn.release()
+
+    # -- looking at it -----------------------------------------------------------------------------
+
+    def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
+        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        return self._bound.ask(timeout)
+
+    @property
+    def cached_info(self) -> ConsumerInfo:
+        """What the server said last about the consumer. Does not block."""
+        return self._bound.info
+
+    @property
+    def created_consumer(self) -> bool:
+        """Whether this subscription made the consumer; false when it was there already."""
+        return self._bound.created
+
+    @property
+    def pending_messages(self) -> int:
+        """Messages (and statuses) received and not yet taken."""
+        return self._mailbox.pending_messages + len(self._hand)
+
+    @property
+    def delivered(self) -> int:
+        """Messages handed out so far."""
+        return self._taken
+
+    def __enter__(self) -> PushSubscription:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if self._nc.is_closed:
+            return
+        if kind is None:
+            self.unsubscribe()
+        else:
+            with contextlib.suppress(Error):  # what went wrong first is what counts
+                self.unsubscribe()

@@ -1,0 +1,311 @@
+"""Direct get: stored messages from any server that holds them, one or many at a time (ADR-31)."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from jetsync._api_errors import LimitsExceededError, MessageNotFoundError, api_error
+from jetsync._core.outbound import encode_headers
+from jetsync._deadline import Deadline
+from jetsync.client import Msg
+from jetsync.errors import (
+    DisconnectedError,
+    JetStreamError,
+    NoRespondersError,
+    ProtocolError,
+    TimeoutError,
+)
+from jetsync.headers import Headers
+from jetsync.jetstream._wire import parse_time, parse_time_ns
+from jetsync.jetstream.streams.direct_batch import DirectBatch, read_origin
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.streams.manager import StreamManager
+
+__all__ = ["DirectGetNotAllowedError", "StoredMsg", "get_from_leader", "get_one", "read_many"]
+
+PAGE_BYTES = 8 * 2**20
+"""What one request asks for at most: a server stops reading for others meanwhile, and gives up a
+client that lets 64 MiB pile up."""
+_PAUSE = 0.1
+
+_NOT_FOUND = 404
+_NO_RESPONDERS = 503
+_END = 204
+_TOO_MANY = 413
+
+
+class DirectGetNotAllowedError(JetStreamError):
+    """The stream answers no direct gets. Update it with ``allow_direct=True``, or read its messages
+    one by one with ``Stream.get_msg``."""
+
+
+DirectGetNotAllowedError.__module__ = "jetsync"
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredMsg:
+    """A message as it lies in its stream. ``time`` is when it was stored (UTC)."""
+
+    subject: str
+    seq: int
+    data: bytes
+    time: datetime | None
+    raw_headers: bytes = b""
+    time_ns: int | None = None
+    """``time`` in nanoseconds since 1970."""
+
+    @property
+    def headers(self) -> Headers:
+        """The headers; empty when there are none."""
+        return Headers.parse(self.raw_headers)
+
+
+def get_from_leader(
+    js: StreamManager, stream: str, body: Mapping[str, Any], deadline: Deadline
+) -> StoredMsg:
+    """Ask the leader of a stream for one message. Blocks. Raises MessageNotFoundError."""
+    answer = js._api.request(
+        f"STREAM.MSG.GET.{stream}", body, timeout=deadline.remaining(), repeatable=True
+    )
+    message = answer.get("message") or {}
+    return StoredMsg(
+        subject=message.get("subject", ""),
+        seq=int(message.get("seq", 0)),
+        data=base64.b64decode(message.get("data") or ""),
+        time=parse_time(message.get("time")),
+        raw_headers=base64.b64decode(message.get("hdrs") or ""),
+        time_ns=parse_time_ns(message.get("time")),
+    )
+
+
+def get_one(
+    js: StreamManager, stream: str, body: Mapping[str, Any], deadline: Deadline
+) -> StoredMsg:
+    """Ask any server that holds the stream for one message. Blocks.
+
+    Raises MessageNotFoundError, DirectGetNotAllowedError, StreamNotFoundError, TimeoutError.
+    """
+    nc = js._nc
+    subject = js._api.subject(f"DIRECT.GET.{stream}")
+    while True:
+        nc._check()
+        try:
+            msg = nc._requests.request(
+                subject, json.dumps(body).encode(), nc._seconds(deadline.remaining())
+            )
+            break
+        except NoRespondersError:
+            _explain(js, stream, deadline)
+        except DisconnectedError:
+            if deadline.expired:
+                raise
+            nc._pause(deadline.within(_PAUSE))
+    origin = read_origin(msg.raw_headers)
+    if origin is None:
+        raise _refusal(msg)
+    return StoredMsg(
+        subject=origin.subject,
+        seq=origin.seq,
+        data=msg.data,
+        time=parse_time(origin.time),
+        raw_headers=origin.raw_headers,
+        time_ns=parse_time_ns(origin.time),
+    )
+
+
+def read_many(
+    js: StreamManager,
+    stream: str,
+    body: Mapping[str, Any],
+    deadline: Deadline,
+    *,
+    max_messages: int | None = None,
+    max_bytes: int | None = None,
+) -> DirectBatch:
+    """Ask for many messages, page by page. Blocks until the last page came.
+
+    ``body`` says which: ``seq`` and ``next_by_subj``, or ``multi_last``. Raises like
+    :func:`get_one`, but nothing for "there are none", and once something came no TimeoutError
+    either: then that is in ``error`` of the batch.
+    """
+    return _Reader(js, stream, dict(body), deadline, max_messages, max_bytes).read()
+
+
+class _Reader:
+    """One reading: what to ask for next, and what came so far."""
+
+    def __init__(
+        self,
+        js: StreamManager,
+        stream: str,
+        body: dict[str, Any],
+        deadline: Deadline,
+        max_messages: int | None,
+        max_bytes: int | None,
+    ) -> None:
+        self._js = js
+        self._nc = js._nc
+        self._stream = stream
+        self._body = body
+        self._deadline = deadline
+        self._max_messages = max_messages
+        self._bytes_left = max_bytes
+        self._multi = "multi_last" in body
+        self._batch: DirectBatch = DirectBatch()
+
+    def read(self) -> DirectBatch:
+        while True:
+            before = self._batch.nbytes
+            try:
+                if self._step():
+                    return self._batch
+            except DisconnectedError:
+                # What came over one link has no holes: go on behind it.
+                if self._deadline.expired:
+                    raise
+                self._restart_if_open()
+                if self._is_full(self._batch.nbytes - before):
+                    return self._batch
+                self._nc._pause(self._deadline.within(_PAUSE))
+            except TimeoutError as error:
+                self._restart_if_open()
+                if not len(self._batch):
+                    raise
+                self._batch.error = error
+                self._count_pending()
+                return self._batch
+            last = self._batch.last_seq
+            if last is not None:
+                self._body["seq"] = last + 1
+
+    def _is_full(self, came: int) -> bool:
+        """Whether nothing more is wanted; ``came`` bytes came of a page whose end is lost."""
+        self._count_pending()
+        if self._bytes_left is not None:
+            self._bytes_left -= max(0, came)
+            if self._bytes_left <= 0:
+                return True
+        return self._asked() == 0
+
+    def _count_pending(self) -> None:
+        """Take the number of messages that are left from the last one that came."""
+        if len(self._batch):
+            self._batch.num_pending = self._batch[-1].metadata.num_pending
+
+    def _step(self) -> bool:
+        """Read one page; returns whether it was the last one."""
+        before = len(self._batch)
+        end = self._page()
+        if end.status == _NO_RESPONDERS:
+            _explain(self._js, self._stream, self._deadline)
+            return False
+        return self._ended(end, before)
+
+    def _restart_if_open(self) -> None:
+        """Last messages are of one moment: without knowing which, what came is worth nothing."""
+        if self._multi and "up_to_seq" not in self._body:
+            self._batch = DirectBatch()
+
+    def _asked(self) -> int | None:
+        return None if self._max_messages is None else self._max_messages - len(self._batch)
+
+    def _page_bytes(self) -> int:
+        return PAGE_BYTES if self._bytes_left is None else min(PAGE_BYTES, self._bytes_left)
+
+    def _page(self) -> Msg:
+        """Ask for one page and take it in; returns the status that ended it."""
+        nc = self._nc
+        nc._check()
+        subject = self._js._api.subject(f"DIRECT.GET.{self._stream}")
+        body = {**self._body, "max_bytes": self._page_bytes()}
+        if self._max_messages is not None:
+            body["batch"] = self._asked()
+        token, reply, mailbox = nc._requests.open(subject)
+        if not len(self._batch):
+            self._batch = mailbox.new_batch(DirectBatch, None)
+        try:
+            payload = json.dumps(body).encode()
+            nc._outbound.publish(subject, payload, reply, encode_headers(None), False)
+            nc._outbound.send_now()
+            while True:
+                # One more than can come, so that the status behind the last one is seen.
+                room = len(self._batch) + (self._asked() or 1 << 40) + 1
+                left = self._deadline.remaining()
+                for status in mailbox.take_into(self._batch, room, left):
+                    if read_origin(status.raw_headers) is not None:
+                        raise ProtocolError("a stored message came with a status line")
+                    return status
+                if mailbox.error is not None and not mailbox.pending_messages:
+                    raise mailbox.error
+                if self._deadline.expired:
+                    raise TimeoutError(
+                        f"stream {self._stream!r}: the direct get was not answered in time",
+                        operation="direct get",
+                    )
+        finally:
+            nc._requests.end(token)
+
+    def _ended(self, end: Msg, before: int) -> bool:
+        """Take the end of a page in; returns whether it was the last one."""
+        batch = self._batch
+        if end.status == _NOT_FOUND:
+            self._count_pending()
+            return True
+        if end.status != _END:
+            raise _refusal(end)
+        headers = end.headers
+        pending = int(headers.get("Nats-Num-Pending", "0"))
+        batch.num_pending = pending
+        if self._multi:
+            batch.up_to_seq = self._body["up_to_seq"] = int(headers["Nats-UpTo-Sequence"])
+            self._body.pop("up_to_time", None)
+        came = len(batch) - before
+        if came and batch.last_seq != int(headers.get("Nats-Last-Sequence", "0")):
+            raise ProtocolError("messages of a direct get were lost on their way")
+        if not came or not pending or self._asked() == 0:
+            return True
+        if self._bytes_left is not None:
+            # It ended early, so that many bytes were sent.
+            self._bytes_left -= self._page_bytes()
+            return self._bytes_left <= 0
+        return False
+
+
+def _explain(js: StreamManager, stream: str, deadline: Deadline) -> None:
+    """Nobody answered a direct get: raise the reason, or wait if it is only for a moment."""
+    config = js._stream_info(stream, None, False, deadline.remaining()).config
+    if not config.allow_direct:
+        raise DirectGetNotAllowedError(
+            f"stream {stream!r} answers no direct gets: update it with allow_direct=True, or read "
+            "its messages one by one with get_msg()"
+        )
+    if deadline.expired:
+        raise TimeoutError(
+            f"no server answers direct gets of stream {stream!r} at the moment",
+            operation="direct get",
+        )
+    js._nc._pause(deadline.within(_PAUSE))
+
+
+def _refusal(msg: Msg) -> Exception:
+    """The error for a status that answered a direct get."""
+    if msg.status == _NOT_FOUND:
+        return MessageNotFoundError(
+            code=_NOT_FOUND, err_code=10037, description=msg.description.lower()
+        )
+    if msg.status == _TOO_MANY:
+        return LimitsExceededError(
+            "more than 1024 subjects match: ask for fewer at a time (their names are in "
+            "Stream.info(subjects_filter=...).state.subjects)",
+            code=_TOO_MANY,
+            description=msg.description,
+        )
+    if not msg.status:
+        return ProtocolError("a direct get was answered without Nats-Stream and Nats-Sequence")
+    return api_error({"code": msg.status, "description": msg.description or "direct get refused"})

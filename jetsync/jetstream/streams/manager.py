@@ -1,0 +1,204 @@
+"""StreamManager: the calls of JetStream that make, change, find and delete streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jetsync._api_errors import StreamNotFoundError
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import ConfigError
+from jetsync.jetstream._wire import build
+from jetsync.jetstream.account import AccountInfo
+from jetsync.jetstream.consumers.manager import ConsumerManager, fill_in, step_down
+from jetsync.jetstream.levels import stream_needs
+from jetsync.jetstream.streams.config import Placement, StreamConfig
+from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.streams.stream import Stream
+from jetsync.protocol.subjects import check_name, check_subscribe_subject
+
+__all__ = ["StreamManager"]
+
+
+class StreamManager(ConsumerManager):
+    """What JetStream has for streams, and for the consumers on them. Thread-safe."""
+
+    def create_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Any,
+    ) -> Stream:
+        """Create a stream from a StreamConfig or its fields.
+
+        The same configuration again is fine; another one under this name raises
+        StreamNameInUseError. With ``pedantic`` the server refuses what it would otherwise correct
+        by itself (PedanticError, server 2.11). A field that needs a newer server raises
+        ApiLevelRequiredError before anything is sent.
+        """
+        built = build(StreamConfig, config, fields)
+        if built.sealed:
+            raise ConfigError("StreamConfig.sealed: a stream can only be sealed by an update")
+        return self._put_stream("CREATE", built, pedantic, self._deadline(timeout))
+
+    def update_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Any,
+    ) -> Stream:
+        """Change a stream. Blocks. Raises StreamNotFoundError, InvalidStreamConfigError.
+
+        With a ``config`` that becomes the configuration, keywords on top: what is not in it gets
+        its default. With ``name=`` and keywords alone the configuration is read first and only
+        those fields change, the rest stays as it is, also what this version of jetsync does not
+        know; somebody else's change between the reading and the writing is overwritten.
+        """
+        deadline = self._deadline(timeout)
+        if config is None and "name" in fields:
+            check_name("stream", fields["name"])
+            found = self._stream_info(fields["name"], None, False, deadline.remaining())
+            config = found.config
+        built = build(StreamConfig, config, fields)
+        return self._put_stream("UPDATE", built, pedantic, deadline)
+
+    def create_or_update_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Any,
+    ) -> Stream:
+        """Make sure that a stream with exactly this configuration exists.
+
+        What is not given gets its default, whether the stream was there or not.
+        """
+        built = build(StreamConfig, config, fields)
+        deadline = self._deadline(timeout)
+        try:
+            return self._put_stream("UPDATE", built, pedantic, deadline)
+        except StreamNotFoundError:
+            return self._put_stream("CREATE", built, pedantic, deadline)
+
+    def _put_stream(
+        self, verb: str, config: StreamConfig, pedantic: bool, deadline: Deadline
+    ) -> Stream:
+        wire = config.to_wire(include_extra=verb == "UPDATE")
+        self._api.check_needs(stream_needs(wire))
+        if pedantic:
+            self._api.require("pedantic", "2.11")
+            wire["pedantic"] = True
+        answer = self._api.request(
+            f"STREAM.{verb}.{config.name}", wire, timeout=deadline.remaining()
+        )
+        return Stream(self, StreamInfo.from_wire(answer))
+
+    def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
+        """Delete a stream with everything in it. Raises StreamNotFoundError."""
+        self._api.request(f"STREAM.DELETE.{check_name('stream', name)}", timeout=timeout)
+
+    def stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
+        """Look a stream up. Raises StreamNotFoundError."""
+        return Stream(self, self._stream_info(name, None, False, timeout))
+
+    def _stream_info(
+        self, name: str, subjects_filter: str | None, deleted: bool, timeout: Seconds | None
+    ) -> StreamInfo:
+        operation = f"STREAM.INFO.{check_name('stream', name)}"
+        deadline = self._deadline(timeout)
+        body: dict[str, Any] = {}
+        if subjects_filter is not None:
+            body["subjects_filter"] = check_subscribe_subject(subjects_filter)
+        if deleted:
+            body["deleted_details"] = True
+        answer = self._api.request(
+            operation, body or None, timeout=deadline.remaining(), repeatable=True
+        )
+        subjects = (answer.get("state") or {}).get("subjects")
+        # Subjects come in pages of 100,000.
+        while subjects and len(subjects) < int(answer.get("total", 0)):
+            page = self._api.request(
+                operation,
+                {**body, "offset": len(subjects)},
+                timeout=deadline.remaining(),
+                repeatable=True,
+            )
+            more = (page.get("state") or {}).get("subjects") or {}
+            if not more:
+                break
+            subjects.update(more)
+        return StreamInfo.from_wire(answer)
+
+    def streams(
+        self, subject: str | None = None, *, timeout: Seconds | None = None
+    ) -> Iterator[StreamInfo]:
+        """Iterate over all streams, or those that take messages of ``subject``.
+
+        Each page is a request of ``timeout`` seconds. In a cluster some servers may not answer in
+        time. Streams that are missing for that are asked for one by one; if that fails too,
+        JetStreamUnavailableError names them at the end.
+        """
+        missing: set[str] = set()
+        for item in self._api.pages(
+            "STREAM.LIST", "streams", _filter(subject), timeout=timeout, missing=missing
+        ):
+            yield StreamInfo.from_wire(item)
+        yield from fill_in(
+            "streams",
+            missing,
+            lambda name, share: self._stream_info(name, None, False, share),
+            self._deadline(timeout),
+        )
+
+    def stream_names(
+        self, subject: str | None = None, *, timeout: Seconds | None = None
+    ) -> Iterator[str]:
+        """Iterate over the names of all streams, or those that take messages of ``subject``."""
+        return self._api.pages("STREAM.NAMES", "streams", _filter(subject), timeout=timeout)
+
+    def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
+        """Return the name of the stream that stores a subject. Raises StreamNotFoundError.
+
+        Of several, as there can be for a wildcard, the first one.
+        """
+        for name in self.stream_names(subject, timeout=timeout):
+            return name
+        raise StreamNotFoundError(
+            f"no stream takes messages on {subject!r}",
+            code=404,
+            err_code=10059,
+            description="stream not found",
+        )
+
+    def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
+        """Return usage and limits of the account. Raises JetStreamNotEnabledError."""
+        return AccountInfo.from_wire(self._api.request("INFO", timeout=timeout, repeatable=True))
+
+    def step_down_stream_leader(
+        self, name: str, *, placement: Placement | None = None, timeout: Seconds | None = None
+    ) -> None:
+        """Let another server lead the stream: any, or one by ``placement`` (server 2.11).
+
+        Blocks until the leader has agreed, not until there is a new one. Raises ClusterError
+        without a cluster.
+        """
+        operation = f"STREAM.LEADER.STEPDOWN.{check_name('stream', name)}"
+        step_down(self._api, operation, placement, timeout)
+
+    def remove_stream_peer(self, name: str, peer: str, *, timeout: Seconds | None = None) -> None:
+        """Take a server (by name or id) out of those that hold the stream; another takes its place.
+
+        Blocks. Raises ClusterError without a cluster, or when no server is left for it.
+        """
+        self._api.request(
+            f"STREAM.PEER.REMOVE.{check_name('stream', name)}", {"peer": peer}, timeout=timeout
+        )
+
+
+def _filter(subject: str | None) -> dict[str, Any] | None:
+    return None if subject is None else {"subject": check_subscribe_subject(subject)}

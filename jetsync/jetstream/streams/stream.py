@@ -1,0 +1,284 @@
+"""Stream: a handle on one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from jetsync._deadline import Seconds
+from jetsync.errors import ConfigError
+from jetsync.jetstream._wire import UINT64_MAX, format_time
+from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.consumers.consumer import Consumer
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.ordered.consumer import OrderedConsumer
+from jetsync.jetstream.streams.direct import (
+    DirectGetNotAllowedError,
+    StoredMsg,
+    get_from_leader,
+    get_one,
+    read_many,
+)
+from jetsync.jetstream.streams.direct_batch import DirectBatch
+from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.protocol.subjects import check_subscribe_subject
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.streams.manager import StreamManager
+
+__all__ = ["StoredMsg", "Stream"]
+
+
+class Stream:
+    """A stream. Made by the stream calls of ``JetStream``. Thread-safe; every call blocks.
+
+    Each call takes ``timeout`` in seconds (default: the JetStream object's) and raises the APIError
+    subclass of the server's answer, or TimeoutError.
+    """
+
+    def __init__(self, js: StreamManager, info: StreamInfo) -> None:
+        self._js = js
+        self._info = info
+        self.name: str = info.config.name
+
+    @property
+    def cached_info(self) -> StreamInfo:
+        """What the server said last. Does not block."""
+        return self._info
+
+    def info(
+        self,
+        *,
+        subjects_filter: str | None = None,
+        deleted_details: bool = False,
+        timeout: Seconds | None = None,
+    ) -> StreamInfo:
+        """Ask the leader about the stream.
+
+        With ``subjects_filter`` the message counts per matching subject come along (every page of
+        them), with ``deleted_details`` the sequences of interior deletes.
+        """
+        self._info = self._js._stream_info(self.name, subjects_filter, deleted_details, timeout)
+        return self._info
+
+    def purge(
+        self,
+        *,
+        subject: str | None = None,
+        keep: int | None = None,
+        seq: int | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Remove messages: all, those of a ``subject`` (wildcards allowed), all but the last
+        ``keep``, or those below ``seq``. Returns how many were removed.
+
+        ``subject`` goes together with the others, which then count within it. Blocks; after a
+        TimeoutError or DisconnectedError it may have happened.
+        """
+        if keep is not None and seq is not None:
+            raise ConfigError("give either keep or seq, not both")
+        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
+            raise ConfigError(f"keep must be 0 or more, got {keep!r}")
+        if subject is not None:
+            check_subscribe_subject(subject)
+        if seq is not None:
+            _sequence("seq", seq)
+        body = {"filter": subject, "keep": keep, "seq": seq}
+        answer = self._js._api.request(
+            f"STREAM.PURGE.{self.name}",
+            {name: value for name, value in body.items() if value is not None},
+            timeout=timeout,
+        )
+        return int(answer.get("purged", 0))
+
+    def get_msg(
+        self,
+        seq: int,
+        *,
+        next_by_subject: str | None = None,
+        direct: bool | None = False,
+        timeout: Seconds | None = None,
+    ) -> StoredMsg:
+        """Return the message with this sequence, or with ``next_by_subject`` the first one of that
+        subject (wildcards allowed) at or after it.
+
+        The leader is asked, which knows of every acknowledged publish. With ``direct=True`` any
+        server that holds the stream answers, a mirror with ``mirror_direct`` too: that spares the
+        leader, but one that is behind may not have the message yet. ``direct=None`` does so where
+        the stream has ``allow_direct`` and asks the leader elsewhere.
+
+        Raises MessageNotFoundError, and with ``direct=True`` DirectGetNotAllowedError.
+        """
+        body: dict[str, Any] = {"seq": _sequence("seq", seq)}
+        if next_by_subject is not None:
+            body["next_by_subj"] = check_subscribe_subject(next_by_subject)
+        return self._get(body, direct, timeout)
+
+    def get_last_msg(
+        self, subject: str, *, direct: bool | None = False, timeout: Seconds | None = None
+    ) -> StoredMsg:
+        """Return the last message of a subject (wildcards allowed). Raises MessageNotFoundError.
+
+        ``direct`` as for :meth:`get_msg`; a server that is behind answers with an older message.
+        """
+        return self._get({"last_by_subj": check_subscribe_subject(subject)}, direct, timeout)
+
+    def _get(self, body: dict[str, Any], direct: bool | None, timeout: Seconds | None) -> StoredMsg:
+        deadline = self._js._deadline(timeout)
+        if direct or (direct is None and self._info.config.allow_direct):
+            try:
+                return get_one(self._js, self.name, body, deadline)
+            except DirectGetNotAllowedError:
+                if direct:
+                    raise
+        return get_from_leader(self._js, self.name, body, deadline)
+
+    def get_msgs(
+        self,
+        start_seq: int,
+        *,
+        max_messages: int,
+        max_bytes: int | None = None,
+        subject: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> DirectBatch:
+        """Return stored messages from a sequence on, without a consumer (batched direct get).
+
+        At most ``max_messages``, of one ``subject`` (wildcards allowed) if given. ``max_bytes`` of
+        subjects, headers and payloads: the one that reaches it is the last. Removed messages are
+        stepped over. ``num_pending`` of the batch says how many more there were; go on at
+        ``last_seq + 1``. If the time was up before the end of the batch, ``error`` has the
+        TimeoutError.
+
+        Needs server 2.11 and ``allow_direct``. Any server that holds the stream answers, a mirror
+        with ``mirror_direct`` too; one that is behind has fewer messages to give. So an empty batch
+        or ``num_pending == 0`` is no proof that the leader has no more: compare :meth:`info`.
+
+        Blocks. Raises DirectGetNotAllowedError, StreamNotFoundError, ApiLevelRequiredError,
+        TimeoutError if nothing came.
+        """
+        body: dict[str, Any] = {"seq": _sequence("start_seq", start_seq)}
+        if max_messages < 1:
+            raise ConfigError(f"max_messages must be 1 or more, got {max_messages!r}")
+        if max_bytes is not None and max_bytes < 1:
+            raise ConfigError(f"max_bytes must be 1 or more, got {max_bytes!r}")
+        if subject is not None:
+            body["next_by_subj"] = check_subscribe_subject(subject)
+        self._js._api.require("Stream.get_msgs", "2.11")
+        return read_many(
+            self._js,
+            self.name,
+            body,
+            self._js._deadline(timeout),
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+        )
+
+    def get_last_msgs(
+        self,
+        subjects: str | Sequence[str],
+        *,
+        up_to_seq: int | None = None,
+        up_to_time: datetime | None = None,
+        timeout: Seconds | None = None,
+    ) -> DirectBatch:
+        """Return the last message of each subject (wildcards allowed), in the stream's order.
+
+        All as of one moment: now, or the sequence or time given; ``up_to_seq`` of the batch says
+        which. At most 1024 subjects can match, else LimitsExceededError. Subjects without a
+        message are not there. Otherwise like :meth:`get_msgs`.
+        """
+        wanted = [subjects] if isinstance(subjects, str) else list(subjects)
+        if not wanted:
+            raise ConfigError("subjects is empty: give at least one")
+        body: dict[str, Any] = {"multi_last": [check_subscribe_subject(one) for one in wanted]}
+        if up_to_seq is not None and up_to_time is not None:
+            raise ConfigError("give either up_to_seq or up_to_time, not both")
+        if up_to_seq is not None:
+            body["up_to_seq"] = _sequence("up_to_seq", up_to_seq)
+        if up_to_time is not None:
+            body["up_to_time"] = format_time(up_to_time)
+        self._js._api.require("Stream.get_last_msgs", "2.11")
+        return read_many(self._js, self.name, body, self._js._deadline(timeout))
+
+    def delete_msg(self, seq: int, *, secure: bool = False, timeout: Seconds | None = None) -> None:
+        """Delete one message; ``secure`` also overwrites its bytes on disk, which takes longer.
+
+        Blocks. Raises MessageNotFoundError; a stream that is sealed or has ``deny_delete`` refuses.
+        """
+        body: dict[str, Any] = {"seq": _sequence("seq", seq)}
+        if not secure:
+            body["no_erase"] = True
+        self._js._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
+
+    def delete(self, *, timeout: Seconds | None = None) -> None:
+        """Delete the stream with everything in it."""
+        self._js.delete_stream(self.name, timeout=timeout)
+
+    # -- consumers of this stream ---------------------------------------------------------------
+
+    def create_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+    ) -> Consumer:
+        """See ``JetStream.create_consumer``."""
+        return self._js.create_consumer(self.name, config, timeout=timeout, **fields)
+
+    def update_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+    ) -> Consumer:
+        """See ``JetStream.update_consumer``."""
+        return self._js.update_consumer(self.name, config, timeout=timeout, **fields)
+
+    def create_or_update_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+    ) -> Consumer:
+        """See ``JetStream.create_or_update_consumer``."""
+        return self._js.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
+
+    def consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
+        """See ``JetStream.consumer``."""
+        return self._js.consumer(self.name, name, timeout=timeout)
+
+    def ordered_consumer(self, **options: Any) -> OrderedConsumer:
+        """See ``JetStream.ordered_consumer``."""
+        return self._js.ordered_consumer(self.name, **options)
+
+    def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
+        """See ``JetStream.delete_consumer``."""
+        self._js.delete_consumer(self.name, name, timeout=timeout)
+
+    def consumers(self, *, timeout: Seconds | None = None) -> Iterator[ConsumerInfo]:
+        """See ``JetStream.consumers``."""
+        return self._js.consumers(self.name, timeout=timeout)
+
+    def consumer_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
+        """See ``JetStream.consumer_names``."""
+        return self._js.consumer_names(self.name, timeout=timeout)
+
+    def pause_consumer(self, name: str, until: datetime, *, timeout: Seconds | None = None) -> None:
+        """See ``JetStream.pause_consumer``."""
+        self._js.pause_consumer(self.name, name, until, timeout=timeout)
+
+    def resume_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
+        """See ``JetStream.resume_consumer``."""
+        self._js.resume_consumer(self.name, name, timeout=timeout)
+
+    def unpin_consumer(self, name: str, group: str, *, timeout: Seconds | None = None) -> None:
+        """See ``JetStream.unpin_consumer``."""
+        self._js.unpin_consumer(self.name, name, group, timeout=timeout)
+
+    def reset_consumer(
+        self, name: str, seq: int | None = None, *, timeout: Seconds | None = None
+    ) -> ConsumerInfo:
+        """See ``JetStream.reset_consumer``."""
+        return self._js.reset_consumer(self.name, name, seq, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r})"
+
+
+def _sequence(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= UINT64_MAX:
+        raise ConfigError(f"{name} must be a stream sequence (1 or more), got {value!r}")
+    return value

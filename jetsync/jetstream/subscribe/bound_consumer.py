@@ -1,0 +1,77 @@
+"""BoundConsumer: the consumer behind a subscription, and whether it ends with it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetsync._deadline import Seconds
+from jetsync.errors import Error
+from jetsync.jetstream.consumers.info import ConsumerInfo
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.manager import ConsumerManager
+
+__all__ = ["BoundConsumer"]
+
+
+class BoundConsumer:
+    """What a subscription knows of its consumer.
+
+    It is deleted with the subscription if that one made it and no queue group may share it;
+    ``override`` decides otherwise, both ways. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        js: ConsumerManager,
+        info: ConsumerInfo,
+        *,
+        created: bool = False,
+        shared: bool = False,
+        override: bool | None = None,
+    ) -> None:
+        self._js = js
+        self.info = info
+        self.created = created
+        self._delete = (created and not shared) if override is None else override
+
+    @property
+    def stream_name(self) -> str:
+        return self.info.stream_name
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def ends_with_subscription(self) -> bool:
+        """Whether :meth:`delete` has something to do."""
+        return self._delete
+
+    def ask(self, timeout: Seconds | None) -> ConsumerInfo:
+        """Look it up. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        self.info = self._js._consumer_info(self.stream_name, self.name, timeout)
+        return self.info
+
+    def forget(self) -> None:
+        """It is gone already."""
+        self._delete = False
+
+    def delete(self, timeout: Seconds | None = None) -> None:
+        """Delete it if it ends with the subscription. Blocks; raises what goes wrong, but not that
+        somebody else was quicker. Safe to repeat."""
+        delete, self._delete = self._delete, False
+        if delete:
+            with contextlib.suppress(ConsumerNotFoundError, StreamNotFoundError):
+                self._js.delete_consumer(self.stream_name, self.name, timeout=timeout)
+
+    def delete_and_tell(self, timeout: Seconds | None = None) -> Error | None:
+        """The same where the error is nobody's result: it goes to ``on_error``, and is returned."""
+        try:
+            self.delete(timeout)
+        except Error as error:
+            self._js._nc._post("error", error)
+            return error
+        return None

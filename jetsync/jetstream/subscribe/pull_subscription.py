@@ -1,0 +1,133 @@
+"""PullSubscription: the older pull API, on the pull engine that every consumer uses."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+
+from jetsync._deadline import Seconds
+from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
+from jetsync.jetstream.consumers.consumer import Consumer
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
+
+__all__ = ["PullSubscription"]
+
+
+class PullSubscription:
+    """A subscription that fetches. Made by ``JetStream.pull_subscribe``.
+
+    Thread-safe: several threads may fetch at once. As a context manager it unsubscribes at the end.
+    """
+
+    def __init__(self, consumer: Consumer, *, created: bool, delete_consumer: bool | None) -> None:
+        self._consumer = consumer
+        self._nc = consumer._js._nc
+        self._bound = BoundConsumer(
+            consumer._js, consumer.cached_info, created=created, override=delete_consumer
+        )
+        self._ended = False
+
+    def fetch(self, n: int = 1, timeout: Seconds | None = None) -> MsgBatch:
+        """Return 1 to ``n`` messages: those that are there, else the first that come.
+
+        Blocks up to ``timeout`` seconds (default: the connection's). Never returns a status. Raises
+        TimeoutError when no message came, ConsumerDeletedError when the consumer is gone,
+        PullTerminatedError when the server refuses the pull, ConfigError, ConnectionClosedError.
+        """
+        self._check()
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConfigError(f"n must be 1 or more, not {n!r}")
+        batch = self._consumer.fetch(n, timeout=timeout, eager=True)
+        if not len(batch):
+            if batch.error is not None:
+                raise batch.error
+            raise TimeoutError(
+                f"no message from {self!r} within {self._nc._seconds(timeout):g} s",
+                operation="fetch",
+            )
+        return batch
+
+    def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
+        """Return one message. Blocks and raises like :meth:`fetch`."""
+        return self.fetch(1, timeout)[0]
+
+    def unsubscribe(self, *, timeout: Seconds | None = None) -> None:
+        """End it, and delete the consumer if this subscription made it.
+
+        Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong there; that the
+        consumer is gone already is not an error. Safe to repeat.
+        """
+        self._nc._check()
+        self._end()
+        self._bound.delete(timeout)
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """The same: nothing is buffered between two fetches, so there is nothing to wait for.
+
+        What the deletion raises goes to ``on_error`` too.
+        """
+        self._nc._check()
+        self._end()
+        error = self._bound.delete_and_tell(timeout)
+        if error is not None:
+            raise error
+
+    def _end(self) -> None:
+        self._ended = True
+        self._consumer.close()
+
+    def _check(self) -> None:
+        self._nc._check()
+        if self._ended:
+            raise ConnectionClosedError(f"{self!r} has ended")
+
+    def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
+        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        return self._consumer.info(timeout=timeout)
+
+    @property
+    def cached_info(self) -> ConsumerInfo:
+        """What the server said last about the consumer. Does not block."""
+        return self._consumer.cached_info
+
+    @property
+    def stream_name(self) -> str:
+        """The stream the messages come from."""
+        return self._consumer.stream_name
+
+    @property
+    def name(self) -> str:
+        """The consumer that is pulled."""
+        return self._consumer.name
+
+    @property
+    def created_consumer(self) -> bool:
+        """Whether this subscription made the consumer; false when it was there already."""
+        return self._bound.created
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can still fetch."""
+        return not self._ended and not self._nc.is_closed
+
+    def __enter__(self) -> PullSubscription:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if self._nc.is_closed:
+            return
+        if kind is None:
+            self.unsubscribe()
+        else:
+            with contextlib.suppress(Error):  # what went wrong first is what counts
+                self.unsubscribe()
+
+    def __repr__(self) -> str:
+        return f"PullSubscription({self.stream_name!r}, {self.name!r})"

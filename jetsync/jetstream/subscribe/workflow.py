@@ -1,0 +1,342 @@
+"""The subscribe workflow: find the stream, bind to a consumer or make it, subscribe.
+
+What was asked for is judged in ``subscribe_plan``, what exists in ``subscribe_checks``; here is the
+order of things. The NATS subscription comes before the consumer, so that a push consumer is bound
+from its first moment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jetsync._api_errors import (
+    ConsumerExistsError,
+    ConsumerInUseError,
+    ConsumerNotFoundError,
+    JetStreamNotEnabledError,
+    StreamNotFoundError,
+)
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.errors import (
+    ConfigError,
+    ConsumerMismatchError,
+    DisconnectedError,
+    DuplicateSubscriptionError,
+    PermissionsError,
+    TimeoutError,
+)
+from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.consumers.consumer import Consumer
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.consumers.manager import ConsumerManager
+from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.push.ordered import OrderedPushSubscription
+from jetsync.jetstream.push.receiver import PushOptions
+from jetsync.jetstream.push.subscription import PushSubscription
+from jetsync.jetstream.subscribe.checks import check_existing
+from jetsync.jetstream.subscribe.plan import Plan, make_plan
+from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
+
+__all__ = ["Subscriber"]
+
+FLOW_CONTROL_BYTES = 128 * 2**20
+"""Limit of what waits under flow control. A server stops at 32 MiB, per link."""
+
+ROOM_FOR_STATUSES = 64
+"""Heartbeats that may wait among the messages of a busy reader before they count as messages."""
+
+_ATTEMPTS = 3
+
+_LEAVING = 0.3
+"""Seconds after which a consumer that still counts as bound is bound."""
+
+_LOOK_AGAIN = 0.05
+
+# No answer about a consumer: somebody who may only pull cannot look it up.
+_NO_ANSWER = (TimeoutError, JetStreamNotEnabledError, PermissionsError, DisconnectedError)
+
+
+class Subscriber(ConsumerManager):
+    """What JetStream has for the subscribe workflow. Thread-safe."""
+
+    def subscribe(
+        self,
+        subject: str | None = None,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+        durable: str | None = None,
+        queue: str | None = None,
+        config: ConsumerConfig | Mapping[str, Any] | None = None,
+        callback: Callable[[JetStreamMsg], Any] | None = None,
+        ordered: bool = False,
+        manual_ack: bool = False,
+        heartbeat: Seconds | None = None,
+        flow_control: bool = False,
+        delete_consumer: bool | None = None,
+        manual_status: bool = False,
+        heartbeat_alarm: Seconds | None = None,
+        pending_messages_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+        timeout: Seconds | None = None,
+        **fields: Any,
+    ) -> PushSubscription:
+        """Subscribe to a push consumer, which is bound or made (subscribe workflow, ADR-15).
+
+        Without ``stream`` the one that stores ``subject`` is found. ``consumer`` binds to a
+        consumer that exists; ``durable`` binds to it or makes it; without either a consumer is
+        made that goes with the subscription. Members of one ``queue`` share the messages of one
+        consumer: the queue's name is the durable if none is named. ``config`` and the fields of
+        ConsumerConfig say how a new consumer is to be, and are compared with one that exists.
+        ``ordered`` gives every message once and in order, over any trouble, without acks.
+
+        With ``callback`` messages go to it one by one on a thread of the subscription's own, and
+        are acknowledged when it returns, unless ``manual_ack``; its exceptions go to ``on_error``.
+        Without it take them with ``next()`` or by iterating, and acknowledge them yourself.
+
+        ``heartbeat`` (seconds) has the server show that it is alive; after ``heartbeat_alarm``
+        seconds (default: three times that) without anything, MissedHeartbeatError goes to
+        ``on_error``. ``flow_control`` keeps the server from sending more than we take. Statuses
+        are dealt with and never handed out, unless ``manual_status``: then all of them are, and
+        nothing is watched, answered or acknowledged. The pending limits (default: the
+        connection's; with flow control 128 MiB and no number of messages; 0: none) bound what
+        waits.
+
+        ``unsubscribe`` and ``drain`` delete the consumer if this call made it and no ``queue``
+        shares it; ``delete_consumer`` overrides that both ways.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConfigError for what
+        cannot be meant, before any I/O; StreamNotFoundError; ConsumerNotFoundError; a
+        SubscribeError when the consumer that exists does not fit; the APIError of a refused
+        creation.
+        """
+        alarm = None if heartbeat_alarm is None else to_seconds(heartbeat_alarm, "heartbeat_alarm")
+        if alarm == 0:
+            raise ConfigError("heartbeat_alarm must be above 0")
+        if callback is not None and not callable(callback):
+            raise ConfigError("callback must be callable")
+        if ordered and manual_status:
+            raise ConfigError("ordered excludes manual_status: it needs the statuses itself")
+        limits = pending_messages_limit, pending_bytes_limit
+        plan = make_plan(
+            subject,
+            stream=stream,
+            consumer=consumer,
+            durable=durable,
+            queue=queue,
+            config=config,
+            fields=fields,
+            pull=False,
+            ordered=ordered,
+            heartbeat=heartbeat,
+            flow_control=flow_control,
+            messages_limit=self._limits(*limits, False)[0],
+        )
+        if alarm is not None and not plan.must_exist and not plan.config.idle_heartbeat:
+            raise ConfigError("heartbeat_alarm needs heartbeat")
+        if alarm is not None and manual_status:
+            raise ConfigError("heartbeat_alarm excludes manual_status: then nothing is watched")
+        self._nc._check()
+        deadline = Deadline(self._api.timeout if timeout is None else timeout)
+        stream_name = self._stream_of(plan, deadline)
+        info = self._look_up(plan, stream_name, deadline)
+        known = plan.config if info is None else info.config
+        messages_limit, bytes_limit = self._limits(*limits, known.flow_control)
+        if messages_limit and known.idle_heartbeat:
+            messages_limit += ROOM_FOR_STATUSES
+        options = PushOptions(
+            callback=callback,
+            manual_ack=manual_ack,
+            manual_status=manual_status,
+            heartbeat_alarm=alarm,
+            delete_consumer=delete_consumer,
+            messages_limit=messages_limit,
+            bytes_limit=bytes_limit,
+        )
+        push = (
+            OrderedPushSubscription(self, options, stream_name, plan.to_create)
+            if ordered
+            else PushSubscription(self, plan.queue, options)
+        )
+        try:
+            if info is not None:
+                self._bind(push, plan, info, deadline)
+            else:
+                self._make(push, plan, stream_name, deadline)
+        except BaseException:
+            push._end()
+            raise
+        return push
+
+    def pull_subscribe(
+        self,
+        subject: str | None = None,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+        durable: str | None = None,
+        config: ConsumerConfig | Mapping[str, Any] | None = None,
+        delete_consumer: bool | None = None,
+        timeout: Seconds | None = None,
+        **fields: Any,
+    ) -> PullSubscription:
+        """Subscribe to a pull consumer, which is bound or made (subscribe workflow).
+
+        ``subject``, ``stream``, ``consumer``, ``durable``, ``config`` and the fields of
+        ConsumerConfig mean what they mean for :meth:`subscribe`; the ack policy is explicit. When
+        nobody answers the lookup of ``consumer``, because we may only pull, it is taken on trust.
+        New programs have ``consumer()`` and ``create_consumer()``, whose ``fetch``, ``messages``
+        and ``consume`` do more.
+
+        ``unsubscribe`` deletes the consumer if this call made it; ``delete_consumer`` overrides
+        that both ways. Blocks up to ``timeout`` seconds (default: this object's) and raises like
+        :meth:`subscribe`.
+        """
+        plan = make_plan(
+            subject,
+            stream=stream,
+            consumer=consumer,
+            durable=durable,
+            config=config,
+            fields=fields,
+            pull=True,
+        )
+        self._nc._check()
+        deadline = Deadline(self._api.timeout if timeout is None else timeout)
+        name = self._stream_of(plan, deadline)
+        try:
+            info = self._look_up(plan, name, deadline)
+        except _NO_ANSWER:
+            if plan.name is None or not plan.must_exist:
+                raise
+            info = ConsumerInfo(stream_name=name, name=plan.name)
+        created = info is None
+        handle = None if info is None else Consumer(self, info)
+        if handle is None:
+            try:
+                handle = self.create_consumer(
+                    name, plan.to_create(None), timeout=deadline.remaining()
+                )
+            except ConsumerExistsError:
+                # Somebody made it between our two requests.
+                created = False
+                info = self._look_up(plan, name, deadline)
+                if info is None:
+                    raise
+                handle = Consumer(self, info)
+        return PullSubscription(handle, created=created, delete_consumer=delete_consumer)
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def _limits(
+        self, messages: int | None, size: int | None, flow_controlled: bool
+    ) -> tuple[int, int]:
+        for name, value in (("pending_messages_limit", messages), ("pending_bytes_limit", size)):
+            if value is not None and (isinstance(value, bool) or value < 0):
+                raise ConfigError(f"{name} must be 0 (none) or more")
+        options = self._nc.options
+        if messages is None:
+            messages = 0 if flow_controlled else options.pending_messages_limit
+        if size is None:
+            size = FLOW_CONTROL_BYTES if flow_controlled else options.pending_bytes_limit
+        return messages, size
+
+    def _stream_of(self, plan: Plan, deadline: Deadline) -> str:
+        """The stream that was named, or the only one that stores the subject."""
+        if plan.stream is not None:
+            return plan.stream
+        answer = self._api.request(
+            "STREAM.NAMES",
+            {"subject": plan.subject},
+            timeout=deadline.remaining(),
+            repeatable=True,
+        )
+        names = answer.get("streams") or []
+        if len(names) == 1:
+            return str(names[0])
+        what = "no stream stores messages on it"
+        if names:
+            found = ", ".join(sorted(map(str, names)))
+            what = f"several streams store messages on it ({found}): give stream="
+        raise StreamNotFoundError(
+            f"no matching stream for {plan.subject!r}: {what}",
+            code=404,
+            err_code=10059,
+            description="no matching stream name",
+        )
+
+    def _look_up(self, plan: Plan, stream: str, deadline: Deadline) -> ConsumerInfo | None:
+        """The consumer that is asked for, checked; None when it is to be made."""
+        if plan.name is None:
+            return None
+        patience = Deadline(deadline.within(_LEAVING))
+        while True:
+            try:
+                info = self._consumer_info(stream, plan.name, deadline.remaining())
+            except ConsumerNotFoundError:
+                if plan.must_exist:
+                    raise
+                return None
+            try:
+                check_existing(plan, info)
+            except DuplicateSubscriptionError:
+                # A server takes a moment to see that whoever was bound has left.
+                if patience.expired:
+                    raise
+                self._nc._pause(_LOOK_AGAIN)
+            else:
+                return info
+
+    def _bind(
+        self, push: PushSubscription, plan: Plan, info: ConsumerInfo, deadline: Deadline
+    ) -> None:
+        """Receive from a consumer that exists."""
+        deliver = info.config.deliver_subject or ""
+        wanted = plan.asked.get("deliver_subject") or deliver
+        if push._options.heartbeat_alarm is not None and not info.config.idle_heartbeat:
+            raise ConfigError(f"heartbeat_alarm: consumer {info.name!r} sends no heartbeats")
+        push._listen(wanted)
+        if wanted != deliver:
+            info = self._move(info, wanted, deadline)
+        push._begin(info, created=False)
+
+    def _move(self, info: ConsumerInfo, wanted: str, deadline: Deadline) -> ConsumerInfo:
+        """Have it deliver to another subject: the one thing subscribing may change."""
+        config = dataclasses.replace(info.config, deliver_subject=wanted)
+        try:
+            if info.push_bound:
+                raise ConsumerInUseError("somebody receives from it")
+            return self.update_consumer(
+                info.stream_name, config, timeout=deadline.remaining()
+            ).cached_info
+        except ConsumerInUseError as error:
+            theirs = info.config.deliver_subject
+            raise ConsumerMismatchError(
+                f"consumer {info.name!r} of stream {info.stream_name!r} delivers to another "
+                "subject, which can only change while nobody receives from it: deliver_subject: "
+                f"yours {wanted!r}, the server's {theirs!r}",
+                fields={"deliver_subject": (wanted, theirs)},
+            ) from error
+
+    def _make(self, push: PushSubscription, plan: Plan, stream: str, deadline: Deadline) -> None:
+        """Make the consumer, and deal with somebody who makes the same at this moment."""
+        for attempt in itertools.count(1):
+            push._listen(plan.config.deliver_subject or self._nc.new_inbox())
+            try:
+                made = self.create_consumer(
+                    stream, plan.to_create(push.subject), timeout=deadline.remaining()
+                )
+            except ConsumerExistsError:
+                info = self._look_up(plan, stream, deadline)
+                if info is None and attempt < _ATTEMPTS:
+                    continue  # made by somebody, and deleted again
+                if info is None or plan.queue is None:
+                    # Only a group can have more than one member.
+                    raise
+                self._bind(push, plan, info, deadline)
+            else:
+                push._begin(made.cached_info, created=True)
+            return
