@@ -21,7 +21,10 @@ from jetsync.jetstream.pull.fetch import fetch
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from jetsync.jetstream.consumers.manager import ConsumerManager
+    from jetsync.jetstream.pull.buffering import MessagesOptions
 
 __all__ = ["Consumer"]
 
@@ -243,7 +246,9 @@ class Consumer:
             stop_after=stop_after,
         )
 
-    def consume(self, callback: Callable[[JetStreamMsg], Any], **options: Any) -> ConsumeContext:
+    def consume(
+        self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
+    ) -> ConsumeContext:
         """Give every message to ``callback``, one by one, on a thread of its own.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's

@@ -28,7 +28,10 @@ from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from jetsync.client import Connection
+    from jetsync.jetstream.fields import ConsumerFields
 
 __all__ = ["ConsumerManager", "fill_in", "step_down"]
 
@@ -57,7 +60,7 @@ class ConsumerManager:
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """Create a consumer from a ConsumerConfig or its fields; without a name an ephemeral one.
 
@@ -77,7 +80,7 @@ class ConsumerManager:
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """Change an existing consumer. Raises ConsumerDoesNotExistError. Blocks.
 
@@ -88,8 +91,10 @@ class ConsumerManager:
         """
         deadline = self._deadline(timeout)
         if config is None:
-            config, fields = self._merge(stream, fields, deadline)
-        built = build(ConsumerConfig, config, fields)
+            config, changes = self._merge(stream, dict(fields), deadline)
+        else:
+            changes = dict(fields)
+        built = build(ConsumerConfig, config, changes)
         return self._put_consumer(stream, built, "update", deadline.remaining(), pedantic=pedantic)
 
     def _merge(
@@ -115,7 +120,7 @@ class ConsumerManager:
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """Make sure that a consumer with exactly this configuration exists. Blocks.
 

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
 
+from jetsync._deadline import Seconds
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.consumers.config import AckPolicy, ConsumerConfig, DeliverPolicy
 
-__all__ = ["ordered_config"]
+__all__ = ["OrderedOptions", "ordered_config"]
+
+
+class OrderedOptions(TypedDict, total=False):
+    """The options of ``JetStream.ordered_consumer``."""
+
+    filter_subjects: str | Sequence[str] | None
+    deliver_policy: str
+    opt_start_seq: int | None
+    opt_start_time: datetime | None
+    headers_only: bool
+    replay_policy: str
+    inactive_threshold: Seconds
+    max_reset_attempts: int
+    name_prefix: str
+    metadata: Mapping[str, str] | None
+    timeout: Seconds | None
 
 
 def ordered_config(

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ConsumerNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
@@ -19,6 +19,11 @@ from jetsync.jetstream.ordered.messages import OrderedMessages
 from jetsync.jetstream.ordered.reader import OrderedReader
 from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT, PullEngine, PullOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.jetstream.pull.buffering import BufferOptions
 
 __all__ = ["OrderedConsumer"]
 
@@ -140,7 +145,9 @@ class OrderedConsumer:
         finally:
             self._turn.release()
 
-    def consume(self, callback: Callable[[JetStreamMsg], Any], **options: Any) -> ConsumeContext:
+    def consume(
+        self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[BufferOptions]
+    ) -> ConsumeContext:
         """Give every message to ``callback``, one by one, on a thread of its own.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's

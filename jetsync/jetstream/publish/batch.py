@@ -28,7 +28,10 @@ from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from jetsync.client import Connection
+    from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["PublishBatch"]
 
@@ -65,7 +68,7 @@ class PublishBatch:
         *,
         headers: HeaderInput | None = None,
         msg_id: str | None = None,
-        **options: Any,
+        **options: Unpack[PublishOptions],
     ) -> None:
         """Add a message. ``options`` are those of ``JetStream.publish`` (``ttl``, ``expected_*``
         and so on); conditions are looked at by the commit, ``expected_last_seq`` only on the first
@@ -90,7 +93,9 @@ class PublishBatch:
         data: bytes = b"",
         *,
         timeout: Seconds | None = None,
-        **options: Any,
+        headers: HeaderInput | None = None,
+        msg_id: str | None = None,
+        **options: Unpack[PublishOptions],
     ) -> PubAck:
         """Store the batch and return the confirmation: ``seq`` is the last message's, ``count`` how
         many there are. With a ``subject`` a last message is added first, as :meth:`add` does.
@@ -102,8 +107,8 @@ class PublishBatch:
         one that is stored already is then refused as a whole (err_code 10201).
         """
         if subject is not None:
-            self.add(subject, data, **options)
-        elif data or options:
+            self.add(subject, data, headers=headers, msg_id=msg_id, **options)
+        elif data or headers or msg_id or options:
             raise ConfigError("a last message needs a subject")
         seconds = self._timeout if timeout is None else to_seconds(timeout)
         with self._lock:

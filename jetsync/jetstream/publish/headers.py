@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, TypedDict
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
 from jetsync.protocol.ids import next_nuid
 
-__all__ = ["AUTO", "MSG_ID", "Auto", "publish_headers"]
+__all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers"]
 
 MSG_ID = "Nats-Msg-Id"
 
@@ -24,6 +24,25 @@ class Auto(enum.Enum):
 
 AUTO = Auto.AUTO
 """``msg_id=AUTO``: give the message an id, so that a retry is never stored twice."""
+
+
+class PublishOptions(TypedDict, total=False):
+    """The options of ``JetStream.publish`` that become headers, but for the message id."""
+
+    rollup: str | None
+    expected_stream: str | None
+    expected_last_seq: int | None
+    expected_last_subject_seq: int | None
+    expected_last_subject_filter: str | None
+    expected_last_msg_id: str | None
+    ttl: Seconds | str | None
+    incr: int | None
+    schedule: str | datetime | timedelta | None
+    schedule_target: str | None
+    schedule_source: str | None
+    schedule_ttl: Seconds | str | None
+    schedule_time_zone: str | None
+    schedule_rollup: str | None
 
 
 def publish_headers(

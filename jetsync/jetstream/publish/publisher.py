@@ -22,8 +22,10 @@ from jetsync.jetstream.publish.puback import PubAck, PublishReport
 
 if TYPE_CHECKING:
     import pyarrow
+    from typing_extensions import Unpack
 
     from jetsync.client import Connection
+    from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["Publisher"]
 
@@ -119,7 +121,7 @@ class Publisher:
         headers: HeaderInput | None = None,
         timeout: Seconds | None = None,
         msg_id: str | Auto | None = AUTO,
-        **options: Any,
+        **options: Unpack[PublishOptions],
     ) -> PubAckFuture:
         """Send one message and return a future for the stream's confirmation.
 

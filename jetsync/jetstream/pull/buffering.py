@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any, TypedDict
 
+from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT
 
-__all__ = ["DEFAULT_MESSAGES", "Buffering"]
+__all__ = ["DEFAULT_MESSAGES", "BufferOptions", "Buffering", "MessagesOptions"]
 
 DEFAULT_MESSAGES = 1000
+
+
+class BufferOptions(TypedDict, total=False):
+    """The options of ``OrderedConsumer.messages``."""
+
+    max_messages: int | None
+    max_bytes: int | None
+    expires: Seconds
+    heartbeat: Seconds | None
+    threshold_messages: int | None
+    threshold_bytes: int | None
+    on_warning: Callable[[Exception], Any] | None
+    stop_after: int | None
+
+
+class MessagesOptions(BufferOptions, total=False):
+    """The options of ``Consumer.messages``."""
+
+    group: str | None
+    min_pending: int | None
+    min_ack_pending: int | None
+    priority: int | None
+    on_missed_heartbeat: str
+    on_pinned: Callable[[str], Any] | None
+    on_unpinned: Callable[[str], Any] | None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
@@ -17,6 +17,11 @@ from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.jetstream.streams.stream import Stream
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.jetstream.fields import StreamFields
+
 __all__ = ["StreamManager"]
 
 
@@ -29,7 +34,7 @@ class StreamManager(ConsumerManager):
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> Stream:
         """Create a stream from a StreamConfig or its fields.
 
@@ -49,7 +54,7 @@ class StreamManager(ConsumerManager):
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> Stream:
         """Change a stream. Blocks. Raises StreamNotFoundError, InvalidStreamConfigError.
 
@@ -59,9 +64,9 @@ class StreamManager(ConsumerManager):
         know; somebody else's change between the reading and the writing is overwritten.
         """
         deadline = self._deadline(timeout)
-        if config is None and "name" in fields:
-            check_name("stream", fields["name"])
-            found = self._stream_info(fields["name"], None, False, deadline.remaining())
+        name = fields.get("name")
+        if config is None and name is not None:
+            found = self._stream_info(name, None, False, deadline.remaining())
             config = found.config
         built = build(StreamConfig, config, fields)
         return self._put_stream("UPDATE", built, pedantic, deadline)
@@ -72,7 +77,7 @@ class StreamManager(ConsumerManager):
         *,
         timeout: Seconds | None = None,
         pedantic: bool = False,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> Stream:
         """Make sure that a stream with exactly this configuration exists.
 

@@ -25,6 +25,10 @@ from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.protocol.subjects import check_subscribe_subject
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.jetstream.fields import ConsumerFields
+    from jetsync.jetstream.ordered.config import OrderedOptions
     from jetsync.jetstream.streams.manager import StreamManager
 
 __all__ = ["StoredMsg", "Stream"]
@@ -219,28 +223,49 @@ class Stream:
     # -- consumers of this stream ---------------------------------------------------------------
 
     def create_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """See ``JetStream.create_consumer``."""
-        return self._js.create_consumer(self.name, config, timeout=timeout, **fields)
+        return self._js.create_consumer(
+            self.name, config, timeout=timeout, pedantic=pedantic, **fields
+        )
 
     def update_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """See ``JetStream.update_consumer``."""
-        return self._js.update_consumer(self.name, config, timeout=timeout, **fields)
+        return self._js.update_consumer(
+            self.name, config, timeout=timeout, pedantic=pedantic, **fields
+        )
 
     def create_or_update_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: Seconds | None = None, **fields: Any
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Unpack[ConsumerFields],
     ) -> Consumer:
         """See ``JetStream.create_or_update_consumer``."""
-        return self._js.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
+        return self._js.create_or_update_consumer(
+            self.name, config, timeout=timeout, pedantic=pedantic, **fields
+        )
 
     def consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """See ``JetStream.consumer``."""
         return self._js.consumer(self.name, name, timeout=timeout)
 
-    def ordered_consumer(self, **options: Any) -> OrderedConsumer:
+    def ordered_consumer(self, **options: Unpack[OrderedOptions]) -> OrderedConsumer:
         """See ``JetStream.ordered_consumer``."""
         return self._js.ordered_consumer(self.name, **options)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import (
     ConsumerExistsError,
@@ -39,6 +39,11 @@ from jetsync.jetstream.push.subscription import PushSubscription
 from jetsync.jetstream.subscribe.checks import check_existing
 from jetsync.jetstream.subscribe.plan import Plan, make_plan
 from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.jetstream.fields import ConsumerFields, SubscribeFields
 
 __all__ = ["Subscriber"]
 
@@ -82,7 +87,7 @@ class Subscriber(ConsumerManager):
         pending_messages_limit: int | None = None,
         pending_bytes_limit: int | None = None,
         timeout: Seconds | None = None,
-        **fields: Any,
+        **fields: Unpack[SubscribeFields],
     ) -> PushSubscription:
         """Subscribe to a push consumer, which is bound or made (subscribe workflow, ADR-15).
 
@@ -181,7 +186,7 @@ class Subscriber(ConsumerManager):
         config: ConsumerConfig | Mapping[str, Any] | None = None,
         delete_consumer: bool | None = None,
         timeout: Seconds | None = None,
-        **fields: Any,
+        **fields: Unpack[ConsumerFields],
     ) -> PullSubscription:
         """Subscribe to a pull consumer, which is bound or made (subscribe workflow).
 
