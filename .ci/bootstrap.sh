@@ -104,6 +104,10 @@ install_system_packages() {
     if ! have_java; then wanted+=(java); fi
     # Without it `make test` fuzzes with plain mutations; continuous integration insists on coverage.
     if [ -n "${JETSYNC_CI:-}" ] && ! have_libfuzzer; then wanted+=(clang libclang-rt-dev); fi
+    # Counts instructions for `make watch`.
+    if [ -n "${JETSYNC_CI:-}" ] && ! command -v valgrind >/dev/null; then
+        wanted+=(valgrind)
+    fi
     if [ ${#needed[@]} = 0 ] && [ ${#wanted[@]} = 0 ]; then return; fi
 
     if ! may_install; then
