@@ -22,6 +22,8 @@ MODULES = sorted(p.stem for p in (ROOT / "jetsync/_core").glob("*.pyx"))
 
 if sys.platform == "win32":
     sys.exit("jetsync builds on Linux and macOS; on Windows use WSL")
+if not MODULES or not CSRC:
+    sys.exit("the sources of the compiled core are missing: this source distribution is incomplete")
 
 
 def enabled(name: str) -> bool:

@@ -1,0 +1,91 @@
+"""What is published can be installed: the source distribution is whole, and a wheel comes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MADE_HERE = shutil.ignore_patterns(
+    *(".*", "build", "dist", "*.egg-info", "*.so", "__pycache__", "work", "demo-out")
+)
+
+
+def run(*arguments: object, cwd: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "JETSYNC"))}
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    shutil.copytree(ROOT, folder / "tree", ignore=MADE_HERE)
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    run("-c", build, cwd=folder / "tree")
+    (found,) = folder.glob("jetsync-*.tar.gz")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist) -> Path:
+    run(
+        *("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir"),
+        *("--wheel-dir", sdist.parent, sdist),
+        cwd=sdist.parent,
+    )
+    (found,) = sdist.parent.glob("jetsync-*.whl")
+    return found
+
+
+def sources(*patterns: str) -> set[str]:
+    found = {p for room in ("jetsync", "csrc") for s in patterns for p in (ROOT / room).rglob(s)}
+    return {path.relative_to(ROOT).as_posix() for path in found}
+
+
+def test_the_source_distribution_has_every_source_and_nothing_made_of_it(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    made = {f"jetsync/_core/{path.stem}.c" for path in (ROOT / "jetsync/_core").glob("*.pyx")}
+    kept = sources("*.py", "*.pyx", "*.pxd", "*.pyi", "*.c", "*.h", "py.typed") - made
+    assert kept <= names
+    assert {"setup.py", "pyproject.toml", "LICENSE", "README.md", "pyspark_jetsync.py"} <= names
+    assert not made & names
+    assert not [name for name in names if name.endswith((".so", ".pyc"))]
+
+
+def test_a_wheel_made_from_it_has_every_module(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
+    assert compiled == {name.removesuffix(".pyx") for name in sources("*.pyx")}
+    assert sources("*.pyi", "py.typed") <= set(names)
+    assert {n.split(".data/purelib/")[-1] for n in names} >= sources("*.py")
+
+
+def test_the_wheel_works_where_nothing_else_is_installed(wheel, tmp_path):
+    """No dependencies: it is imported, and its core used, with nothing but itself on the path."""
+    run(
+        "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path, wheel, cwd=tmp_path
+    )
+    program = (
+        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import jetsync\n"
+        "print(jetsync.__file__)\n"
+        "print(jetsync.parse_ack_subject('$JS.ACK.S.c.1.2.3.1700000000000000000.4').stream_seq)\n"
+    )
+    where, seq = run("-I", "-c", program, cwd=tmp_path).split()
+    assert Path(where).is_relative_to(tmp_path)
+    assert seq == "2"
