@@ -2,7 +2,8 @@
  *
  * A library of pure functions: no Python, no threads, no sockets, no globals, no callbacks, no
  * printing. Every function says who owns each pointer. A `jet_span` is always borrowed. Everything
- * here may be called without the GIL; an object must not be used by two threads at once.
+ * here may be called without the GIL; an object must not be used by two threads at once (but for a
+ * `jet_pool`, which is there to be shared).
  */
 #ifndef JET_H
 #define JET_H
@@ -18,6 +19,7 @@
 #include "jet_puback.h"
 #include "jet_segment.h"
 #include "jet_slots.h"
+#include "jet_stored.h"
 #include "jet_subject.h"
 #include "jet_types.h"
 #include "jet_utf8.h"

@@ -5,7 +5,33 @@
 #include "jet_header.h"
 #include "jet_jsack.h"
 #include "jet_scan.h"
+#include "jet_stored.h"
 #include "jet_utf8.h"
+
+/* The next message that has a row, as its columns show it. Returns 0 at the end. `metadata` is zero
+ * where `*has_metadata` is 0. */
+static int next_row(jet_chain_iter *it, jet_columns_kind kind, jet_record *r, jet_jsack *metadata,
+                    int *has_metadata) {
+    jet_stored stored;
+    do
+        if (!jet_chain_next(it, r)) return 0;
+    while (r->status);
+    if (!kind.stored) {
+        *has_metadata = jet_jsack_parse(r->reply, metadata) == JET_OK;
+        if (!*has_metadata) memset(metadata, 0, sizeof *metadata);
+        return 1;
+    }
+    memset(metadata, 0, sizeof *metadata);
+    r->reply.len = 0;
+    *has_metadata = jet_stored_parse(r->header, &stored);
+    if (!*has_metadata) return 1;
+    r->subject = stored.subject;
+    r->header = stored.published;
+    metadata->stream_seq = stored.seq;
+    metadata->timestamp_ns = stored.timestamp_ns;
+    metadata->num_pending = stored.num_pending;
+    return 1;
+}
 
 /* A hostile block of 64 KiB can hold 20,000 lines, and looking back over all of them would be
  * quadratic. After this many the rest of the block is left out of the column. */
@@ -47,21 +73,22 @@ static void measure_headers(jet_span block, int text, jet_columns_size *size) {
     }
 }
 
-void jet_columns_measure(const jet_chain *c, int headers, int text, jet_columns_size *size) {
+void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
+                         jet_columns_size *size) {
     jet_chain_iter it;
     jet_record r;
-    jet_jsack ack;
+    jet_jsack metadata;
+    int has_metadata;
     jet_chain_begin(c, &it);
-    while (jet_chain_next(&it, &r)) {
-        if (r.status) continue;
+    while (next_row(&it, kind, &r, &metadata, &has_metadata)) {
         size->rows++;
         size->subject_bytes += jet_utf8_lossy_len(r.subject);
         size->data_bytes += r.payload.len;
         size->reply_bytes += jet_utf8_lossy_len(r.reply);
-        if (jet_jsack_parse(r.reply, &ack) == JET_OK) size->metadata_rows++;
+        size->metadata_rows += (size_t)has_metadata;
         if (headers && r.header.len) {
             size->header_rows++;
-            measure_headers(r.header, text, size);
+            measure_headers(r.header, kind.text, size);
         }
     }
 }
@@ -91,20 +118,19 @@ static void fill_headers(jet_span block, int text, jet_columns *out, position *a
     }
 }
 
-static void fill_metadata(jet_span reply, size_t row, jet_columns *out) {
-    jet_jsack ack;
-    if (jet_jsack_parse(reply, &ack) == JET_OK) set_bit(out->metadata_valid, row);
-    else memset(&ack, 0, sizeof ack);
-    out->stream_seq[row] = ack.stream_seq;
-    out->consumer_seq[row] = ack.consumer_seq;
-    out->num_delivered[row] = ack.num_delivered;
-    out->num_pending[row] = ack.num_pending;
-    out->timestamp_ns[row] = ack.timestamp_ns;
+static void fill_metadata(const jet_jsack *metadata, size_t row, jet_columns *out) {
+    out->stream_seq[row] = metadata->stream_seq;
+    out->consumer_seq[row] = metadata->consumer_seq;
+    out->num_delivered[row] = metadata->num_delivered;
+    out->num_pending[row] = metadata->num_pending;
+    out->timestamp_ns[row] = metadata->timestamp_ns;
 }
 
-void jet_columns_fill(const jet_chain *c, int text, jet_columns *out) {
+void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out) {
     jet_chain_iter it;
     jet_record r;
+    jet_jsack metadata;
+    int has_metadata;
     position at;
     size_t row = 0;
     memset(&at, 0, sizeof at);
@@ -115,8 +141,7 @@ void jet_columns_fill(const jet_chain *c, int text, jet_columns *out) {
         out->header_offsets[0] = out->key_offsets[0] = out->list_offsets[0] = out->value_offsets[0] = 0;
 
     jet_chain_begin(c, &it);
-    while (jet_chain_next(&it, &r)) {
-        if (r.status) continue;
+    while (next_row(&it, kind, &r, &metadata, &has_metadata)) {
         if (out->subject_offsets) {
             at.subject += jet_utf8_lossy_copy(r.subject, out->subject + at.subject);
             out->subject_offsets[row + 1] = (int32_t)at.subject;
@@ -133,11 +158,14 @@ void jet_columns_fill(const jet_chain *c, int text, jet_columns *out) {
         if (out->header_offsets) {
             if (r.header.len) {
                 set_bit(out->header_valid, row);
-                fill_headers(r.header, text, out, &at);
+                fill_headers(r.header, kind.text, out, &at);
             }
             out->header_offsets[row + 1] = (int32_t)at.keys;
         }
-        if (out->metadata_valid) fill_metadata(r.reply, row, out);
+        if (out->metadata_valid) {
+            if (has_metadata) set_bit(out->metadata_valid, row);
+            fill_metadata(&metadata, row, out);
+        }
         row++;
     }
 }

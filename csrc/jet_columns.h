@@ -1,7 +1,10 @@
 /* jet_columns - a chain of JetStream messages as columns in the Arrow layout.
  *
  * Two passes: measure how much room each column takes, then fill buffers that the caller made.
- * Messages with an inline status (they carry no data) are left out of both passes. */
+ * Messages with an inline status (they carry no data) are left out of both passes.
+ *
+ * Subject, headers and metadata come from what a consumer delivered (the metadata stand in the
+ * reply), or, for messages that a direct get brought, from the lines the server added. */
 #ifndef JET_COLUMNS_H
 #define JET_COLUMNS_H
 
@@ -18,8 +21,14 @@ typedef struct jet_columns_size {
     size_t header_values;
     size_t key_bytes; /* as valid UTF-8 */
     size_t value_bytes;
-    size_t metadata_rows; /* rows whose reply is an acknowledgement subject */
+    size_t metadata_rows; /* rows that have metadata */
 } jet_columns_size;
+
+/* What the messages are, and how their header values are wanted. */
+typedef struct jet_columns_kind {
+    int text;   /* header values as valid UTF-8 instead of raw bytes */
+    int stored; /* a direct get brought the messages: no reply, no numbers of a consumer */
+} jet_columns_kind;
 
 /* Buffers, owned by the caller; a NULL pointer leaves that column out. Offsets have one entry more
  * than values. Bitmaps are zeroed by the caller. */
@@ -45,10 +54,10 @@ typedef struct jet_columns {
     int64_t *timestamp_ns;
 } jet_columns;
 
-/* Add what the chain needs to `size` (zero it first). `text_values`: header values are counted as
- * valid UTF-8 instead of raw bytes. `headers` 0 skips them. */
-void jet_columns_measure(const jet_chain *c, int headers, int text_values, jet_columns_size *size);
-/* Fill the buffers. The chain must be the measured one, unchanged. */
-void jet_columns_fill(const jet_chain *c, int text_values, jet_columns *out);
+/* Add what the chain needs to `size` (zero it first). `headers` 0 skips them. */
+void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
+                         jet_columns_size *size);
+/* Fill the buffers. The chain must be the measured one, unchanged, and of the same kind. */
+void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out);
 
 #endif

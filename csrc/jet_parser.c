@@ -60,7 +60,7 @@ static int message(jet_parser *p, jet_span args, int has_header, size_t line_len
                    jet_frame *f, size_t *consumed) {
     jet_span token[6];
     int n = 0;
-    while (n < 6 && jet_scan_token(&args, &token[n])) n++;
+    while (n < 6 && jet_scan_token(&args, bytes.ptr + bytes.len, &token[n])) n++;
     int fixed = has_header ? 4 : 3;
     if (n != fixed && n != fixed + 1) return JET_ERR_ARGS;
 

@@ -19,13 +19,52 @@ static void segment_free(jet_segment *s) {
     free(s);
 }
 
+static jet_segment *pool_take(jet_pool *p) {
+    for (size_t i = 0; p && i < JET_POOL_SLOTS; i++) {
+        if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL) continue;
+        jet_segment *s = __atomic_exchange_n(&p->slot[i], NULL, __ATOMIC_ACQUIRE);
+        if (s) return s;
+    }
+    return NULL;
+}
+
+/* Give a segment back, or free it where it does not fit or no place is left. */
+static void segment_give(jet_pool *p, jet_segment *s) {
+    s->next = NULL;
+    s->len = s->pos = 0;
+    for (size_t i = 0; p && s->cap == JET_SEGMENT_MAX && i < JET_POOL_SLOTS; i++) {
+        jet_segment *none = NULL;
+        if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL &&
+            __atomic_compare_exchange_n(&p->slot[i], &none, s, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    segment_free(s);
+}
+
+void jet_pool_free(jet_pool *p) {
+    for (jet_segment *s; (s = pool_take(p)) != NULL;) segment_free(s);
+}
+
 void jet_chain_free(jet_chain *c) {
+    jet_pool *pool = c->pool;
     while (c->head) {
         jet_segment *next = c->head->next;
-        segment_free(c->head);
+        segment_give(pool, c->head);
         c->head = next;
     }
     jet_chain_init(c);
+    c->pool = pool;
+}
+
+static jet_segment *segment_new(size_t cap) {
+    jet_segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->cap = cap;
+    s->data = malloc(cap);
+    if (s->data) return s;
+    free(s);
+    return NULL;
 }
 
 size_t jet_record_bytes(const jet_record *r) {
@@ -48,14 +87,10 @@ static uint8_t *room(jet_chain *c, size_t n) {
     }
     size_t cap = t ? JET_SEGMENT_MAX : c->first_cap ? c->first_cap : JET_SEGMENT_FIRST;
     while (cap < n) cap *= 2;
-    jet_segment *s = calloc(1, sizeof *s);
+    jet_segment *s = NULL;
+    if (cap > JET_SEGMENT_MAX / 8 && cap <= JET_SEGMENT_MAX) s = pool_take(c->pool);
+    if (s == NULL) s = segment_new(cap);
     if (s == NULL) return NULL;
-    s->data = malloc(cap);
-    if (s->data == NULL) {
-        free(s);
-        return NULL;
-    }
-    s->cap = cap;
     if (t) t->next = s;
     else c->head = s;
     c->tail = s;
@@ -86,6 +121,7 @@ jet_status jet_chain_append(jet_chain *c, const jet_record *r) {
     c->tail->len += n;
     c->count++;
     c->bytes += bytes;
+    c->statuses += r->status != 0;
     return JET_OK;
 }
 
@@ -114,16 +150,23 @@ int jet_chain_peek(const jet_chain *c, jet_record *out) {
     return jet_chain_next(&it, out);
 }
 
+int jet_chain_last(const jet_chain *c, jet_record *out) {
+    if (c->count == 0) return 0;
+    for (size_t pos = c->tail->pos; pos < c->tail->len;) pos = read_record(c->tail, pos, out);
+    return 1;
+}
+
 int jet_chain_take(jet_chain *c, jet_record *out) {
     if (c->count == 0) return 0;
     while (c->head->pos == c->head->len) {
         jet_segment *done = c->head;
         c->head = done->next;
-        segment_free(done);
+        segment_give(c->pool, done);
     }
     c->head->pos = read_record(c->head, c->head->pos, out);
     c->count--;
     c->bytes -= jet_record_bytes(out);
+    c->statuses -= out->status != 0;
     return 1;
 }
 
@@ -137,14 +180,18 @@ static size_t next_first_cap(const jet_chain *c) {
 
 void jet_chain_move(jet_chain *to, jet_chain *from) {
     if (to->count == 0) jet_chain_free(to);
+    to->pool = from->pool;
     if (to->tail) to->tail->next = from->head;
     else to->head = from->head;
     if (from->tail) to->tail = from->tail;
     to->count += from->count;
     to->bytes += from->bytes;
+    to->statuses += from->statuses;
     size_t first_cap = next_first_cap(from);
+    jet_pool *pool = from->pool;
     jet_chain_init(from);
     from->first_cap = first_cap;
+    from->pool = pool;
 }
 
 void jet_chain_begin(const jet_chain *c, jet_chain_iter *it) {

@@ -29,12 +29,24 @@ typedef struct jet_segment {
     size_t pos;    /* bytes read */
 } jet_segment;
 
+/* Segments of full size that wait to be used again: getting memory from the system and giving it
+ * back costs more than all that is done in it. Any thread takes and gives at any time. Zero it. */
+#define JET_POOL_SLOTS 64
+typedef struct jet_pool {
+    jet_segment *slot[JET_POOL_SLOTS]; /* owned, or NULL; atomic */
+} jet_pool;
+
+/* Free what waits. */
+void jet_pool_free(jet_pool *p);
+
 typedef struct jet_chain {
     jet_segment *head; /* owned, oldest first */
     jet_segment *tail;
     size_t count;      /* records not yet read */
     size_t bytes;      /* their subjects, replies, headers and payloads */
+    size_t statuses;   /* how many of them have an inline status */
     size_t first_cap;  /* size of the next first segment: follows what was needed lately */
+    jet_pool *pool;    /* where its segments come from and go to; NULL: malloc. Set by the caller */
 } jet_chain;
 
 void jet_chain_init(jet_chain *c);
@@ -44,11 +56,13 @@ void jet_chain_free(jet_chain *c);
 jet_status jet_chain_append(jet_chain *c, const jet_record *r);
 /* Look at the next record without taking it. Returns 0 when there is none. */
 int jet_chain_peek(const jet_chain *c, jet_record *out);
+/* Look at the last record. Returns 0 when there is none. */
+int jet_chain_last(const jet_chain *c, jet_record *out);
 /* Take the next record: its spans stay valid until the next call on this chain, because the
  * segment it lies in is freed only then. Returns 0 when there is none. */
 int jet_chain_take(jet_chain *c, jet_record *out);
-/* Move everything of `from` to the end of `to`; `from` is empty afterwards and will start with a
- * segment of a fitting size. No record is touched. */
+/* Move everything of `from` to the end of `to`, which has the same pool from then on; `from` is
+ * empty afterwards and will start with a segment of a fitting size. No record is touched. */
 void jet_chain_move(jet_chain *to, jet_chain *from);
 /* What a message is charged with. */
 size_t jet_record_bytes(const jet_record *r);

@@ -17,6 +17,9 @@ their own. The import needs no third-party package.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 try:
     from jetsync._core import message as _message
 except ImportError as error:  # pragma: no cover - only without a build
@@ -71,6 +74,8 @@ from jetsync.client import (
 from jetsync.errors import (
     APIError,
     AuthorizationError,
+    BucketExistsError,
+    BucketNotFoundError,
     ConfigError,
     ConnectError,
     ConnectionClosedError,
@@ -83,6 +88,11 @@ from jetsync.errors import (
     Error,
     ForkedError,
     JetStreamError,
+    KeyDeletedError,
+    KeyExistsError,
+    KeyNotFoundError,
+    KeyValueError,
+    KeyWrongRevisionError,
     MaxPayloadError,
     MessageGapError,
     MissedHeartbeatError,
@@ -90,6 +100,14 @@ from jetsync.errors import (
     NoServersError,
     NotJetStreamMessageError,
     NotStoredError,
+    ObjectExistsError,
+    ObjectIntegrityError,
+    ObjectLinkError,
+    ObjectMetaError,
+    ObjectNotFoundError,
+    ObjectStoreError,
+    ObjectStoreExistsError,
+    ObjectStoreNotFoundError,
     OutboundFullError,
     PermissionsError,
     ProtocolError,
@@ -101,6 +119,7 @@ from jetsync.errors import (
     QueueStatusError,
     ServerError,
     ServerUnavailableError,
+    SlowAckWarning,
     SlowConsumerError,
     StaleConnectionError,
     SubjectMismatchError,
@@ -183,6 +202,56 @@ from jetsync.protocol.states import (
     Status,
 )
 
+if TYPE_CHECKING:
+    from jetsync.kv import (
+        Entry,
+        KeyValue,
+        KeyValueConfig,
+        KeyValueOperation,
+        KeyValueStatus,
+        Watcher,
+    )
+    from jetsync.objectstore import (
+        ObjectInfo,
+        ObjectLink,
+        ObjectMeta,
+        ObjectReader,
+        ObjectStore,
+        ObjectStoreConfig,
+        ObjectStoreStatus,
+        ObjectWatcher,
+    )
+
+# Rooms that not everybody enters are imported when the first name of theirs is used.
+_LATER = {
+    "Entry": "jetsync.kv",
+    "KeyValue": "jetsync.kv",
+    "KeyValueConfig": "jetsync.kv",
+    "KeyValueOperation": "jetsync.kv",
+    "KeyValueStatus": "jetsync.kv",
+    "ObjectInfo": "jetsync.objectstore",
+    "ObjectLink": "jetsync.objectstore",
+    "ObjectMeta": "jetsync.objectstore",
+    "ObjectReader": "jetsync.objectstore",
+    "ObjectStore": "jetsync.objectstore",
+    "ObjectStoreConfig": "jetsync.objectstore",
+    "ObjectStoreStatus": "jetsync.objectstore",
+    "ObjectWatcher": "jetsync.objectstore",
+    "Watcher": "jetsync.kv",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'jetsync' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 __all__ = [
     "AUTO",
     "APIError",
@@ -192,6 +261,8 @@ __all__ = [
     "ApiLevelRequiredError",
     "AuthorizationError",
     "BatchPublishError",
+    "BucketExistsError",
+    "BucketNotFoundError",
     "ClusterError",
     "ClusterInfo",
     "ConfigError",
@@ -223,6 +294,7 @@ __all__ = [
     "DrainingError",
     "DuplicateInProcessError",
     "DuplicateSubscriptionError",
+    "Entry",
     "Error",
     "Event",
     "ExpectedStreamMismatchError",
@@ -238,6 +310,15 @@ __all__ = [
     "JetStreamMsg",
     "JetStreamNotEnabledError",
     "JetStreamUnavailableError",
+    "KeyDeletedError",
+    "KeyExistsError",
+    "KeyNotFoundError",
+    "KeyValue",
+    "KeyValueConfig",
+    "KeyValueError",
+    "KeyValueOperation",
+    "KeyValueStatus",
+    "KeyWrongRevisionError",
     "LimitsExceededError",
     "LostStreamData",
     "MaxPayloadError",
@@ -253,6 +334,22 @@ __all__ = [
     "NoServersError",
     "NotJetStreamMessageError",
     "NotStoredError",
+    "ObjectExistsError",
+    "ObjectInfo",
+    "ObjectIntegrityError",
+    "ObjectLink",
+    "ObjectLinkError",
+    "ObjectMeta",
+    "ObjectMetaError",
+    "ObjectNotFoundError",
+    "ObjectReader",
+    "ObjectStore",
+    "ObjectStoreConfig",
+    "ObjectStoreError",
+    "ObjectStoreExistsError",
+    "ObjectStoreNotFoundError",
+    "ObjectStoreStatus",
+    "ObjectWatcher",
     "OrderedConsumer",
     "OrderedMessages",
     "OutboundFullError",
@@ -285,6 +382,7 @@ __all__ = [
     "ServerError",
     "ServerInfo",
     "ServerUnavailableError",
+    "SlowAckWarning",
     "SlowConsumerError",
     "StaleConnectionError",
     "Status",
@@ -313,6 +411,7 @@ __all__ = [
     "TimeoutError",
     "TooManyPendingError",
     "UnexpectedStatusError",
+    "Watcher",
     "WrongLastMsgIdError",
     "WrongLastSequenceError",
     "__version__",

@@ -39,8 +39,23 @@
         +-- MessageGapError             messages did not arrive (for ``on_error``)
         +-- UnexpectedStatusError(.status)   a status nobody knows (for ``on_error``)
         +-- PublishError
-            +-- NotStoredError          certainly not in the stream
-            +-- PublishUnknownError(TimeoutError)   may be in the stream
+        |   +-- NotStoredError          certainly not in the stream
+        |   +-- PublishUnknownError(TimeoutError)   may be in the stream
+        +-- KeyValueError               the key-value store (``.bucket``)
+            +-- BucketNotFoundError     there is no such bucket
+            +-- BucketExistsError       it exists with another configuration
+            +-- KeyNotFoundError        the key has no value (``.key``)
+            |   +-- KeyDeletedError     ... any more: it was deleted or purged (``.revision``)
+            +-- KeyExistsError(NotStoredError)        create: the key has a value
+            +-- KeyWrongRevisionError(NotStoredError)   update: somebody else wrote
+        +-- ObjectStoreError            the object store (``.bucket``)
+            +-- ObjectStoreNotFoundError   there is no such bucket
+            +-- ObjectStoreExistsError  it exists with another configuration
+            +-- ObjectNotFoundError     there is no such object, or not any more (``.name``)
+            +-- ObjectExistsError       the name is taken by another object (``.name``)
+            +-- ObjectLinkError         a link that cannot be made or followed (``.name``)
+            +-- ObjectMetaError         what is stored about an object cannot be read
+            +-- ObjectIntegrityError    its bytes are missing, or not those put (``.name``)
 
 Rules: whose fault it is makes the first split; a JetStream class is chosen by ``err_code``, never
 by text; each docstring says when you get the error and what to do about it.
@@ -54,6 +69,8 @@ from typing import Any, ClassVar
 __all__ = [
     "APIError",
     "AuthorizationError",
+    "BucketExistsError",
+    "BucketNotFoundError",
     "ConfigError",
     "ConnectError",
     "ConnectionClosedError",
@@ -66,6 +83,11 @@ __all__ = [
     "Error",
     "ForkedError",
     "JetStreamError",
+    "KeyDeletedError",
+    "KeyExistsError",
+    "KeyNotFoundError",
+    "KeyValueError",
+    "KeyWrongRevisionError",
     "MaxPayloadError",
     "MessageGapError",
     "MissedHeartbeatError",
@@ -73,6 +95,14 @@ __all__ = [
     "NoServersError",
     "NotJetStreamMessageError",
     "NotStoredError",
+    "ObjectExistsError",
+    "ObjectIntegrityError",
+    "ObjectLinkError",
+    "ObjectMetaError",
+    "ObjectNotFoundError",
+    "ObjectStoreError",
+    "ObjectStoreExistsError",
+    "ObjectStoreNotFoundError",
     "OutboundFullError",
     "PermissionsError",
     "ProtocolError",
@@ -325,6 +355,19 @@ class MissedHeartbeatError(JetStreamError):
         self.seconds = seconds
 
 
+class SlowAckWarning(JetStreamError):
+    """Messages of a consumer are acknowledged after its ``ack_wait``: they are delivered again.
+
+    Given to ``on_error``, once for each consumer object. ``held`` is how many seconds a message was
+    held at least, ``ack_wait`` how many it may be.
+    """
+
+    def __init__(self, message: str = "", *, held: float = 0.0, ack_wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.held = held
+        self.ack_wait = ack_wait
+
+
 class MessageGapError(JetStreamError):
     """Deliveries ``expected`` to ``received`` - 1 (consumer sequences) did not arrive.
 
@@ -364,6 +407,116 @@ class PublishUnknownError(PublishError, TimeoutError):
     ) -> None:
         super().__init__(message, operation=operation)
         self.msg_id = msg_id
+
+
+class KeyValueError(JetStreamError):
+    """Base of the errors of the key-value store; ``bucket`` says of which bucket."""
+
+    def __init__(self, message: str = "", *, bucket: str = "") -> None:
+        super().__init__(message)
+        self.bucket = bucket
+
+
+class BucketNotFoundError(KeyValueError):
+    """There is no bucket of this name. Create it, or correct the name (or the domain)."""
+
+
+class BucketExistsError(KeyValueError):
+    """The bucket exists with another configuration. Update it, or take another name."""
+
+
+class KeyNotFoundError(KeyValueError):
+    """The key has no value, or not in this revision."""
+
+    def __init__(self, message: str = "", *, bucket: str = "", key: str = "") -> None:
+        super().__init__(message, bucket=bucket)
+        self.key = key
+
+
+class KeyDeletedError(KeyNotFoundError):
+    """The key had a value; it was deleted, purged or aged out. ``revision`` is the marker's.
+
+    ``create`` gives it a value again.
+    """
+
+    def __init__(
+        self, message: str = "", *, bucket: str = "", key: str = "", revision: int = 0
+    ) -> None:
+        super().__init__(message, bucket=bucket, key=key)
+        self.revision = revision
+
+
+class KeyExistsError(KeyValueError, NotStoredError):
+    """``create`` found a value, the one of ``revision``. Nothing was stored; ``update`` that."""
+
+    def __init__(
+        self, message: str = "", *, bucket: str = "", key: str = "", revision: int = 0
+    ) -> None:
+        super().__init__(message, bucket=bucket)
+        self.key = key
+        self.revision = revision
+
+
+class KeyWrongRevisionError(KeyValueError, NotStoredError):
+    """Somebody else wrote the key since ``expected``. Nothing was stored; read it and decide anew.
+
+    ``actual`` is the key's last revision, None if the server does not say.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        bucket: str = "",
+        key: str = "",
+        expected: int = 0,
+        actual: int | None = None,
+    ) -> None:
+        super().__init__(message, bucket=bucket)
+        self.key = key
+        self.expected = expected
+        self.actual = actual
+
+
+class ObjectStoreError(JetStreamError):
+    """Base of the errors of the object store; ``bucket`` and ``name`` say of which object."""
+
+    def __init__(self, message: str = "", *, bucket: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.bucket = bucket
+        self.name = name
+
+
+class ObjectStoreNotFoundError(ObjectStoreError):
+    """There is no bucket of this name. Create it, or correct the name (or the domain)."""
+
+
+class ObjectStoreExistsError(ObjectStoreError):
+    """The bucket exists with another configuration. Update it, or take another name."""
+
+
+class ObjectNotFoundError(ObjectStoreError):
+    """There is no object of this name, or it was deleted."""
+
+
+class ObjectExistsError(ObjectStoreError):
+    """Another object has this name already. Take another name, or delete that one first."""
+
+
+class ObjectLinkError(ObjectStoreError):
+    """A link that cannot be: to a link, to what is deleted, in a circle, or to a whole bucket where
+    an object is needed."""
+
+
+class ObjectMetaError(ObjectStoreError):
+    """What is stored about an object cannot be read. Some other program wrote it; put it again."""
+
+
+class ObjectIntegrityError(ObjectStoreError):
+    """An object's bytes are missing, or are not those that were put: do not use what was read.
+
+    Also when it was replaced or deleted while it was read; then get it again.
+    """
 
 
 def _publish_names(namespace: dict[str, Any]) -> None:

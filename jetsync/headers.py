@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar, overload
 
 __all__ = ["HeaderInput", "Headers"]
 
 HeaderInput = Mapping[str, str | bytes | Sequence[str | bytes]]
 """What publishing calls take: one value, or a list of values, per name."""
+
+
+_VERSION = b"NATS/1.0"
+_D = TypeVar("_D")
 
 
 class Headers(Mapping[str, str]):
@@ -18,42 +23,97 @@ class Headers(Mapping[str, str]):
     ``value.encode("utf-8", "surrogateescape")`` gives back exactly what was sent.
     """
 
-    __slots__ = ("_items", "malformed")
+    # A block from the wire is read as a whole only when more is asked for than the first value of a
+    # name. Two threads may do that at once: they come to the same.
+    __slots__ = ("_malformed", "_raw", "_read")
 
-    malformed: int
-    """How many lines of the block were not ``name: value`` and were left out."""
+    _raw: bytes
+    _read: dict[str, list[str]] | None
+    _malformed: int
 
     def __init__(
         self, items: Mapping[str, Sequence[str]] | None = None, malformed: int = 0
     ) -> None:
-        self._items: dict[str, list[str]] = {k: list(v) for k, v in (items or {}).items()}
-        self.malformed = malformed
+        self._raw = b""
+        self._read = {k: list(v) for k, v in (items or {}).items()}
+        self._malformed = malformed
 
     @classmethod
     def parse(cls, raw: bytes) -> Headers:
         """Read a header block from the wire. Never raises: what cannot be read is counted."""
-        self = cls()
-        if not raw:
-            return self
-        first, _, rest = raw.partition(b"\r\n")
-        if not first.startswith(b"NATS/1.0"):
+        self = cls.__new__(cls)
+        self._raw = raw
+        self._read = None
+        self._malformed = 0
+        return self
+
+    @property
+    def malformed(self) -> int:
+        """How many lines of the block were not ``name: value`` and were left out."""
+        if self._read is None:
+            self._load()
+        return self._malformed
+
+    @property
+    def _items(self) -> dict[str, list[str]]:
+        return self._load() if self._read is None else self._read
+
+    def _load(self) -> dict[str, list[str]]:
+        """Read the whole block."""
+        items: dict[str, list[str]] = {}
+        malformed = 0
+        first, _, rest = self._raw.partition(b"\r\n")
+        if not first.startswith(_VERSION):
             # Some publishers send a block without the version line: read every line of it.
-            rest = raw
+            rest = self._raw
         for line in rest.split(b"\r\n"):
             if not line:
                 continue
             name, colon, value = line.partition(b":")
             if not colon or not name:
-                self.malformed += 1
+                malformed += 1
                 continue
             key = name.decode("utf-8", "surrogateescape")
-            self._items.setdefault(key, []).append(
-                value.strip(b" \t").decode("utf-8", "surrogateescape")
-            )
-        return self
+            items.setdefault(key, []).append(value.strip(b" \t").decode("utf-8", "surrogateescape"))
+        self._malformed = malformed
+        self._read = items
+        return items
+
+    def _first(self, name: str) -> str | None:
+        """The first value of a name, or None; of an unread block only that line is read."""
+        raw = self._raw
+        if (
+            self._read is not None
+            or not isinstance(name, str)
+            or not name.isascii()
+            or ":" in name
+            or "\r" in name
+            or not raw.startswith(_VERSION)
+        ):
+            values = self._items.get(name)
+            return values[0] if values else None
+        start = raw.find(b"\r\n" + name.encode() + b":") if name else -1
+        if start < 0:
+            return None
+        start += len(name) + 3
+        end = raw.find(b"\r\n", start)
+        value = raw[start:end] if end >= 0 else raw[start:]
+        return value.strip(b" \t").decode("utf-8", "surrogateescape")
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, /, default: str | _D) -> str | _D: ...
+    def get(self, name: str, /, default: object = None) -> object:
+        """Return the first value of ``name``, or ``default`` if there is none."""
+        value = self._first(name)
+        return default if value is None else value
 
     def __getitem__(self, name: str) -> str:
-        return self._items[name][0]
+        value = self._first(name)
+        if value is None:
+            raise KeyError(name)
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)

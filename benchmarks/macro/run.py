@@ -203,7 +203,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.sizes = options.sizes or (list(SIZES) if full else [128])
     options.rounds = options.rounds or (5 if full else 3)
     options.scale = options.scale or (1.0 if full else 0.25)
-    options.budget = options.budget or (6 * 3600 if full or chosen else 450)
+    options.budget = options.budget or (6 * 3600 if full or chosen else 420)
     return options
 
 

@@ -10,6 +10,12 @@ from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 COUNT = 1000
 HEADERS = b"NATS/1.0\r\nNats-Msg-Id: 1234567890\r\nContent-Type: text/plain\r\n\r\n"
 
+STORED = (
+    b"NATS/1.0\r\nNats-Stream: ORDERS\r\nNats-Subject: orders.new\r\nNats-Sequence: 1234567\r\n"
+    b"Nats-Time-Stamp: 2026-11-21T02:53:06.547204964Z\r\nNats-Num-Pending: 999\r\n"
+    b"Nats-Last-Sequence: 1234566\r\n\r\n"
+)
+
 
 def frames(sid: int, size: int, headers: bytes = b"") -> bytes:
     """COUNT messages as a consumer delivers them."""
@@ -43,6 +49,13 @@ class Wire:
         self.inbound = Inbound(self.outbound)
         self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self)
         self.bytes = frames(self.inbound.add(self.mailbox), size, headers)
+
+    @property
+    def _repeats(self) -> Wire:
+        return self
+
+    def find_out(self, wanted: int) -> None:
+        """Whether the answers have arrived is nobody's concern here."""
 
     def receive(self) -> None:
         self.inbound.feed(self.bytes)

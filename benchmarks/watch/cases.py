@@ -12,9 +12,14 @@ import json
 import sys
 from collections.abc import Callable
 
-from benchmarks.micro.wire import COUNT, HEADERS, Wire
+from benchmarks.micro.wire import COUNT, HEADERS, STORED, Wire
+from jetsync._core.deliveries import Deliveries, DeliveryIterator, Sequences
+from jetsync._core.handles import Publishing
 from jetsync._core.message import message_jsack, parse_puback
 from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.stored import StoredMaker
+from jetsync.jetstream import DirectMsg
+from jetsync.jetstream.message import MsgBatch
 
 TIMES = 5
 
@@ -51,6 +56,25 @@ def _iterate_batch(size: int) -> Callable[[], None]:
     return run
 
 
+def _hand_out_deliveries(size: int) -> Callable[[], None]:
+    wire = Wire(size)
+    nc = Publishing(wire.outbound)
+    nc._refusal = None
+    deliveries = Deliveries(nc, wire.mailbox)
+    deliveries.is_open = True
+
+    def none_left() -> None:
+        raise StopIteration
+
+    def run() -> None:
+        deliveries.sequences = Sequences(0)
+        wire.receive()
+        for msg in DeliveryIterator(deliveries, none_left):
+            len(msg.data)
+
+    return run
+
+
 def _arrow() -> Callable[[], None]:
     wire = Wire(128)
 
@@ -59,6 +83,28 @@ def _arrow() -> Callable[[], None]:
         wire.take().arrow_capsules()
 
     return run
+
+
+def _stored(use: Callable[[MsgBatch], None]) -> Callable[[], None]:
+    """What a direct get brings: the server's lines stand behind the headers."""
+    wire = Wire(128, STORED)
+
+    def run() -> None:
+        wire.receive()
+        batch = wire.mailbox.new_batch(MsgBatch, None, StoredMaker(DirectMsg, wire))
+        wire.mailbox.take_into(batch, COUNT)
+        use(batch)
+
+    return run
+
+
+def _look_at_each(batch: MsgBatch) -> None:
+    for msg in batch:
+        len(msg.data)
+
+
+def _stored_to_arrow(batch: MsgBatch) -> None:
+    batch.arrow_capsules(["subject", "data", "stream_seq", "timestamp"])
 
 
 def _headers() -> Callable[[], None]:
@@ -140,7 +186,10 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
     "parse and queue, 1024 B": lambda: _parse_and_queue(1024),
     "build messages, 128 B": lambda: _build_messages(128),
     "iterate a batch, 128 B": lambda: _iterate_batch(128),
+    "hand out deliveries, 128 B": lambda: _hand_out_deliveries(128),
     "batch to Arrow, 128 B": _arrow,
+    "iterate stored messages, 128 B": lambda: _stored(_look_at_each),
+    "stored messages to Arrow, 128 B": lambda: _stored(_stored_to_arrow),
     "look up a header": _headers,
     "read ack metadata": _metadata,
     "ack a whole batch": _ack_batch,

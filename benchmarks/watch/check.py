@@ -62,7 +62,7 @@ def compare(
     lines, grown = ["instructions per message"], []
     for case, now in counts.items():
         before = recorded.get(case)
-        line = f"  {case:26} {now:8.0f}"
+        line = f"  {case:32} {now:8.0f}"
         if before is not None:
             line += f"  recorded {before:8.0f}  {now / before - 1:+.0%}"
             if now > before * ALLOWED:

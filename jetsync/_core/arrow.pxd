@@ -28,4 +28,4 @@ cdef struct ArrowArray:
     void *private_data
 
 
-cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers)
+cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint stored)

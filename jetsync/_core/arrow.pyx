@@ -6,13 +6,16 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from jetsync._core.csrc cimport (
-    jet_columns, jet_columns_fill, jet_columns_measure, jet_columns_size,
+    jet_columns, jet_columns_fill, jet_columns_kind, jet_columns_measure, jet_columns_size,
 )
 
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, ProtocolError
 
 COLUMNS = ("subject", "data", "headers", "stream_seq", "consumer_seq", "num_delivered",
            "num_pending", "timestamp", "reply")
+
+# What only a consumer's delivery has: null for stored messages.
+cdef tuple CONSUMERS = ("consumer_seq", "num_delivered", "reply")
 
 cdef enum:
     NULLABLE = 2
@@ -138,6 +141,14 @@ cdef uint8_t *bitmap(ArrowArray *a, size_t rows, size_t valid) except? NULL:
     return bits
 
 
+cdef int make_null(ArrowArray *a, size_t rows) except -1:
+    """All rows are null."""
+    free(<void *>a.buffers[0])
+    a.buffers[0] = NULL
+    bitmap(a, rows, 0)
+    return 0
+
+
 cdef void settle(ArrowArray *a) noexcept:
     """No nulls: no bitmap."""
     if a.null_count == 0:
@@ -260,7 +271,7 @@ cdef int check_size(jet_columns_size *size) except -1:
     return 0
 
 
-cdef int build(jet_chain *chain, list names, bint text, ArrowSchema *schema,
+cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema *schema,
                ArrowArray *array) except -1:
     """Fill the children of an empty struct schema and array."""
     cdef jet_columns_size size
@@ -271,8 +282,10 @@ cdef int build(jet_chain *chain, list names, bint text, ArrowSchema *schema,
     memset(&size, 0, sizeof(size))
     memset(&c, 0, sizeof(c))
     with nogil:
-        jet_columns_measure(chain, headers, text, &size)
+        jet_columns_measure(chain, kind, headers, &size)
     check_size(&size)
+    if kind.stored and size.metadata_rows != size.rows:
+        raise ProtocolError("a direct get was answered without the server's own headers")
     array.length = <int64_t>size.rows
     bits = (size.rows + 7) // 8
     # The five numeric columns share one validity; the C code fills it once, here it is copied.
@@ -285,12 +298,14 @@ cdef int build(jet_chain *chain, list names, bint text, ArrowSchema *schema,
         c.stream_seq = c.consumer_seq = c.num_delivered = c.num_pending = scratch
         c.timestamp_ns = <int64_t *>scratch
         for i, name in enumerate(names):
-            put_schema(schema, i, column_schema(name, text))
+            put_schema(schema, i, column_schema(name, kind.text))
             put_array(array, i, column_array(name, &size, &c))
         with nogil:
-            jet_columns_fill(chain, text, &c)
+            jet_columns_fill(chain, kind, &c)
         for i, name in enumerate(names):
-            if name == "headers":
+            if kind.stored and name in CONSUMERS:
+                make_null(array.children[i], size.rows)
+            elif name == "headers":
                 settle(array.children[i])
             elif name not in ("subject", "data", "reply"):
                 memcpy(<void *>array.children[i].buffers[0], c.metadata_valid, bits)
@@ -301,8 +316,9 @@ cdef int build(jet_chain *chain, list names, bint text, ArrowSchema *schema,
     return 0
 
 
-cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers):
+cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint stored):
     """Return (schema capsule, array capsule) of a struct array; both own copies of the data."""
+    cdef jet_columns_kind kind
     cdef ArrowSchema *schema
     cdef ArrowArray *array
     cdef list names = list(COLUMNS if columns is None else columns)
@@ -315,5 +331,7 @@ cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers):
     schema_capsule = PyCapsule_New(schema, "arrow_schema", destroy_schema_capsule)
     array = new_array(0, 1, len(names))
     array_capsule = PyCapsule_New(array, "arrow_array", destroy_array_capsule)
-    build(chain, names, text_headers, schema, array)
+    kind.text = text_headers
+    kind.stored = stored
+    build(chain, names, kind, schema, array)
     return schema_capsule, array_capsule

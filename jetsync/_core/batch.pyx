@@ -5,12 +5,15 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from jetsync._core.arrow cimport export_chain
+from jetsync._core.message cimport ACKED, CONFIRMED, DONE
+from jetsync._core.sync cimport monotonic
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
-    jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_move,
-    jet_chain_next, jet_encode_answer, jet_encode_u64, jet_jsack, jet_jsack_parse, jet_span, span_of,
+    jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_last,
+    jet_chain_move, jet_chain_next, jet_encode_answer, jet_encode_u64, jet_jsack, jet_jsack_parse, jet_span, span_of,
     span_of_bytes,
 )
+from jetsync._core.stored cimport StoredMaker
 
 from jetsync.errors import ConfigError
 
@@ -55,6 +58,8 @@ cdef class MsgBatch:
         free(self.index)
         self.index = NULL
         self.messages = None
+        self.marks = None
+        self.changes += 1
 
     cdef int build_index(self) except -1:
         cdef jet_chain_iter it
@@ -88,12 +93,26 @@ cdef class MsgBatch:
             raise IndexError("batch index out of range")
         msg = self.messages[i]
         if msg is None:
-            msg = self.maker.make(&self.index[i])
+            msg = self.message(i, &self.index[i])
             self.messages[i] = msg
+        return msg
+
+    cdef Msg message(self, size_t i, jet_record *r):
+        """Make the object of a row. All objects of a row share what was said about it."""
+        cdef Msg msg = self.maker.make(r)
+        if self.marks is None:
+            self.marks = Marks(self.rows, self.flags, self.since)
+        msg.marks = self.marks
+        msg.row = i
         return msg
 
     def __iter__(self):
         return BatchIterator(self)
+
+    def _last(self):
+        """The last message, without an index of all; None for an empty batch."""
+        cdef jet_record r
+        return self.maker.make(&r) if jet_chain_last(&self.chain, &r) else None
 
     @property
     def nbytes(self):
@@ -126,67 +145,135 @@ cdef class MsgBatch:
         """Stream sequence of the last message, or None for an empty batch."""
         return self._sequences()[1]
 
-    def answer_all(self, bytes payload not None, bytes reply_prefix=None):
-        """Publish `payload` to the reply subject of every message, in one write.
+    @property
+    def _flags(self):
+        """What was said about all of its messages: DONE, ACKED, CONFIRMED; for upper rooms."""
+        return self.flags
+
+    def _held(self):
+        """Seconds since its last message was received, or all were kept alive; 0: not known."""
+        return monotonic() - self.since if self.since > 0 else 0.0
+
+    def _kept_alive(self):
+        """Their time begins anew."""
+        self.since = monotonic()
+        if self.marks is not None:
+            self.marks.since = self.since
+
+    cdef bint skips(self, size_t i, bint confirming) noexcept nogil:
+        """Whether there is nothing more to say about a row; when confirming: nothing to confirm."""
+        cdef uint8_t flags = self.flags if self.marks is None else self.marks.flags[i]
+        if confirming:
+            return (flags & CONFIRMED) or (flags & (DONE | ACKED)) == DONE
+        return flags & DONE
+
+    def _unconfirmed(self):
+        """The rows that `answer_all` with a reply prefix asks about."""
+        return [i for i in range(self.rows) if not self.skips(i, True)]
+
+    def answer_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0):
+        """Publish `payload` to the reply subject of every message, in one write, but for those that
+        were settled one by one.
 
         With `reply_prefix` each asks for a confirmation to that subject followed by its index.
+        `flags` are noted for all that were answered; with ACKED it is sent again after a lost link.
         Returns how many were answered. Waits only while the outbound buffer is full.
         """
         cdef jet_buf frames
-        cdef size_t i
+        cdef uint64_t count
+        if self.outbound is None or self.rows == 0:
+            return 0
+        jet_buf_init(&frames)
+        try:
+            count = self.encode_answers(&frames, payload, reply_prefix)
+            self.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count,
+                                        flags & ACKED)
+        finally:
+            jet_buf_free(&frames)
+        if flags:
+            self._note(flags)
+        return count
+
+    cdef uint64_t encode_answers(self, jet_buf *frames, bytes payload, bytes prefix) except? 0:
+        cdef jet_chain_iter it
+        cdef jet_record r
+        cdef size_t i, length = 0
         cdef uint64_t count = 0
         cdef jet_span body = span_of_bytes(payload)
         cdef jet_span reply = span_of(NULL, 0)
-        cdef size_t prefix = 0
+        cdef bint confirming = prefix is not None
         cdef uint8_t text[256]
-        if self.outbound is None or self.rows == 0:
-            return 0
-        if reply_prefix is not None:
-            prefix = len(reply_prefix)
-            if prefix > sizeof(text) - 20:
+        if confirming:
+            length = len(prefix)
+            if length > sizeof(text) - 20:
                 raise ConfigError("the inbox prefix is too long")
-            memcpy(text, <const char *>reply_prefix, prefix)
-        self.build_index()
-        jet_buf_init(&frames)
-        try:
-            with nogil:
-                for i in range(self.rows):
-                    if prefix:
-                        reply = span_of(text, prefix + jet_encode_u64(text + prefix, i))
-                    if jet_encode_answer(&frames, self.index[i].reply, reply, body) == JET_OK:
-                        count += 1
-            self.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count)
-        finally:
-            jet_buf_free(&frames)
+            memcpy(text, <const char *>prefix, length)
+        jet_chain_begin(&self.chain, &it)
+        with nogil:
+            for i in range(self.rows):
+                jet_chain_next(&it, &r)
+                if self.skips(i, confirming):
+                    continue
+                if confirming:
+                    reply = span_of(text, length + jet_encode_u64(text + length, i))
+                if jet_encode_answer(frames, r.reply, reply, body) == JET_OK:
+                    count += 1
         return count
+
+    def _note(self, uint8_t flags):
+        """Note what was said about every message, but for those that were settled one by one."""
+        cdef size_t i
+        self.flags |= flags
+        if self.marks is not None:
+            for i in range(self.rows):
+                if not self.skips(i, flags & CONFIRMED):
+                    self.marks.flags[i] |= flags
 
     def __arrow_c_array__(self, requested_schema=None):
         """Export as an Arrow struct array (Arrow C data interface): two capsules that own copies."""
-        return export_chain(&self.chain, None, False)
+        return self.arrow_capsules()
 
     def arrow_capsules(self, columns=None, bint text_headers=False):
         """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""
-        return export_chain(&self.chain, columns, text_headers)
+        return export_chain(&self.chain, columns, text_headers,
+                            isinstance(self.maker, StoredMaker))
 
 
 cdef class BatchIterator:
     """Walks a batch once, building each message on the way and keeping none."""
     cdef MsgBatch batch
+    cdef jet_chain_iter it
     cdef size_t at
+    cdef size_t changes         # of the batch, when `it` began
 
     def __cinit__(self, MsgBatch batch):
-        batch.build_index()
         self.batch = batch
+        self.begin()
+
+    cdef int begin(self) except -1:
+        """Stand behind the messages that were given out, whatever happened to the batch."""
+        cdef jet_record r
+        cdef size_t i
+        self.changes = self.batch.changes
+        jet_chain_begin(&self.batch.chain, &self.it)
+        for i in range(self.at):
+            if not jet_chain_next(&self.it, &r):
+                break
+        return 0
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.at >= self.batch.rows:
+        cdef jet_record r
+        cdef object msg = None
+        if self.changes != self.batch.changes:
+            self.begin()
+        if not jet_chain_next(&self.it, &r):
             raise StopIteration
-        self.batch.build_index()
-        cdef object msg = self.batch.messages[self.at]
+        if self.batch.messages is not None:
+            msg = self.batch.messages[self.at]
         if msg is None:
-            msg = self.batch.maker.make(&self.batch.index[self.at])
+            msg = self.batch.message(self.at, &r)
         self.at += 1
         return msg

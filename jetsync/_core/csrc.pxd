@@ -103,17 +103,26 @@ cdef extern from "jet.h" nogil:
         jet_span payload
         int status
 
+    ctypedef struct jet_pool:
+        pass
+
     ctypedef struct jet_chain:
+        jet_pool *pool
         size_t count
         size_t bytes
+        size_t statuses
+
+    ctypedef struct jet_segment:
+        pass
 
     ctypedef struct jet_chain_iter:
-        pass
+        const jet_segment *segment
 
     void jet_chain_init(jet_chain *c)
     void jet_chain_free(jet_chain *c)
     jet_status jet_chain_append(jet_chain *c, const jet_record *r)
     int jet_chain_peek(const jet_chain *c, jet_record *out)
+    int jet_chain_last(const jet_chain *c, jet_record *out)
     int jet_chain_take(jet_chain *c, jet_record *out)
     void jet_chain_move(jet_chain *to, jet_chain *from_)
     size_t jet_record_bytes(const jet_record *r)
@@ -162,9 +171,24 @@ cdef extern from "jet.h" nogil:
         uint64_t *num_pending
         int64_t *timestamp_ns
 
-    void jet_columns_measure(const jet_chain *c, int headers, int text_values,
+    ctypedef struct jet_columns_kind:
+        int text
+        int stored
+
+    void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
                              jet_columns_size *size)
-    void jet_columns_fill(const jet_chain *c, int text_values, jet_columns *out)
+    void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out)
+
+    ctypedef struct jet_stored:
+        jet_span stream
+        jet_span subject
+        uint64_t seq
+        int64_t timestamp_ns
+        uint64_t num_pending
+        jet_span published
+        jet_span lines
+
+    int jet_stored_parse(jet_span block, jet_stored *out)
 
 
 cdef extern from "jet_scan.h" nogil:

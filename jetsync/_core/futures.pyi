@@ -1,34 +1,49 @@
 """AsyncWindow: publishes that somebody has a future for. One small object per message."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Protocol
 
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._core.window import PublishWindow
+from jetsync.jetstream.publish.puback import PubAck
 
 class _Waiter(Protocol):
     def set(self) -> object: ...
 
-class Outcome:
-    """What became of one message; the base of the public future, which adds the waiting."""
+def confirm_as(kind: type[Any], decode: Callable[[bytes], Any]) -> None: ...
+
+class PubAckFuture:
+    """What will be known about a message of ``publish_async``. Thread-safe.
+
+    It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
+    is over, whatever happens to the connection.
+    """
 
     callbacks: list[Callable[[Any], object]] | None
-    @property
-    def settled(self) -> bool: ...
-    def fields(self) -> bytes | tuple[str, int, bool]: ...
-    @property
-    def window(self) -> AsyncWindow | None: ...
-    @property
-    def stream(self) -> str | None: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def duplicate(self) -> bool: ...
-    @property
-    def text(self) -> bytes | None: ...
-    @property
-    def error(self) -> Exception | None: ...
+    def done(self) -> bool:
+        """Return whether it is known what became of the message. Does not block."""
+
+    def result(self, timeout: float | timedelta | None = None) -> PubAck:
+        """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is
+        known, which takes no longer than the message's own time). Ctrl-C interrupts.
+
+        Raises NotStoredError, PublishUnknownError (what became of the message), or a plain
+        TimeoutError when nothing is known yet after ``timeout``; ForkedError in a forked child.
+        """
+
+    def exception(self, timeout: float | timedelta | None = None) -> Exception | None:
+        """Return the error that :meth:`result` would raise for the message, or None when it is
+        stored. Blocks, and raises TimeoutError or ForkedError, like that."""
+
+    def add_done_callback(self, function: Callable[[PubAckFuture], object]) -> None:
+        """Call ``function(future)`` when it is settled; here and now when it is already.
+
+        Callbacks run one after another on a thread of their own, so they may block and may publish.
+        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        """
+
     @property
     def waiter(self) -> Any: ...
 
@@ -47,7 +62,7 @@ class AsyncWindow(PublishWindow):
         only_linked: bool = ...,
         ring: int = ...,
     ) -> None: ...
-    def bind(self, make: Callable[[], Outcome], keeper: object) -> None: ...
+    def bind(self, keeper: object) -> None: ...
     @property
     def keeper(self) -> Any: ...
     def publish(
@@ -63,5 +78,5 @@ class AsyncWindow(PublishWindow):
     def fail(self, number: int, error: Exception) -> bool: ...
     def overdue(self) -> list[int]: ...
     def take_settled(self) -> list[Any]: ...
-    def wake_with(self, outcome: Outcome, waiter: _Waiter) -> Any: ...
-    def call_with(self, outcome: Outcome, callback: Callable[[Any], object]) -> bool: ...
+    def wake_with(self, outcome: PubAckFuture, waiter: _Waiter) -> Any: ...
+    def call_with(self, outcome: PubAckFuture, callback: Callable[[Any], object]) -> bool: ...

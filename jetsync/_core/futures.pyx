@@ -1,7 +1,11 @@
 """AsyncWindow: publishes that somebody has a future for. One small object per message."""
 
+import copy
+import threading
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyObject_GenericSetAttr
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -14,7 +18,17 @@ from jetsync._core.outbound cimport text_bytes
 from jetsync._core.sync cimport acquire, monotonic, unlock
 from jetsync._core.window cimport CHUNK_BYTES, OPEN, SENDING, Chunk, PublishWindow
 
-from jetsync.errors import ConfigError
+from jetsync._deadline import Deadline, to_seconds
+from jetsync.errors import ConfigError, TimeoutError
+
+
+cdef extern from *:
+    """
+    static PyObject *jetsync_alloc(PyObject *type) {
+        return ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+    }
+    """
+    object jetsync_alloc(object type)
 
 
 cdef enum:
@@ -29,34 +43,107 @@ cdef enum:
 cdef double CHUNK_AGE = 1.0
 
 
+# What a confirmation is to the user; rooms above say so, because it is theirs.
+cdef type ack_type = None
+cdef object decode_ack = None
+
+
+def confirm_as(type kind not None, decode not None):
+    """Have confirmations returned as `kind`, a dataclass whose first fields are stream, seq and
+    duplicate and whose others have defaults; `decode` makes one of an unusual text."""
+    global ack_type, decode_ack
+    ack_type = kind
+    decode_ack = decode
+
+
 @cython.freelist(1024)
 @cython.no_gc
 @cython.auto_pickle(False)
-cdef class Outcome:
-    """What became of one message; the base of the public future, which adds the waiting.
+cdef class PubAckFuture:
+    """What will be known about a message of ``publish_async``. Thread-safe.
 
-    Cycles through callbacks are no concern of the garbage collector: they end with the outcome,
-    and every message gets one.
+    It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
+    is over, whatever happens to the connection.
     """
+    # The garbage collector does not see it. Nothing in here leads back to it for long: callbacks
+    # end with its being settled, and what `result` raises is a copy, whose traceback knows the
+    # caller's frame.
 
-    @property
-    def settled(self):
-        """Whether it is known what became of the message."""
+    def done(self):
+        """Return whether it is known what became of the message. Does not block."""
         return self.state != PENDING
 
-    def fields(self):
-        """(stream, seq, duplicate) of a stored message, or the acknowledgement itself as bytes
-        when it says more than that."""
-        return self.text if self.text is not None else (self.stream, self.seq, self.duplicate)
+    def result(self, timeout=None):
+        """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is
+        known, which takes no longer than the message's own time). Ctrl-C interrupts.
+
+        Raises NotStoredError, PublishUnknownError (what became of the message), or a plain
+        TimeoutError when nothing is known yet after ``timeout``; ForkedError in a forked child.
+        """
+        if self.state == PENDING:
+            self.wait(timeout)
+        if self.error is not None:
+            error = copy.copy(self.error)
+            error.__cause__ = self.error.__cause__
+            raise error
+        return self.acknowledgement()
+
+    def exception(self, timeout=None):
+        """Return the error that :meth:`result` would raise for the message, or None when it is
+        stored. Blocks, and raises TimeoutError or ForkedError, like that."""
+        if self.state == PENDING:
+            self.wait(timeout)
+        return self.error
+
+    def add_done_callback(self, function):
+        """Call ``function(future)`` when it is settled; here and now when it is already.
+
+        Callbacks run one after another on a thread of their own, so they may block and may publish.
+        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        """
+        cdef AsyncWindow window = self.window
+        if window is None or not window.call_with(self, function):
+            function(self)
+
+    cdef object acknowledgement(self):
+        if self.text is not None:
+            return decode_ack(self.text)
+        # The __init__ of a frozen dataclass would take longer than everything else here.
+        ack = jetsync_alloc(ack_type)
+        PyObject_GenericSetAttr(ack, "stream", self.stream)
+        PyObject_GenericSetAttr(ack, "seq", self.seq)
+        PyObject_GenericSetAttr(ack, "duplicate", self.duplicate)
+        return ack
+
+    cdef int wait(self, timeout) except -1:
+        seconds = None if timeout is None else to_seconds(timeout)
+        deadline = Deadline(seconds)
+        cdef AsyncWindow window = self.window
+        if window is None:
+            return 0
+        window.keeper.check_process()
+        window.flush()
+        waiter = window.wake_with(self, threading.Event())
+        while self.state == PENDING and waiter is not None:
+            if not waiter.wait(deadline.remaining()) and self.state == PENDING:
+                raise TimeoutError(
+                    f"the outcome was not known within {seconds:g} s; it still will be",
+                    operation="publish_async",
+                )
+        return 0
+
+    def __repr__(self):
+        if self.state == PENDING:
+            return "PubAckFuture(pending)"
+        outcome = self.acknowledgement() if self.error is None else self.error
+        return f"PubAckFuture({outcome!r})"
 
 
 cdef class AsyncWindow(PublishWindow):
     """A window that is filled from any thread, one message at a time. Thread-safe.
 
-    Futures are made by what `bind` is given. Who waits for one, or has callbacks on it, is told
-    through `take_settled`.
+    Who waits for a future, or has callbacks on it, is told through `take_settled`.
     """
-    cdef object make
     cdef readonly object keeper     # who settles the window
     cdef list outcomes              # a ring like the others
     cdef double *deadlines
@@ -68,7 +155,6 @@ cdef class AsyncWindow(PublishWindow):
     cdef list settled
 
     def __init__(self, *args, **kwargs):
-        self.make = Outcome
         self.outcomes = [None] * self.size
         self.settled = []
         self.stream = ""
@@ -80,9 +166,8 @@ cdef class AsyncWindow(PublishWindow):
     def __dealloc__(self):
         free(self.deadlines)
 
-    def bind(self, make, keeper):
-        """Make futures with `make()` from now on; `keeper` is who settles the window."""
-        self.make = make
+    def bind(self, keeper):
+        """`keeper` settles the window; its `check_process()` raises in a forked child."""
         self.keeper = keeper
 
     def publish(self, subject, data, bytes block not None, bint auto_id, double deadline):
@@ -111,12 +196,12 @@ cdef class AsyncWindow(PublishWindow):
         finally:
             PyBuffer_Release(&view)
 
-    cdef Outcome _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
+    cdef PubAckFuture _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
                           double deadline):
         cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
         cdef uint64_t number = self.next_
         cdef uint32_t at = number % self.size
-        cdef Outcome outcome
+        cdef PubAckFuture outcome
         cdef double now = monotonic()
         if self.chunk_open and (jet_buf_len(&chunk.frames) >= CHUNK_BYTES
                                 or chunk.sent + CHUNK_AGE < now):
@@ -132,7 +217,7 @@ cdef class AsyncWindow(PublishWindow):
             self.waiting_first = number
             self.waiting_from = 0
         self._header(block, span_of(NULL, 0), auto_id, None, -1, 0)
-        outcome = self.make()
+        outcome = PubAckFuture.__new__(PubAckFuture)
         self._add(subject, payload)
         outcome.window = self
         self.outcomes[at] = outcome
@@ -171,7 +256,7 @@ cdef class AsyncWindow(PublishWindow):
 
     # -- settling --------------------------------------------------------------------------------
 
-    cdef int _end(self, uint64_t number, Outcome outcome, uint8_t state) except -1:
+    cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
         outcome.window = None
         outcome.state = state
         self.outcomes[number % self.size] = None
@@ -180,7 +265,7 @@ cdef class AsyncWindow(PublishWindow):
         return 0
 
     cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
-        cdef Outcome outcome = self.outcomes[number % self.size]
+        cdef PubAckFuture outcome = self.outcomes[number % self.size]
         self._count(ack.seq, ack.duplicate)
         if (ack.stream.len != <size_t>len(self.stream_bytes)
                 or memcmp(ack.stream.ptr, <const char *>self.stream_bytes, ack.stream.len)):
@@ -196,7 +281,7 @@ cdef class AsyncWindow(PublishWindow):
 
     def confirm_text(self, uint64_t number, bytes text not None, uint64_t seq, bint duplicate):
         """Settle a message by an acknowledgement in an unusual layout."""
-        cdef Outcome outcome
+        cdef PubAckFuture outcome
         acquire(self.guard, -1)
         try:
             if self._settle(number):
@@ -210,7 +295,7 @@ cdef class AsyncWindow(PublishWindow):
 
     def fail(self, uint64_t number, error not None):
         """Settle a message with an error; returns False when it is settled already."""
-        cdef Outcome outcome
+        cdef PubAckFuture outcome
         acquire(self.guard, -1)
         try:
             if not self._settle(number):
@@ -240,7 +325,7 @@ cdef class AsyncWindow(PublishWindow):
         unlock(self.guard)
         return taken
 
-    def wake_with(self, Outcome outcome not None, waiter):
+    def wake_with(self, PubAckFuture outcome not None, waiter):
         """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
         or None when it is settled already."""
         acquire(self.guard, -1)
@@ -253,7 +338,7 @@ cdef class AsyncWindow(PublishWindow):
         finally:
             unlock(self.guard)
 
-    def call_with(self, Outcome outcome not None, callback):
+    def call_with(self, PubAckFuture outcome not None, callback):
         """Add a callback; returns False when it is settled already."""
         acquire(self.guard, -1)
         try:

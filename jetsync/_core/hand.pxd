@@ -1,13 +1,16 @@
 from libc.stddef cimport size_t
 
-from jetsync._core.csrc cimport jet_chain
+from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
 
 
 cdef class Hand:
     cdef jet_chain chain    # owned by whoever is inside
-    cdef Maker maker
+    cdef double since       # see Msg.since
+    cdef Maker maker        # what the batch had that was taken over last
+    cdef tuple kept
     cdef size_t pause_at    # so many left: the next one is taken with `_slow_next` (atomic)
     cdef int inside         # a thread is at work here (atomic)
 
     cdef Msg quick(self)
+    cdef Msg make(self, jet_record *r)

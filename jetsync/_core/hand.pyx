@@ -4,7 +4,6 @@ from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
     jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take, jet_record,
 )
-from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.message cimport Msg
 from jetsync._core.sync cimport jetsync_load, jetsync_store
 
@@ -39,10 +38,6 @@ cdef class Hand:
     def __dealloc__(self):
         jet_chain_free(&self.chain)
 
-    def _bind(self, Mailbox mailbox not None):
-        """Make messages as that mailbox does."""
-        self.maker = mailbox.maker
-
     def _try_enter(self):
         """Begin work in here; False when another thread is at it."""
         return jetsync_enter(&self.inside)
@@ -61,11 +56,18 @@ cdef class Hand:
         """Take over everything of a batch, which is empty afterwards. Only inside."""
         batch.forget_index()
         batch.rows = 0
+        self.maker = batch.maker
+        self.kept = batch.kept
+        self.since = batch.since
         jet_chain_move(&self.chain, &batch.chain)
 
     def _give(self, MsgBatch batch not None, size_t limit):
-        """Move up to `limit` messages from the hand to the end of a batch. Only inside."""
+        """Move up to `limit` messages from the hand to the end of an empty batch. Only inside."""
         cdef jet_record r
+        if self.maker is not None:
+            batch.maker = self.maker
+            batch.kept = self.kept
+        batch.since = self.since
         if self.chain.count <= limit:
             batch.adopt(&self.chain)
             return
@@ -78,7 +80,12 @@ cdef class Hand:
         cdef jet_record r
         if not jet_chain_take(&self.chain, &r):
             return None
-        return self.maker.make(&r)
+        return self.make(&r)
+
+    cdef Msg make(self, jet_record *r):
+        cdef Msg msg = self.maker.make(r)
+        msg.since = self.since
+        return msg
 
     def _pause(self, size_t held):
         """Take the slow way when so many are left; 0: only when none is."""
@@ -110,7 +117,7 @@ cdef class Hand:
             if self.chain.count <= jetsync_load(&self.pause_at):
                 return None
             jet_chain_take(&self.chain, &r)
-            return self.maker.make(&r)
+            return self.make(&r)
         finally:
             jetsync_leave(&self.inside)
 

@@ -11,6 +11,7 @@ EVENT_INFO: int  # bytes: the JSON text
 EVENT_ERR: int  # bytes: the text of the line
 EVENT_PONG: int  # None
 EVENT_SLOW: int  # int: the subscription id
+EVENT_LAST: int  # the same: nothing more comes for it
 EVENT_EOF: int  # int: errno, 0 for an ordinary end
 EVENT_BAD: int  # str: what is wrong with the bytes
 

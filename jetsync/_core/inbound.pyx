@@ -10,7 +10,7 @@ from jetsync._core.csrc cimport (
     jet_buf_reserve, jet_parser_init, jet_parser_next, jet_record, jet_scan_leading_u64,
     jet_slots_add, jet_slots_free, jet_slots_get, jet_slots_init, jet_slots_remove, span_of,
 )
-from jetsync._core.mailbox cimport Mailbox, box_put
+from jetsync._core.mailbox cimport PUT_LAST, PUT_NOTHING, Mailbox, Put, box_put
 from jetsync._core.sync cimport (
     gate_open, jetsync_add, jetsync_count, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
 )
@@ -32,8 +32,10 @@ cdef enum:
     SLOW = 4
     EOF_ = 5
     BAD = 6
+    LAST = 7
 
 EVENT_INFO, EVENT_ERR, EVENT_PONG, EVENT_SLOW, EVENT_EOF, EVENT_BAD = INFO, ERR, PONG, SLOW, EOF_, BAD
+EVENT_LAST = LAST
 
 cdef dict BAD_TEXT = {
     JET_ERR_OP: "a line with an unknown verb",
@@ -156,12 +158,14 @@ cdef class Inbound:
     cdef int _parse(self, jet_span *text) noexcept nogil:
         """Deal with every whole frame in the buffer, or up to one that Python has to see.
 
-        `text` gets the text of INFO and -ERR; for SLOW its length is the sid, for BAD the status.
+        `text` gets the text of INFO and -ERR; for SLOW and LAST its length is the sid, for BAD the
+        status.
         """
         cdef jet_frame f
         cdef jet_record r
         cdef size_t used
         cdef int got, event = NOTHING
+        cdef Put put
         cdef Box *box
         cdef Box *held = NULL       # whose lock we hold: runs of frames for one box lock once
         cdef Box *wake = NULL
@@ -197,9 +201,10 @@ cdef class Inbound:
                     r.header = f.header
                     r.payload = f.payload
                     r.status = f.status
-                    if box_put(box, &r, now):
+                    put = box_put(box, &r, now)
+                    if put != PUT_NOTHING:
                         text.len = box.sid
-                        event = SLOW
+                        event = LAST if put == PUT_LAST else SLOW
             elif f.op == JET_OP_PING:
                 self.outbound.pong()
             elif f.op == JET_OP_PONG:
@@ -225,8 +230,8 @@ cdef class Inbound:
         return event
 
     cdef tuple _event(self, int kind, jet_span text):
-        if kind == SLOW:
-            return SLOW, text.len
+        if kind == SLOW or kind == LAST:
+            return kind, text.len
         if kind == BAD:
             return BAD, BAD_TEXT.get(-<int>text.len, "bytes that are not the NATS protocol")
         if kind == PONG:

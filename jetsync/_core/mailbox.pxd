@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
 from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport Gate, Leaf, PyThread_type_lock
+from jetsync._core.sync cimport Gate, Leaf, Lock
 
 
 # What the reader thread touches. Everything but `held` is guarded by `lock`.
@@ -28,17 +28,36 @@ cdef struct Box:
     Box *next_touched
 
 
-cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil
+# What putting a message in brings about.
+cdef enum Put:
+    PUT_NOTHING
+    PUT_SLOW        # dropping begins
+    PUT_LAST        # it was the last one: the box is finished
+
+cdef Put box_put(Box *box, const jet_record *r, double now) noexcept nogil
+
+
+# What a box says of itself, all of one moment.
+cdef struct Counts:
+    size_t pending
+    size_t pending_bytes
+    uint64_t received
+    uint64_t dropped
+    uint64_t max_messages
+    double last_put
+    bint finished
 
 
 cdef class Mailbox:
     cdef Box box
     cdef jet_chain in_hand      # owned by whoever holds `take_lock`
-    cdef PyThread_type_lock take_lock
+    cdef double in_hand_since   # when the last message in there was received
+    cdef Lock take_lock
     cdef Maker maker
     cdef readonly object error  # why it ended, None for an ordinary end
-    cdef uint64_t used          # messages handed to the user
+    cdef uint64_t used          # messages handed to the user (atomic)
 
     cdef int _fill(self, double deadline) except -1
     cdef Msg _pop(self)
+    cdef Counts _look(self) noexcept nogil
     cdef void _publish_held(self) noexcept nogil

@@ -5,12 +5,13 @@ from cpython.ref cimport Py_INCREF
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
-    JET_OK, jet_chain_append, jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter,
-    jet_chain_move, jet_chain_next, jet_chain_take, jet_record, jet_record_bytes,
+    JET_OK, jet_chain_append, jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take,
+    jet_pool, jet_record, jet_record_bytes,
 )
 from jetsync._core.sync cimport (
-    acquire, deadline_of, free_lock, gate_free, gate_init, gate_open, gate_wait, jetsync_load,
-    jetsync_store, leaf_free, leaf_init, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
+    acquire, deadline_of, free_lock, gate_free, gate_init, gate_open, gate_wait, jetsync_add,
+    jetsync_count, jetsync_load, jetsync_store, leaf_free, leaf_init, lock_leaf, monotonic,
+    new_lock, unlock, unlock_leaf,
 )
 
 from jetsync._core.message import Msg as _Msg
@@ -21,16 +22,20 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 
-cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil:
-    """Copy one message in. The caller holds `box.lock`. Returns True when dropping begins."""
+cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
+
+
+cdef Put box_put(Box *box, const jet_record *r, double now) noexcept nogil:
+    """Copy one message in. The caller holds `box.lock`."""
     cdef size_t count, size
-    cdef bint first_drop
+    cdef Put outcome = PUT_NOTHING
     if box.finished:
-        return False
+        return outcome
     box.received += 1
     box.last_put = now
     if box.max_messages and box.received >= box.max_messages:
         box.finished = True
+        outcome = PUT_LAST
     count = box.chain.count + jetsync_load(&box.held_count)
     size = box.chain.bytes + jetsync_load(&box.held_bytes)
     # The newest is dropped: what is already queued keeps its order and its neighbours.
@@ -38,14 +43,15 @@ cdef bint box_put(Box *box, const jet_record *r, double now) noexcept nogil:
             or (box.limit_bytes and size + jet_record_bytes(r) > box.limit_bytes and count)
             or jet_chain_append(&box.chain, r) != JET_OK):
         box.dropped += 1
-        first_drop = not box.slow
+        if not box.slow and outcome == PUT_NOTHING:
+            outcome = PUT_SLOW
         box.slow = True
-        return first_drop
+        return outcome
     # An episode ends when the consumer has caught up to half of its limit.
     if (box.slow and (not box.limit_count or count * 2 <= box.limit_count)
             and (not box.limit_bytes or size * 2 <= box.limit_bytes)):
         box.slow = False
-    return False
+    return outcome
 
 
 cdef class Mailbox:
@@ -58,6 +64,7 @@ cdef class Mailbox:
     def __cinit__(self, *, size_t limit_messages=0, size_t limit_bytes=0, msg_type=None,
                   owner=None, context=None):
         jet_chain_init(&self.box.chain)
+        self.box.chain.pool = &POOL
         jet_chain_init(&self.in_hand)
         leaf_init(&self.box.lock)
         self.take_lock = new_lock()
@@ -90,6 +97,7 @@ cdef class Mailbox:
             lock_leaf(&self.box.lock)
             if self.box.chain.count:
                 jet_chain_move(&self.in_hand, &self.box.chain)
+                self.in_hand_since = self.box.last_put
                 self._publish_held()
                 unlock_leaf(&self.box.lock)
                 return 1
@@ -104,8 +112,10 @@ cdef class Mailbox:
         cdef jet_record r
         jet_chain_take(&self.in_hand, &r)
         self._publish_held()
-        self.used += 1
-        return self.maker.make(&r)
+        jetsync_add(&self.used, 1)
+        cdef Msg msg = self.maker.make(&r)
+        msg.since = self.in_hand_since
+        return msg
 
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
@@ -128,41 +138,35 @@ cdef class Mailbox:
         for the first. Returns the list of status messages met on the way (they go into no batch).
         """
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
-        cdef jet_chain_iter it
         cdef jet_record r
-        cdef bint plain
         cdef list statuses = []
         if not acquire(self.take_lock, deadline):
             return statuses
         try:
             if batch.rows >= limit or not self._fill(deadline):
                 return statuses
-            if self.in_hand.count <= limit - batch.rows:
-                plain = True
-                jet_chain_begin(&self.in_hand, &it)
-                while plain and jet_chain_next(&it, &r):
-                    plain = r.status == 0
-                if plain:
-                    self.used += self.in_hand.count
-                    batch.adopt(&self.in_hand)
-                    return statuses
+            batch.since = self.in_hand_since
+            if self.in_hand.count <= limit - batch.rows and not self.in_hand.statuses:
+                jetsync_add(&self.used, self.in_hand.count)
+                batch.adopt(&self.in_hand)
+                return statuses
             while batch.rows < limit and jet_chain_take(&self.in_hand, &r):
                 if r.status and r.payload.len == 0:
                     statuses.append(self.maker.make(&r))
                 else:
                     # A publisher can write a status line too; with a payload it is a message.
                     r.status = 0
-                    self.used += 1
+                    jetsync_add(&self.used, 1)
                     batch.add(&r)
             return statuses
         finally:
             self._publish_held()
             unlock(self.take_lock)
 
-    def new_batch(self, batch_type, outbound):
-        """Return an empty batch whose messages are like the ones of this box."""
+    def new_batch(self, batch_type, outbound, Maker maker=None):
+        """Return an empty batch whose messages are made by `maker`, or are like those of this box."""
         cdef MsgBatch batch = batch_type()
-        batch.bind(self.maker, outbound)
+        batch.bind(self.maker if maker is None else maker, outbound)
         return batch
 
     def poke(self):
@@ -223,6 +227,19 @@ cdef class Mailbox:
         unlock_leaf(&self.box.lock)
         return open_
 
+    cdef Counts _look(self) noexcept nogil:
+        cdef Counts now
+        lock_leaf(&self.box.lock)
+        now.pending = self.box.chain.count + jetsync_load(&self.box.held_count)
+        now.pending_bytes = self.box.chain.bytes + jetsync_load(&self.box.held_bytes)
+        now.received = self.box.received
+        now.dropped = self.box.dropped
+        now.max_messages = self.box.max_messages
+        now.last_put = self.box.last_put
+        now.finished = self.box.finished
+        unlock_leaf(&self.box.lock)
+        return now
+
     @property
     def sid(self):
         """The key under which the reader finds this box; 0 before it has one."""
@@ -231,47 +248,48 @@ cdef class Mailbox:
     @property
     def pending_messages(self):
         """Messages received and not yet consumed."""
-        return self.box.chain.count + jetsync_load(&self.box.held_count)
+        return self._look().pending
 
     @property
     def pending_bytes(self):
         """Their subjects, replies, headers and payloads, in bytes."""
-        return self.box.chain.bytes + jetsync_load(&self.box.held_bytes)
+        return self._look().pending_bytes
 
     @property
     def received(self):
         """Messages that reached this box, dropped ones included."""
-        return self.box.received
+        return self._look().received
 
     @property
     def dropped(self):
         """Messages dropped because a limit was hit."""
-        return self.box.dropped
+        return self._look().dropped
 
     @property
     def stops_after(self):
         """The number of messages after which it finishes; 0: it does not."""
-        return self.box.max_messages
+        return self._look().max_messages
 
     @property
     def delivered(self):
         """Messages handed to the consumer."""
-        return self.used
+        return jetsync_count(&self.used)
 
     @property
     def finished(self):
         """Whether nothing more will be put in."""
-        return self.box.finished
+        return self._look().finished
 
     @property
     def ended(self):
         """Whether it is finished and everything was taken."""
-        return self.box.finished and self.pending_messages == 0
+        cdef Counts now = self._look()
+        return now.finished and now.pending == 0
 
     @property
     def last_put(self):
         """When the last message or status came, on the monotonic clock."""
-        return self.box.last_put
+        return self._look().last_put
 
 
 cdef class MailboxIterator:

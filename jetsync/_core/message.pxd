@@ -1,4 +1,21 @@
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t
+
 from jetsync._core.csrc cimport jet_record
+
+
+# What was said about a message.
+cpdef enum:
+    DONE = 1       # a terminal acknowledgement was sent
+    ACKED = 2      # and it was a positive one
+    CONFIRMED = 4  # and the server has confirmed it
+
+
+cdef class Marks:
+    """What was said about each message of a batch, whichever object it was said to."""
+    cdef uint8_t *flags
+    cdef size_t count
+    cdef double since           # see Msg.since
 
 
 cdef class Msg:
@@ -11,7 +28,12 @@ cdef class Msg:
     cdef object parsed          # Headers, once asked for
     cdef public object _owner   # the Connection, for respond()
     cdef public object _context # for upper rooms
-    cdef public int _flags      # for upper rooms
+    cdef Marks marks            # of the batch it belongs to, or None
+    cdef size_t row             # its place in that batch
+    cdef uint8_t flags          # without a batch: what was said about it
+    cdef double since           # the same: when it was received at the latest, or kept alive
+
+    cdef bint held_long(self) noexcept
 
 
 cdef class Maker:

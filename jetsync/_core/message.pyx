@@ -4,13 +4,15 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cpython.weakref cimport PyWeakref_NewRef
-from libc.string cimport memcmp
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memset
 
 from jetsync._core.csrc cimport (
     JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
     jet_puback_parse, span_of, span_of_bytes,
 )
 from jetsync._core.outbound cimport Outbound
+from jetsync._core.sync cimport monotonic
 
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.headers import Headers
@@ -44,8 +46,55 @@ cdef extern from *:
     object jetsync_follow(object weak)
 
 
+cdef extern from *:
+    """
+    #include <structmember.h>
+    #define jetsync_subject_at(m) ((char *)&(m)->subject - (char *)(m))
+    #define jetsync_data_at(m) ((char *)&(m)->data - (char *)(m))
+    #define jetsync_raw_headers_at(m) ((char *)&(m)->raw_headers - (char *)(m))
+    /* Show a field of a type as a member. A getter would be called for each look at it; a member the
+     * interpreter reads by itself (from 3.11 on). The field is an object and never NULL. */
+    static int jetsync_show(PyObject *type, const char *name, Py_ssize_t offset) {
+        PyTypeObject *t = (PyTypeObject *)type;
+        PyMemberDef *def = PyMem_Calloc(1, sizeof *def); /* lives as long as the type */
+        if (def == NULL) return PyErr_NoMemory(), -1;
+        def->name = name;
+        def->type = T_OBJECT_EX;
+        def->flags = READONLY;
+        def->offset = offset;
+        PyObject *member = PyDescr_NewMember(t, def);
+        if (member == NULL) return -1;
+        int status = PyDict_SetItemString(t->tp_dict, name, member);
+        Py_DECREF(member);
+        PyType_Modified(t);
+        return status;
+    }
+    """
+    int jetsync_show(object type, const char *name, Py_ssize_t offset) except -1
+    Py_ssize_t jetsync_subject_at(Msg m)
+    Py_ssize_t jetsync_data_at(Msg m)
+    Py_ssize_t jetsync_raw_headers_at(Msg m)
+
+
+# Seconds: whoever held a message for a shorter time did not keep its consumer waiting.
+cdef enum:
+    LONG = 1
+
 cdef tuple EMPTY = ()
 cdef object NO_HEADERS = Headers()
+
+
+cdef class Marks:
+    def __cinit__(self, size_t count, uint8_t flags, double since):
+        self.flags = <uint8_t *>calloc(count, 1)
+        if self.flags == NULL:
+            raise MemoryError("no memory for the marks of a batch")
+        memset(self.flags, flags, count)
+        self.count = count
+        self.since = since
+
+    def __dealloc__(self):
+        free(self.flags)
 
 
 @cython.freelist(256)
@@ -118,8 +167,39 @@ cdef class Msg:
             raise ConfigError("the message is not bound to a connection")
         self._owner.publish(self.reply, data, headers=headers)
 
-    def _answer(self, bytes payload not None):
-        """Publish `payload` to the reply subject exactly as it came; for upper rooms."""
+    @property
+    def _flags(self):
+        """What was said about the message: DONE, ACKED, CONFIRMED; for upper rooms."""
+        return self.flags if self.marks is None else self.marks.flags[self.row]
+
+    @_flags.setter
+    def _flags(self, uint8_t flags):
+        if self.marks is None:
+            self.flags = flags
+        else:
+            self.marks.flags[self.row] = flags
+
+    cdef bint held_long(self) noexcept:
+        cdef double since = self.since if self.marks is None else self.marks.since
+        return since > 0 and monotonic() - since > LONG
+
+    def _held(self):
+        """Seconds since it was received, or kept alive; 0 when that is not known."""
+        cdef double since = self.since if self.marks is None else self.marks.since
+        return monotonic() - since if since > 0 else 0.0
+
+    def _kept_alive(self):
+        """Its time begins anew."""
+        if self.marks is None:
+            self.since = monotonic()
+        else:
+            self.marks.since = monotonic()
+
+    def _answer(self, bytes payload not None, bint keep=False):
+        """Publish `payload` to the reply subject exactly as it came; for upper rooms.
+
+        With `keep` it is sent again after a lost link, unless it is known to have arrived. Returns
+        whether the message was held for so long that it may be too late."""
         if not self.reply_bytes:
             raise NotJetStreamMessageError("the message has no reply subject to answer to")
         if self._owner is None:
@@ -129,7 +209,8 @@ cdef class Msg:
             raise refusal()
         cdef Outbound outbound = self._owner._outbound
         outbound.answer_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
-                              span_of_bytes(payload))
+                              span_of_bytes(payload), keep)
+        return self.held_long()
 
     def __repr__(self):
         return (f"{type(self).__name__}(subject={self.subject!r}, reply={self.reply!r}, "
@@ -138,6 +219,17 @@ cdef class Msg:
     def __reduce__(self):
         return (_rebuild, (type(self), self.subject, self.data, self.reply_bytes,
                            self.raw_headers, self.status))
+
+
+cdef int show_fields() except -1:
+    cdef Msg m = Msg.__new__(Msg)
+    jetsync_show(Msg, b"subject", jetsync_subject_at(m))
+    jetsync_show(Msg, b"data", jetsync_data_at(m))
+    jetsync_show(Msg, b"raw_headers", jetsync_raw_headers_at(m))
+    return 0
+
+
+show_fields()
 
 
 def _rebuild(type_, subject, data, reply, raw_headers, status):

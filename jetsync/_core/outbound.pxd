@@ -2,18 +2,22 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport jet_buf, jet_span, jet_status
-from jetsync._core.sync cimport Gate, Leaf, PyThread_type_lock
+from jetsync._core.sync cimport Gate, Leaf, Lock
 
 
 cdef class Outbound:
     cdef Leaf lock                     # leaf: pending, fd, closed, counters
-    cdef PyThread_type_lock send_lock  # the right to call send(); guards `sending`
-    cdef PyThread_type_lock turn       # several publishers wait for room one after another
+    cdef Lock send_lock                # the right to call send(); guards `sending`
+    cdef Lock turn                     # several publishers wait for room one after another
     cdef Gate work                     # the writer waits here for bytes
     cdef Gate room                     # a publisher waits here for room
     cdef jet_buf pending               # whole frames, not yet taken by a sender
     cdef jet_buf sending               # what the holder of send_lock is sending
     cdef jet_buf plain                 # on a filtered link: what the holder encrypts next
+    cdef jet_buf kept                  # sent, to be sent again over the next link; under `lock`
+    cdef uint64_t kept_end             # bytes ever put in there
+    cdef size_t kept_mark              # with so many in there somebody has to find out
+    cdef public object on_kept         # who: called with what _keep returns, if that is not 0
     cdef bint filtered                 # whether there is one, readable without the GIL
     cdef object filter                 # None: bytes leave as they are; changed under send_lock
     cdef int fd                        # -1: no link
@@ -28,8 +32,10 @@ cdef class Outbound:
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
                            jet_span payload, bint wake) except -1
-    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload) except -1
-    cdef int append_frames(self, jet_span frames, uint64_t count) except -1
+    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
+                          bint keep=*) except -1
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*) except -1
+    cdef int _keep(self, size_t before) noexcept nogil
     cdef void pong(self) noexcept nogil
     cdef int _enter(self, size_t size) except -1
     cdef int _refuse(self) except -1

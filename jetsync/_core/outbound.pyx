@@ -14,8 +14,8 @@ from jetsync._core.csrc cimport (
     jet_encode_sub, jet_encode_unsub, jet_header_append, span_of, span_of_bytes,
 )
 from jetsync._core.sync cimport (
-    PyThread_acquire_lock, acquire, free_lock, gate_free, gate_init, gate_open, gate_wait,
-    gate_wait_nogil, leaf_free, leaf_init, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
+    acquire, free_lock, gate_free, gate_init, gate_open, gate_wait, gate_wait_nogil, leaf_free,
+    leaf_init, lock_leaf, lock_nogil, monotonic, new_lock, try_lock, unlock, unlock_leaf,
 )
 
 from jetsync.errors import (
@@ -27,6 +27,10 @@ cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_1BYTE_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+
+cdef extern from "unistd.h" nogil:
+    int usleep(unsigned int microseconds)
 
 
 cdef extern from "sys/socket.h" nogil:
@@ -41,7 +45,14 @@ cdef extern from "sys/socket.h" nogil:
 cdef enum:
     KEEP = 1 << 20
     PIECE = 256 * 1024      # what is encrypted at a time
+    KEPT_MORE = 1 << 20     # with so much more of what may not have arrived, find out at once
+    KEPT_MOST = 8 << 20     # more is not kept
     LITTLE = 16 * 1024      # what is sent with the GIL held
+    # Where message follows message, to wake the writer for a few costs more than to send them: after
+    # so many since it last woke up it waits for more, in microseconds. Answers to single requests
+    # never come to so many, so they leave at once.
+    MANY = 16
+    GATHER = 50
     DRAINED = 0
     BLOCKED = 1
     BROKEN = 2
@@ -170,6 +181,7 @@ cdef class Outbound:
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
+        jet_buf_init(&self.kept)
         leaf_init(&self.lock)
         self.send_lock = new_lock()
         self.turn = new_lock()
@@ -180,6 +192,7 @@ cdef class Outbound:
         jet_buf_free(&self.pending)
         jet_buf_free(&self.sending)
         jet_buf_free(&self.plain)
+        jet_buf_free(&self.kept)
         gate_free(&self.work)
         gate_free(&self.room)
         free_lock(self.turn)
@@ -260,25 +273,57 @@ cdef class Outbound:
         self._leave(status, 1, before, wake)
         return raise_status(status, subject)
 
-    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload) except -1:
-        """Publish without headers to a subject that is only kept from breaking the framing."""
+    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
+                          bint keep=False) except -1:
+        """Publish without headers to a subject that is only kept from breaking the framing.
+
+        With `keep` it may be received twice: it is sent again over the next link, unless it is
+        known by then that it arrived (`arrived`)."""
         cdef jet_status status
         cdef size_t before
+        cdef int wanted = 0
         self._enter(subject.len + payload.len)
         before = jet_buf_len(&self.pending)
         status = jet_encode_answer(&self.pending, subject, reply, payload)
+        if keep and status == JET_OK:
+            wanted = self._keep(before)
         self._leave(status, 1, before, True)
+        if wanted and self.on_kept is not None:
+            self.on_kept(wanted)
         return raise_status(status, subject)
 
-    cdef int append_frames(self, jet_span frames, uint64_t count) except -1:
-        """Append frames that were encoded and checked elsewhere."""
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False) except -1:
+        """Append frames that were encoded and checked elsewhere; `keep` as in answer_spans."""
         cdef jet_status status
         cdef size_t before
+        cdef int wanted = 0
         self._enter(frames.len)
         before = jet_buf_len(&self.pending)
         status = jet_buf_append(&self.pending, frames.ptr, frames.len)
+        if keep and status == JET_OK:
+            wanted = self._keep(before)
         self._leave(status, count, before, True)
+        if wanted and self.on_kept is not None:
+            self.on_kept(wanted)
         return raise_status(status, span_of(NULL, 0))
+
+    cdef int _keep(self, size_t before) noexcept nogil:
+        """Copy what was appended behind `before`. The caller holds `lock`.
+
+        Returns 1 when this is the first and nobody is finding out yet whether such arrive, 2 when
+        it has become so much that it should be found out now, else 0."""
+        cdef size_t n = jet_buf_len(&self.pending) - before
+        cdef bint first = self.kept_mark == 0
+        if jet_buf_len(&self.kept) + n > KEPT_MOST:
+            # The peer takes all of this and answers no PING.
+            jet_buf_clear(&self.kept, KEEP)
+            self.kept_mark = KEPT_MORE
+        if jet_buf_append(&self.kept, jet_buf_ptr(&self.pending) + before, n) == JET_OK:
+            self.kept_end += n
+        if not first and jet_buf_len(&self.kept) < self.kept_mark:
+            return 0
+        self.kept_mark = jet_buf_len(&self.kept) + KEPT_MORE
+        return 1 if first else 2
 
     cdef void pong(self) noexcept nogil:
         """Answer a PING. Called by the reader: never waits, takes the leaf lock only. A peer that
@@ -334,6 +379,29 @@ cdef class Outbound:
             gate_open(&self.work)
         unlock_leaf(&self.lock)
 
+    def kept_so_far(self):
+        """A point in what is kept, for `arrived`."""
+        lock_leaf(&self.lock)
+        cdef uint64_t end = self.kept_end
+        unlock_leaf(&self.lock)
+        return end
+
+    def arrived(self, uint64_t point, bint last):
+        """Forget what was kept up to `point`: the server has it. Returns whether there is more. If
+        there is none and this was the `last` question, the next one kept wants a new one."""
+        cdef size_t n
+        lock_leaf(&self.lock)
+        n = jet_buf_len(&self.kept)
+        if n > self.kept_end - point:
+            jet_buf_consume(&self.kept, n - <size_t>(self.kept_end - point))
+            n = <size_t>(self.kept_end - point)
+        if n == 0:
+            jet_buf_clear(&self.kept, KEEP)
+        if self.kept_mark:
+            self.kept_mark = 0 if last and n == 0 else n + KEPT_MORE
+        unlock_leaf(&self.lock)
+        return n > 0
+
     # -- sending ---------------------------------------------------------------------------------
 
     cdef int _drain(self, int flags) noexcept nogil:
@@ -348,7 +416,8 @@ cdef class Outbound:
             lock_leaf(&self.lock)
             fd = self.fd
             if fd >= 0 and jet_buf_len(next) == 0:
-                jet_buf_clear(next, KEEP)
+                # Where much is pending, as much follows: its memory is used again, not given back.
+                jet_buf_clear(next, max(<size_t>KEEP, 4 * jet_buf_len(&self.pending)))
                 swap = next[0]
                 next[0] = self.pending
                 self.pending = swap
@@ -393,7 +462,7 @@ cdef class Outbound:
         would mean to wait for it a whole switch interval, on top of the one for the answer.
         """
         cdef int state = BLOCKED
-        if PyThread_acquire_lock(self.send_lock, 0):
+        if try_lock(self.send_lock):
             if jet_buf_len(&self.pending) <= LITTLE:
                 state = self._drain(MSG_DONTWAIT)
             else:
@@ -412,18 +481,24 @@ cdef class Outbound:
 
     def pump(self):
         """Send until `close()`. Blocks without the GIL; this is the whole life of the writer."""
+        cdef bint gather
+        cdef uint64_t seen = 0
         with nogil:
             while True:
                 lock_leaf(&self.lock)
                 while not (self.closed or self.nudged
                            or (self.fd >= 0 and jet_buf_len(&self.pending))):
                     gate_wait_nogil(&self.work, &self.lock)
+                gather = not self.nudged and self.msgs - seen > MANY
+                seen = self.msgs
                 self.nudged = False
                 if self.closed:
                     unlock_leaf(&self.lock)
                     break
                 unlock_leaf(&self.lock)
-                PyThread_acquire_lock(self.send_lock, 1)
+                if gather:
+                    usleep(GATHER)
+                lock_nogil(self.send_lock)
                 if self._drain(0) == BROKEN:
                     # The reader declares the link dead; we only make sure that it notices.
                     self._give_up()
@@ -446,21 +521,25 @@ cdef class Outbound:
     # -- link ------------------------------------------------------------------------------------
 
     def attach(self, int fd, bytes first not None, size_t max_payload, filter=None):
-        """Send over `fd` from now on: `first` (the replayed subscriptions), then what is pending.
+        """Send over `fd` from now on: `first` (the replayed subscriptions), then what was kept,
+        then what is pending.
 
         All of it goes through `filter.encrypt(bytes) -> bytes` if there is a filter (TLS). Returns
         how many waiting messages this server would refuse, breaking the link: they are dropped.
         """
         cdef jet_status status
         cdef size_t refused
+        cdef jet_buf *into
         with nogil:
-            PyThread_acquire_lock(self.send_lock, 1)
+            lock_nogil(self.send_lock)
         self._forget()
         self.filter = filter
         self.filtered = filter is not None
-        status = jet_buf_append(&self.plain if self.filtered else &self.sending,
-                                <const char *>first, len(first))
+        into = &self.plain if self.filtered else &self.sending
+        status = jet_buf_append(into, <const char *>first, len(first))
         lock_leaf(&self.lock)
+        if status == JET_OK:
+            status = jet_buf_append(into, jet_buf_ptr(&self.kept), jet_buf_len(&self.kept))
         refused = jet_encode_sift(&self.pending, max_payload)
         self.fd = fd
         self.max_payload = max_payload
@@ -479,7 +558,7 @@ cdef class Outbound:
         gate_open(&self.room)
         unlock_leaf(&self.lock)
         with nogil:
-            PyThread_acquire_lock(self.send_lock, 1)
+            lock_nogil(self.send_lock)
         self._forget()
         unlock(self.send_lock)
 
@@ -494,6 +573,7 @@ cdef class Outbound:
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
+        jet_buf_init(&self.kept)
         self.fd = -1
         self.closed = True
 
@@ -502,6 +582,7 @@ cdef class Outbound:
         lock_leaf(&self.lock)
         self.closed = True
         jet_buf_clear(&self.pending, 0)
+        jet_buf_clear(&self.kept, 0)
         gate_open(&self.work)
         gate_open(&self.room)
         unlock_leaf(&self.lock)

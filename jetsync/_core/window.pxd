@@ -5,7 +5,7 @@ from jetsync._core.arrow_rows cimport ArrowRows
 from jetsync._core.csrc cimport jet_buf, jet_puback, jet_span
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport PyThread_type_lock
+from jetsync._core.sync cimport Lock
 
 
 # What is known about a message, in bits.
@@ -36,7 +36,7 @@ cdef struct Entry:
 
 
 cdef class PublishWindow:
-    cdef PyThread_type_lock guard # everything below
+    cdef Lock guard              # everything below
     cdef Outbound outbound
     cdef Mailbox mailbox
     cdef bytes reply_prefix

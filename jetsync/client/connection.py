@@ -21,7 +21,9 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.options import ConnectOptions
+from jetsync.client.repeats import Repeats
 from jetsync.client.requests import Requests
+from jetsync.client.runner import check_callback
 from jetsync.client.session import Pong, PongCall, Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
@@ -48,6 +50,13 @@ _numbers = itertools.count(1)
 
 class _Engine(Protocol):
     def poke(self) -> object: ...
+
+
+class _Consuming(Protocol):
+    def stop(self) -> object: ...
+    def _ask_no_more(self) -> object: ...
+    def _settle(self, deadline: Deadline) -> object: ...
+    def _join(self, timeout: float | None) -> object: ...
 
 
 class _Sender(Protocol):
@@ -83,6 +92,7 @@ class Connection(Publishing):
         self._dropped_by_ended = 0
         self._engines: set[_Engine] = set()
         self._senders: set[_Sender] = set()
+        self._consumings: set[_Consuming] = set()
         self._inbound = Inbound(self._outbound)
         self._events = EventDispatcher(
             self._label,
@@ -100,6 +110,7 @@ class Connection(Publishing):
         self._transition(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
+        self._outbound.on_kept = Repeats(self._session, self._outbound, self._timer).find_out
         try:
             self._timer.start()
             self._session.start()
@@ -172,6 +183,8 @@ class Connection(Publishing):
         exceptions go to ``on_error``. Beyond the limits (default: the connection's; 0: none) new
         messages are dropped and counted. Raises ConfigError, ConnectionClosedError.
         """
+        if callback is not None:
+            check_callback(callback)
         options = self.options
         mailbox = Mailbox(
             limit_messages=(
@@ -225,6 +238,19 @@ class Connection(Publishing):
                 self._dropped_by_ended += route[2].dropped
         if route is not None:
             self._outbound.unsubscribe(sid)
+
+    def _had_its_last(self, sid: int) -> None:
+        """A subscription has got as many messages as it wanted; the server has ended it."""
+        with self._registry_lock:
+            subscription = self._subs.get(sid)
+            self._close_route(sid)
+            if subscription is not None and subscription._callback is not None:
+                self._subs[sid] = subscription  # until its callback had them all: see _forget
+
+    def _forget(self, sid: int) -> None:
+        """The callback of a subscription had its last message."""
+        with self._registry_lock:
+            self._subs.pop(sid, None)
 
     def _unsubscribe(self, sid: int) -> None:
         """End a subscription: nothing more comes in, what waits can still be taken."""
@@ -445,6 +471,16 @@ class Connection(Publishing):
         """Draining waits for this object to ``settle`` (a deadline) what it is sending; closing
         waits for its threads to end, ``join(timeout)``."""
         self._senders.add(sender)
+
+    def _remove_sender(self, sender: _Sender) -> None:
+        self._senders.discard(sender)
+
+    def _add_consuming(self, consuming: _Consuming) -> None:
+        """Draining lets this object take what has come and waits for it; closing stops it."""
+        self._consumings.add(consuming)
+
+    def _remove_consuming(self, consuming: _Consuming) -> None:
+        self._consumings.discard(consuming)
 
     def _wake_engines(self) -> None:
         for engine in list(self._engines):

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
 from jetsync.client.session import Pong
-from jetsync.errors import ConnectionClosedError, DrainingError, Error, TimeoutError
+from jetsync.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    DrainingError,
+    Error,
+    TimeoutError,
+)
 from jetsync.protocol.states import Status
 
 if TYPE_CHECKING:
@@ -79,6 +85,8 @@ class Lifecycle:
             subscription._mailbox.finish(ConnectionClosedError(text) if reason else None)
             if subscription._callback is not None and not self._drained:
                 subscription._mailbox.discard()  # a callback that ran on could do nothing any more
+        for consuming in list(nc._consumings):
+            consuming.stop()
         nc._wake_engines()
         nc._requests.fail_all(text, closed=True)
         try:
@@ -96,6 +104,8 @@ class Lifecycle:
         me = threading.current_thread()
         for sender in list(self._nc._senders):
             sender.join(deadline.remaining())
+        for consuming in list(self._nc._consumings):
+            consuming._join(deadline.remaining())
         for subscription in self._nc._subscriptions():
             thread = subscription._thread
             if thread is not None and thread is not me:
@@ -132,20 +142,32 @@ class Lifecycle:
             # The first connect did not work out, and it is tried again in the background.
             nc._transition(Status.RECONNECTING)
         nc._transition(Status.DRAINING_SUBS)
-        while not nc.is_connected and not nc.is_closed and not deadline.expired:
-            nc._pause(deadline.within(0.02))
+        self._await_link(deadline)
+        consumings = list(nc._consumings)
+        for consuming in consumings:
+            consuming._ask_no_more()
         for subscription in nc._subscriptions():
             nc._outbound.unsubscribe(subscription._sid)
-        nc._flush(deadline)
+        # The PONG comes behind everything that was sent to us; and so does the end of the link.
+        with contextlib.suppress(DisconnectedError):
+            nc._flush(deadline)
         for subscription in nc._subscriptions():
             nc._unsubscribe(subscription._sid)
             subscription._drained(deadline)
+        for consuming in consumings:
+            consuming._settle(deadline)
         for sender in list(nc._senders):
             sender.settle(deadline)
         nc._transition(Status.DRAINING_PUBS)
         nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
+        self._await_link(deadline)
         nc._flush(deadline)
         self._drained = True
+
+    def _await_link(self, deadline: Deadline) -> None:
+        nc = self._nc
+        while not nc.is_connected and not nc.is_closed and not deadline.expired:
+            nc._pause(deadline.within(0.02))
 
     def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
         """Somebody else drains; whoever runs out of time first ends it."""

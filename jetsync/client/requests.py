@@ -22,7 +22,7 @@ from jetsync.headers import HeaderInput
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
 
-__all__ = ["Requests"]
+__all__ = ["Exchange", "Requests"]
 
 
 class Requests:
@@ -73,16 +73,11 @@ class Requests:
         self._nc._inbound.remove_reply(token)
         self._subjects.pop(token, None)
 
-    def _begin(
-        self, subject: str, data: bytes, headers: HeaderInput | None, *, wild: bool = False
-    ) -> tuple[int, Mailbox]:
+    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
         token, reply, mailbox = self.open(subject)
         try:
             outbound = self._nc._outbound
-            if wild:
-                outbound.ask(subject, reply, data)
-            else:
-                outbound.publish(subject, data, reply, encode_headers(headers), False)
+            outbound.publish(subject, data, reply, encode_headers(headers), False)
             outbound.send_now()
         except BaseException:
             self.end(token)
@@ -98,19 +93,17 @@ class Requests:
         *,
         wild: bool = False,
     ) -> Msg:
-        """See ``Connection.request``. ``wild``: the subject may hold wildcards, and no headers go
-        with it; some subjects of the server's own API are so."""
-        deadline = Deadline(timeout)
-        token, mailbox = self._begin(subject, data, headers, wild=wild)
-        try:
-            msg = mailbox.get(deadline.remaining())
-            if msg is None:
-                raise self._why_nothing(mailbox, subject, timeout)
-            if msg.status == 503 and not msg.data:
-                raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
-            return msg
-        finally:
-            self.end(token)
+        """See ``Connection.request``, and :meth:`exchange` for ``wild``."""
+        with self.exchange(subject, data, headers, wild=wild) as exchange:
+            return exchange.ask(timeout)
+
+    def exchange(
+        self, subject: str, data: bytes, headers: HeaderInput | None = None, *, wild: bool = False
+    ) -> Exchange:
+        """Return a question that has not been asked yet, to be closed by ``with``. ``wild``: the
+        subject may hold wildcards, and no headers go with it; some subjects of the server's own API
+        are so."""
+        return Exchange(self, subject, data, None if wild else encode_headers(headers))
 
     def request_many(
         self,
@@ -150,14 +143,6 @@ class Requests:
     def _is_sentinel(sentinel: object, msg: Msg) -> bool:
         return bool(sentinel(msg)) if callable(sentinel) else not msg.data
 
-    @staticmethod
-    def _why_nothing(mailbox: Mailbox, subject: str, timeout: float) -> Exception:
-        if mailbox.error is not None:
-            return mailbox.error
-        return TimeoutError(
-            f"no reply to the request on {subject!r} within {timeout:g} s", operation="request"
-        )
-
     def fail_all(self, reason: str, *, closed: bool = False) -> None:
         """End every pending request: its answer may be lost with the link."""
         kind = ConnectionClosedError if closed else DisconnectedError
@@ -183,3 +168,70 @@ class Requests:
             self._refused = error
             self._prefix = None
             return True
+
+
+class Exchange:
+    """A question that may be asked several times, always with the same reply subject: the first
+    answer counts, whichever asking it is to. For one thread; a context manager."""
+
+    __slots__ = ("_data", "_header", "_mailbox", "_reply", "_requests", "_subject", "_token")
+
+    def __init__(self, requests: Requests, subject: str, data: bytes, header: bytes | None) -> None:
+        self._requests = requests
+        self._subject = subject
+        self._data = data
+        self._header = header  # None: the subject may hold wildcards
+        self._token = 0
+        self._reply = ""
+        self._mailbox: Mailbox | None = None
+
+    def ask(self, seconds: float) -> Msg:
+        """Ask (again) and return the first answer. Blocks up to ``seconds``.
+
+        Raises TimeoutError, NoRespondersError, DisconnectedError, PermissionsError.
+        """
+        deadline = Deadline(seconds)
+        mailbox = self._mailbox
+        if mailbox is None or not mailbox.pending_messages:
+            mailbox = self._send()
+        msg = mailbox.get(deadline.remaining())
+        if msg is None:
+            raise mailbox.error or TimeoutError(
+                f"no reply to the request on {self._subject!r} within {seconds:g} s",
+                operation="request",
+            )
+        if msg.status == 503 and not msg.data:
+            raise NoRespondersError(f"nobody listens on {self._subject!r}", subject=self._subject)
+        return msg
+
+    @property
+    def answered(self) -> bool:
+        """Whether an answer came after the last asking; the next one returns it at once."""
+        return self._mailbox is not None and self._mailbox.pending_messages > 0
+
+    def _send(self) -> Mailbox:
+        requests, mailbox = self._requests, self._mailbox
+        if mailbox is None or mailbox.finished:
+            # The first time; or the link broke, and no answer comes to the old place any more.
+            self.close()
+            self._token, self._reply, mailbox = requests.open(self._subject)
+            self._mailbox = mailbox
+        outbound = requests._nc._outbound
+        if self._header is None:
+            outbound.ask(self._subject, self._reply, self._data)
+        else:
+            outbound.publish(self._subject, self._data, self._reply, self._header, False)
+        outbound.send_now()
+        return mailbox
+
+    def close(self) -> None:
+        """Expect no answer any more."""
+        if self._token:
+            self._requests.end(self._token)
+            self._token, self._mailbox = 0, None
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import signal
 import sys
@@ -9,7 +10,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["run_callbacks", "start_thread"]
+from jetsync.errors import ConfigError
+
+__all__ = ["check_callback", "run_callbacks", "start_thread"]
 
 logger = logging.getLogger("jetsync")
 
@@ -76,6 +79,17 @@ def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:
     thread = Thread(f"jetsync-{name}", target)
     thread.start()
     return thread
+
+
+def check_callback(callback: object) -> None:
+    """Refuse what cannot be called with a message, or would do nothing when it is (ConfigError)."""
+    if not callable(callback):
+        raise ConfigError(f"callback must be a function, not {type(callback).__name__}")
+    if inspect.iscoroutinefunction(callback):
+        raise ConfigError(
+            "callback must be an ordinary function: there is no event loop here, and it runs on a "
+            "thread of its own, where it may block"
+        )
 
 
 def run_callbacks(

@@ -17,6 +17,7 @@ from jetsync._core.inbound import (
     EVENT_EOF,
     EVENT_ERR,
     EVENT_INFO,
+    EVENT_LAST,
     EVENT_PONG,
     EVENT_SLOW,
 )
@@ -290,6 +291,8 @@ class Session:
                 self._on_err(detail)
             elif kind == EVENT_SLOW:
                 self._on_slow(detail)
+            elif kind == EVENT_LAST:
+                self._nc._had_its_last(detail)
             elif kind == EVENT_BAD:
                 return ProtocolError(f"{link.server.netloc} sent {detail}")
             elif kind == EVENT_EOF:
@@ -342,12 +345,13 @@ class Session:
         if info.ldm:
             self._nc._post("lame_duck", None, link.server.netloc)
             if self._pool.prefer_other(link.server):
-                self._timer.call_later(0, self._leave_lame_duck)
+                # When it has taken what we had for it, or after a second.
+                self.ping(PongCall(lambda: self._leave_lame_duck(link)))
+                self._timer.call_later(1.0, lambda: self._leave_lame_duck(link))
 
-    def _leave_lame_duck(self) -> None:
-        with contextlib.suppress(Error):
-            self._nc.flush(1.0)
-        self.suspect(DisconnectedError("the server is shutting down (lame duck)"))
+    def _leave_lame_duck(self, link: Link) -> None:
+        if self._link is link:
+            self.suspect(DisconnectedError("the server is shutting down (lame duck)"))
 
     def _on_pong(self) -> None:
         with self._lock:

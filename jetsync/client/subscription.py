@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -12,7 +13,7 @@ from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.runner import run_callbacks, start_thread
-from jetsync.errors import ConfigError, ConnectionClosedError, TimeoutError
+from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError, TimeoutError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -44,15 +45,15 @@ class Subscription(Receiving):
     def _start(self, sid: int) -> None:
         self._sid = sid
         if self._callback is not None:
-            callback = self._callback
-            self._thread = start_thread(
-                f"run-{self._nc._label}-{sid}",
-                lambda: run_callbacks(
-                    MailboxIterator(self._mailbox),
-                    callback,
-                    self._on_callback_error,
-                ),
-            )
+            self._thread = start_thread(f"run-{self._nc._label}-{sid}", self._call_back)
+
+    def _call_back(self) -> None:
+        callback = self._callback
+        assert callback is not None
+        try:
+            run_callbacks(MailboxIterator(self._mailbox), callback, self._on_callback_error)
+        finally:
+            self._nc._forget(self._sid)
 
     def _on_callback_error(self, error: Exception) -> None:
         # A callback that wanted the connection while it was being closed is no news.
@@ -109,8 +110,9 @@ class Subscription(Receiving):
         seconds = self._nc._seconds(timeout)
         deadline = Deadline(seconds)
         self._nc._outbound.unsubscribe(self._sid)
-        # The PONG comes behind everything the server had already sent to us.
-        self._nc.flush(deadline.remaining())
+        # The PONG comes behind everything that was sent to us; and so does the end of the link.
+        with contextlib.suppress(DisconnectedError):
+            self._nc.flush(deadline.remaining())
         self._nc._unsubscribe(self._sid)
         self._wait_consumed(deadline)
 

@@ -23,20 +23,22 @@ def confirm(nc: Any, reply: str, seconds: float) -> None:
     deadline = Deadline(seconds)
     patience = Deadline(min(_PATIENCE, seconds))
     again_after = _AGAIN_AFTER
-    while True:
-        try:
-            nc.request(reply, b"+ACK", timeout=deadline.within(again_after))
-            return
-        except DisconnectedError:
-            nc._pause(deadline.within(0.05))
-        except NoRespondersError:
-            if patience.expired:
-                raise
-            nc._pause(deadline.within(0.1))
-        except TimeoutError:
-            again_after *= 2
-        if deadline.expired:
-            raise TimeoutError(f"no confirmation within {seconds:g} s", operation="ack_sync")
+    with nc._requests.exchange(reply, b"+ACK") as exchange:
+        while True:
+            nc._check()
+            try:
+                exchange.ask(deadline.within(again_after))
+                return
+            except DisconnectedError:
+                nc._pause(deadline.within(0.05))
+            except NoRespondersError:
+                if patience.expired:
+                    raise
+                nc._pause(deadline.within(0.1))
+            except TimeoutError:
+                again_after *= 2
+            if deadline.expired:
+                raise TimeoutError(f"no confirmation within {seconds:g} s", operation="ack_sync")
 
 
 def confirm_all(batch: MsgBatch, nc: Any, seconds: float) -> None:
@@ -57,7 +59,7 @@ def confirm_all(batch: MsgBatch, nc: Any, seconds: float) -> None:
 def _unconfirmed(batch: MsgBatch, nc: Any, deadline: Deadline) -> list[int]:
     """Ask for all confirmations at once; returns the messages left without one, because the link
     broke, an answer was lost, or the consumer was not served for a moment."""
-    waiting = set(range(len(batch)))
+    waiting = set(batch._unconfirmed())
     token, reply, mailbox = nc._requests.open("$JS.ACK")
     try:
         batch.answer_all(b"+ACK", f"{reply}-".encode())

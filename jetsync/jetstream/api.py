@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["API", "decode"]
 
-_NO_RESPONDERS = 503
 _FIRST_SILENCE = 2.0
 """After so many seconds without an answer a repeatable request is sent again."""
 
@@ -107,26 +106,15 @@ class API:
     def _ask_until_answered(self, subject: str, payload: bytes, deadline: Deadline) -> Msg:
         """Ask, and again after silence. The first answer counts, also one to an earlier asking:
         a listing takes servers of a damaged cluster four seconds."""
-        requests, outbound = self.nc._requests, self.nc._outbound
-        token, reply, mailbox = requests.open(subject)
         silence = _FIRST_SILENCE
-        try:
+        with self.nc._requests.exchange(subject, payload, wild=True) as exchange:
             while True:
-                outbound.ask(subject, reply, payload)
-                outbound.send_now()
-                answer = mailbox.get(deadline.within(silence))
-                if answer is not None:
-                    break
-                if mailbox.error is not None:
-                    raise mailbox.error
-                if deadline.expired:
-                    raise TimeoutError(f"no reply on {subject!r} in time", operation="request")
+                try:
+                    return exchange.ask(deadline.within(silence))
+                except TimeoutError:
+                    if deadline.expired:
+                        raise
                 silence *= 2
-        finally:
-            requests.end(token)
-        if answer.status == _NO_RESPONDERS and not answer.data:
-            raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
-        return answer
 
     def require(self, what: str, version: str) -> None:
         """Raise ApiLevelRequiredError if the server is known to be older than ``version``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.publisher import Publisher
@@ -11,7 +13,13 @@ from jetsync.jetstream.streams.manager import StreamManager
 from jetsync.jetstream.subscribe.workflow import Subscriber
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from jetsync.client import Connection
+    from jetsync.kv import KeyValue, KeyValueConfig, KeyValueStatus
+    from jetsync.kv.config import KeyValueFields
+    from jetsync.objectstore import ObjectStore, ObjectStoreConfig, ObjectStoreStatus
+    from jetsync.objectstore.config import ObjectStoreFields
 
 __all__ = ["JetStream"]
 
@@ -40,6 +48,148 @@ class JetStream(Publisher, StreamManager, Subscriber):
         self._api = API(nc, domain=domain, api_prefix=api_prefix, timeout=timeout)
         self._max_pending = max_pending
         self._auto_msg_id = auto_msg_id
+
+    # -- key-value: a room above this one, entered only when it is asked for -----------------------
+
+    def key_value(self, bucket: str, *, timeout: Seconds | None = None) -> KeyValue:
+        """Look a key-value bucket up. Raises BucketNotFoundError."""
+        from jetsync.kv import manager
+
+        return manager.open_bucket(self, bucket, self._deadline(timeout))
+
+    def create_key_value(
+        self,
+        config: KeyValueConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[KeyValueFields],
+    ) -> KeyValue:
+        """Create a bucket from a KeyValueConfig or its fields (ADR-8).
+
+        The same configuration again is fine; another one raises BucketExistsError. A field that
+        needs a newer server raises ApiLevelRequiredError before anything is sent.
+        """
+        from jetsync.kv import manager
+
+        return manager.create(self, config, fields, self._deadline(timeout))
+
+    def update_key_value(
+        self,
+        config: KeyValueConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[KeyValueFields],
+    ) -> KeyValue:
+        """Change a bucket. Raises BucketNotFoundError, InvalidStreamConfigError.
+
+        With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
+        keywords alone only those fields change. What a bucket does not speak of stays as it is in
+        its stream. The stream is read first: somebody else's change between the reading and the
+        writing is overwritten.
+        """
+        from jetsync.kv import manager
+
+        return manager.update(self, config, fields, self._deadline(timeout))
+
+    def create_or_update_key_value(
+        self,
+        config: KeyValueConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[KeyValueFields],
+    ) -> KeyValue:
+        """Make sure that a bucket with this configuration exists.
+
+        What is not given gets its default, whether the bucket was there or not.
+        """
+        from jetsync.kv import manager
+
+        return manager.create_or_update(self, config, fields, self._deadline(timeout))
+
+    def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
+        """Delete a bucket with everything in it. Raises BucketNotFoundError."""
+        from jetsync.kv import manager
+
+        manager.delete(self, bucket, timeout)
+
+    def key_value_buckets(self, *, timeout: Seconds | None = None) -> Iterator[KeyValueStatus]:
+        """Iterate over the state of all buckets. Each page is a request of ``timeout`` seconds."""
+        from jetsync.kv import manager
+
+        return manager.statuses(self, timeout)
+
+    # -- object store: another room above this one -------------------------------------------------
+
+    def object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
+        """Look a bucket of objects up. Raises ObjectStoreNotFoundError."""
+        from jetsync.objectstore import manager
+
+        return manager.open_store(self, bucket, self._deadline(timeout))
+
+    def create_object_store(
+        self,
+        config: ObjectStoreConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[ObjectStoreFields],
+    ) -> ObjectStore:
+        """Create a bucket of objects from an ObjectStoreConfig or its fields (ADR-20).
+
+        The same configuration again is fine; another one raises ObjectStoreExistsError.
+        """
+        from jetsync.objectstore import manager
+
+        return manager.create(self, config, fields, self._deadline(timeout))
+
+    def update_object_store(
+        self,
+        config: ObjectStoreConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[ObjectStoreFields],
+    ) -> ObjectStore:
+        """Change a bucket. Raises ObjectStoreNotFoundError, InvalidStreamConfigError.
+
+        With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
+        keywords alone only those fields change. The stream is read first: somebody else's change
+        between the reading and the writing is overwritten.
+        """
+        from jetsync.objectstore import manager
+
+        return manager.update(self, config, fields, self._deadline(timeout))
+
+    def create_or_update_object_store(
+        self,
+        config: ObjectStoreConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        **fields: Unpack[ObjectStoreFields],
+    ) -> ObjectStore:
+        """Make sure that a bucket with this configuration exists.
+
+        What is not given gets its default, whether the bucket was there or not.
+        """
+        from jetsync.objectstore import manager
+
+        return manager.create_or_update(self, config, fields, self._deadline(timeout))
+
+    def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
+        """Delete a bucket with every object in it. Raises ObjectStoreNotFoundError."""
+        from jetsync.objectstore import manager
+
+        manager.delete(self, bucket, timeout)
+
+    def object_stores(self, *, timeout: Seconds | None = None) -> Iterator[ObjectStoreStatus]:
+        """Iterate over the state of all buckets of objects. Each page is a request."""
+        from jetsync.objectstore import manager
+
+        return manager.statuses(self, timeout)
+
+    def object_store_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
+        """Iterate over the names of all buckets of objects. Each page is a request."""
+        from jetsync.objectstore import manager
+
+        return manager.names(self, timeout)
 
     def __repr__(self) -> str:
         return f"JetStream({self._api.prefix!r} on {self._nc!r})"

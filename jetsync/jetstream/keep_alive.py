@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.timer import TimerHandle
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
+from jetsync.jetstream.ack_wait import ack_waits
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
@@ -85,9 +86,4 @@ def interval_of(context: Any, interval: Seconds | None) -> float:
         if seconds < 0.01:
             raise ConfigError("interval must be 0.01 seconds or more")
         return seconds
-    config = getattr(getattr(context, "cached_info", None), "config", None)
-    # With backoff the first of its waits stands in for ack_wait, then the next ones.
-    waits = list(config.backoff) if config is not None else []
-    if not waits and config is not None and config.ack_wait:
-        waits = [config.ack_wait]
-    return max(0.01, min(waits, default=_DEFAULT_ACK_WAIT) / _TIMES)
+    return max(0.01, min(ack_waits(context), default=_DEFAULT_ACK_WAIT) / _TIMES)

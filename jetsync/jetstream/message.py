@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
-from jetsync._core.message import message_jsack, parse_jsack
+from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import Msg
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.errors import ConfigError
+from jetsync.jetstream.ack_wait import tell_if_late
 from jetsync.jetstream.acks import confirm, confirm_all
 from jetsync.jetstream.keep_alive import KeepAlive, interval_of
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
 
-_DONE = 1  # a terminal acknowledgement was sent
-_ACKED = 2  # and it was a positive one
-_CONFIRMED = 4  # and the server has confirmed it
+_POSITIVE = DONE | ACKED
+_LONG = 1.0  # whoever held messages for a shorter time did not keep a consumer waiting
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -86,9 +86,10 @@ class JetStreamMsg(Msg):
     """A message delivered by a consumer: a :class:`Msg` with metadata and acknowledgements.
 
     Acknowledgements do not wait for the server (but :meth:`ack_sync` does). While there is no link
-    they are kept and sent after the reconnect; what was on its way when a link broke may be lost,
-    and the message then comes again. After a terminal one (ack, nak, term) every further one is
-    ignored, and with ack policy ``none`` all are (ADR-15). Thread-safe.
+    they are kept and sent after the reconnect. What was on its way when a link broke may be lost:
+    ``ack`` and ``term`` are sent again then; after a lost ``nak`` the message comes again when
+    ``ack_wait`` is over. After a terminal one (ack, nak, term) every further one is ignored, and
+    with ack policy ``none`` all are (ADR-15). Thread-safe.
     """
 
     __slots__ = ()
@@ -100,40 +101,44 @@ class JetStreamMsg(Msg):
 
     @property
     def is_acked(self) -> bool:
-        """Whether a terminal acknowledgement (ack, nak, term) was sent from this object."""
-        return bool(self._flags & _DONE)
+        """Whether a terminal acknowledgement (ack, nak, term) was sent for the delivery."""
+        return bool(self._flags & DONE)
 
     def _is_settled(self) -> bool:
         """Whether there is nothing more to acknowledge."""
         context = self._context
-        return bool(self._flags & _DONE) or (context is not None and context._ack_none)
+        return bool(self._flags & DONE) or (context is not None and context._ack_none)
 
-    def _settle(self, payload: bytes, flags: int = _DONE) -> None:
+    def _settle(self, payload: bytes, flags: int, keep: bool) -> None:
         if not self._is_settled():
-            self._answer(payload)
-            self._flags |= flags
+            held_long = self._answer(payload, keep)
+            self._flags = flags
+            if held_long and flags & ACKED:
+                tell_if_late(self._context, self._owner, self._held())
 
     def ack(self) -> None:
         """Tell the consumer that the message is dealt with. Does not wait for the server.
 
         Raises ConnectionClosedError, and OutboundFullError when there is no room for it.
         """
-        self._settle(b"+ACK", _DONE | _ACKED)
+        self._settle(b"+ACK", _POSITIVE, True)
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
-        self._settle(_nak(delay))
+        # Not to be sent twice: the second one could take it from whoever works on it by then.
+        self._settle(_nak(delay), DONE, False)
 
     def term(self, reason: str | None = None) -> None:
         """Stop redelivery for good; the reason goes into the server's advisory. Does not wait."""
         if reason is not None and ("\r" in reason or "\n" in reason):
             raise ConfigError("the reason of term() must be one line")
-        self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode())
+        self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), DONE, True)
 
     def in_progress(self) -> None:
         """Restart the consumer's ``ack_wait`` for this message. Does not wait for the server."""
         if not self._is_settled():
             self._answer(b"+WPI")
+            self._kept_alive()
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge and wait until the server has confirmed it: then it is never redelivered.
@@ -146,13 +151,14 @@ class JetStreamMsg(Msg):
         context = self._context
         if context is not None and context._ack_none:
             return
-        if self._flags & _CONFIRMED or self._flags & (_DONE | _ACKED) == _DONE:
+        if self._flags & CONFIRMED or self._flags & _POSITIVE == DONE:
             return
         nc = self._owner
         if nc is None or self.reply is None:
             raise ConfigError("the message is not bound to a connection")
         confirm(nc, self.reply, nc._seconds(timeout))
-        self._flags |= _DONE | _ACKED | _CONFIRMED
+        self._flags = _POSITIVE | CONFIRMED
+        tell_if_late(context, nc, self._held())
 
     def ack_next(
         self,
@@ -175,9 +181,10 @@ class JetStreamMsg(Msg):
         ConfigError with ack policy ``none`` and for a message without its consumer.
         """
         from jetsync.jetstream.ack_next import ack_next
+        from jetsync.jetstream.pull.buffering import check_count
 
-        if max_messages < 1 or (max_bytes is not None and max_bytes < 1):
-            raise ConfigError("max_messages and max_bytes must be 1 or more")
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
         consumer, nc = self._context, self._owner
         if nc is None or not hasattr(consumer, "fetch"):
             raise ConfigError("the message has no consumer to fetch from")
@@ -195,7 +202,7 @@ class JetStreamMsg(Msg):
         )
 
     def _sent_ack(self) -> None:
-        self._flags |= _DONE | _ACKED
+        self._flags = _POSITIVE
 
     def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
         """Return a context manager that keeps the message from being redelivered while its block
@@ -212,60 +219,63 @@ class JetStreamMsg(Msg):
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
-    Messages become objects only when they are looked at; every iteration builds new ones.
-    ``to_arrow`` and ``__arrow_c_array__`` hand all of them over as columns without building any.
+    Messages become objects only when they are looked at; every iteration builds new ones, and all
+    objects of one message know what was said about it. ``to_arrow`` and ``__arrow_c_array__`` hand
+    all of them over as columns without building any.
     """
 
     error: Exception | None = None
     """Why the pull ended early, or None."""
     _ack_none: bool = False
-    _settled: bytes = b""  # the terminal acknowledgement that was sent for all
-    _confirmed: bool = False
 
     def ack(self) -> None:
         """Acknowledge every message in one write. Does not wait for the server.
 
-        That is every message of the batch, whatever was said about single ones before: for work
-        that succeeds or fails message by message acknowledge the messages. After a terminal
-        acknowledgement of the whole batch every further one is ignored.
+        Messages that were settled one by one (say, ``batch[3].nak()``) are left out. After a
+        terminal acknowledgement of the whole batch every further one is ignored.
         """
-        self._settle(b"+ACK")
+        self._settle(b"+ACK", _POSITIVE)
 
     def nak(self, delay: Seconds | None = None) -> None:
-        """Ask for redelivery of every message. Does not wait for the server."""
-        self._settle(_nak(delay))
+        """Ask for redelivery of every message that is not settled. Does not wait for the server."""
+        self._settle(_nak(delay), DONE)
 
     def in_progress(self) -> None:
-        """Restart ``ack_wait`` for every message. Does not wait for the server."""
+        """Restart ``ack_wait`` for every message that is not settled. Does not wait for the
+        server."""
         if not self._is_settled():
             self.answer_all(b"+WPI")
+            self._kept_alive()
 
     def _is_settled(self) -> bool:
-        return bool(self._settled) or self._ack_none
+        return bool(self._flags & DONE) or self._ack_none
 
-    def _settle(self, payload: bytes) -> None:
+    def _settle(self, payload: bytes, flags: int) -> None:
         if not self._is_settled():
-            self.answer_all(payload)
-            self._settled = payload
+            held = self._held()
+            self.answer_all(payload, None, flags)
+            if flags & ACKED and held > _LONG:
+                tell_if_late(self[0]._context, self[0]._owner, held)
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
-        """Acknowledge every message and wait until the server has confirmed all of them.
+        """Acknowledge every message and wait until the server has confirmed all of them, but for
+        those that were refused (nak, term) one by one.
 
         Blocks up to ``timeout`` seconds for the whole batch. Raises like ``JetStreamMsg.ack_sync``;
         after a TimeoutError some are confirmed and some are not, and repeating it is safe.
         """
-        if self._ack_none or self._confirmed or not len(self):
+        if self._ack_none or self._flags & CONFIRMED or not len(self):
             return
-        if self._settled not in (b"", b"+ACK"):
+        if self._flags & _POSITIVE == DONE:
             return
-        nc = self[0]._owner
-        confirm_all(self, nc, nc._seconds(timeout))
-        self._settled = b"+ACK"
-        self._confirmed = True
+        first = self[0]
+        confirm_all(self, first._owner, first._owner._seconds(timeout))
+        self._note(_POSITIVE | CONFIRMED)
+        tell_if_late(first._context, first._owner, self._held())
 
     def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
-        """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time all of
-        them are named in one write, also those that were acknowledged alone."""
+        """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time those
+        that are not settled yet are named in one write."""
         if not len(self):
             raise ConfigError("an empty batch has nothing to keep alive")
         first = self[0]

@@ -2,7 +2,8 @@
 
 Room:      L6. May import: the public names of jetsync, hallway, pyspark, pyarrow. May not: kv,
            objectstore, cli, server.
-Threads:   none of its own; one shared connection per Python worker process.
+Threads:   one per range being read, which gets the next batch while Spark takes the last one; one
+           shared connection per Python worker process.
 Touch me:  to change options, offsets, partitions, how a range is read, how rows are published.
 Not here:  pull requests, acknowledgements and reconnecting (jetstream/, client/).
 
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.connection import connection
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
-from jetsync.spark.helpers import lag, publish_partition, register
+from jetsync.spark.foreach import TaskPublisher, publish_partition, publisher
+from jetsync.spark.helpers import kv, lag, register
+from jetsync.spark.work_queue import consume_partition
 
 if TYPE_CHECKING:
     from jetsync.spark.datasource import JetStreamDataSource
@@ -24,9 +27,13 @@ __all__ = [
     "JetStreamDataSource",
     "SparkOptionError",
     "SparkSourceError",
+    "TaskPublisher",
     "connection",
+    "consume_partition",
+    "kv",
     "lag",
     "publish_partition",
+    "publisher",
     "register",
 ]
 

@@ -10,7 +10,9 @@ import contextlib
 import functools
 import logging
 import os
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +24,9 @@ from jetsync.errors import (
     ConnectError,
     ConnectionClosedError,
     DisconnectedError,
+    Error,
     NoRespondersError,
+    NotStoredError,
     OutboundFullError,
     PermissionsError,
     TimeoutError,
@@ -34,7 +38,16 @@ from jetsync.spark.options import LinkOptions, Values
 if TYPE_CHECKING:
     from jetsync import Connection, ConnectOptions, JetStream
 
-__all__ = ["connect_options", "connection", "is_transient", "jetstream", "with_patience"]
+__all__ = [
+    "coded",
+    "connect_options",
+    "connection",
+    "is_transient",
+    "jetstream",
+    "link_of",
+    "shared",
+    "with_patience",
+]
 
 T = TypeVar("T")
 log = logging.getLogger("jetsync.spark")
@@ -47,6 +60,11 @@ _TRANSIENT = (
     OutboundFullError,
     TimeoutError,
 )
+# A connection that nobody used for this long has to answer before it is used again, this soon.
+_REST = 1.0
+_SIGN_OF_LIFE = 2.0
+_last_used: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
+
 _REFUSED = (AuthorizationError, PermissionsError, TLSRequiredError)
 
 
@@ -58,6 +76,9 @@ def is_transient(error: BaseException) -> bool:
         # No leader, a server that is starting, or nobody serving the API (yet).
         unserved = isinstance(error.__cause__, NoRespondersError)
         return unserved or error.code == 503 or bool(getattr(error, "retryable", False))
+    if isinstance(error, NotStoredError):
+        # Without a cause nobody took the message.
+        return error.__cause__ is None or is_transient(error.__cause__)
     return isinstance(error, _TRANSIENT)
 
 
@@ -120,11 +141,34 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
         ) from error
 
 
-def jetstream(link: LinkOptions, *, max_pending: int = 4096) -> JetStream:
-    """Return a JetStream context on this process's shared connection; connects if needed."""
+def shared(link: LinkOptions) -> Connection:
+    """Return this process's connection for these options; connects if there is none.
+
+    One that rested for a second or more has to give a sign of life first; if none comes, its link
+    is dropped and it dials again in the background. Raises like ``jetsync.connect``.
+    """
     import jetsync
 
-    return jetsync.shared_connection(connect_options(link)).jetstream(
+    nc = jetsync.shared_connection(connect_options(link))
+    now = time.monotonic()
+    rested = now - _last_used.get(nc, now)
+    _last_used[nc] = now
+    if rested > _REST and nc.is_connected:
+        heard = nc.stats.in_bytes
+        try:
+            nc.flush(_SIGN_OF_LIFE)
+        except TimeoutError:
+            # Somebody else's answers are a sign of life, too.
+            if nc.stats.in_bytes == heard:
+                nc.force_reconnect()
+        except Error as error:
+            log.debug("a shared connection has trouble: %s", error)
+    return nc
+
+
+def jetstream(link: LinkOptions, *, max_pending: int = 4096) -> JetStream:
+    """Return a JetStream context on this process's shared connection; connects if needed."""
+    return shared(link).jetstream(
         domain=link.domain, api_prefix=link.api_prefix, max_pending=max_pending
     )
 
@@ -148,7 +192,7 @@ def with_patience(
             raise
         except Exception as error:
             if not is_transient(error):
-                raise _coded(error, what) from error
+                raise coded(error, what) from error
             if deadline.expired:
                 raise SparkSourceError(
                     f"{what}: no usable answer for {link.server_unavailable_timeout:g} s "
@@ -160,7 +204,8 @@ def with_patience(
             pause = min(pause * 2, 1.0)
 
 
-def _coded(error: Exception, what: str) -> Exception:
+def coded(error: Exception, what: str) -> Exception:
+    """Return the same error with a code, where one exists for it."""
     text = f"{what}: {type(error).__name__}: {error}"
     if isinstance(error, _REFUSED):
         return SparkSourceError(text, code="JETSYNC_ACCESS_DENIED")
@@ -169,17 +214,69 @@ def _coded(error: Exception, what: str) -> Exception:
     return error
 
 
+class _Leases:
+    """Who uses which connection at this moment; one that failed is closed by its last user."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users: dict[Connection, int] = {}
+        self._failed: set[Connection] = set()
+
+    @contextlib.contextmanager
+    def lend(self, nc: Connection) -> Iterator[Connection]:
+        with self._lock:
+            self._users[nc] = self._users.get(nc, 0) + 1
+        try:
+            yield nc
+        except GeneratorExit:
+            raise  # Spark wants no more rows: nothing failed
+        except BaseException:
+            with self._lock:
+                self._failed.add(nc)
+            raise
+        finally:
+            if self._is_to_be_closed(nc):
+                nc.close()
+
+    def _is_to_be_closed(self, nc: Connection) -> bool:
+        with self._lock:
+            self._users[nc] = left = self._users.get(nc, 1) - 1
+            if left:
+                return False
+            del self._users[nc]
+            failed = nc in self._failed
+            self._failed.discard(nc)
+            return failed
+
+
+_leases = _Leases()
+# The lock may be held at the moment of a fork, and a child has connections of its own.
+os.register_at_fork(after_in_child=_leases.__init__)  # type: ignore[misc]
+
+
+def link_of(options: Mapping[str, str] | None) -> LinkOptions:
+    """Check connection options. Keeps what it found, so that helpers may ask for each row."""
+    return _link(tuple(sorted((options or {}).items())), os.environ.get("NATS_URL"))
+
+
+@functools.lru_cache(maxsize=64)
+def _link(options: tuple[tuple[str, str], ...], _: str | None) -> LinkOptions:
+    return LinkOptions.from_values(Values(dict(options), (), "connections"))
+
+
 @contextlib.contextmanager
 def connection(options: Mapping[str, str] | None = None) -> Iterator[Connection]:
     """Give this process's shared connection for the time of a ``with`` block.
 
-    Takes the connection options of the ``jetstream`` format. The connection is made when first
-    needed, kept for later tasks of the same Python worker, and never shared across a fork; leaving
-    the block returns it without closing. Workers end without running exit handlers, so wait for
-    the acknowledgements of what you publish before the task ends. Raises ``ConfigError`` for wrong
-    options, ``ConnectError`` if no server answers. Safe in several threads.
-    """
-    import jetsync
+    Takes the connection options of the ``jetstream`` format. There is one connection per process
+    and options: made when first needed, kept for later tasks of the same Python worker, never
+    shared across a fork. One that rested for a second has to answer before it is given out. Leaving
+    the block returns it without closing; an exception in the block closes it, so that the next user
+    gets a new one (when nobody else is using it any more).
 
-    link = LinkOptions.from_values(Values(options or {}, (), "connections"))
-    yield jetsync.shared_connection(connect_options(link))
+    Workers end without running exit handlers, so wait for the acknowledgements of what you publish
+    before the task ends. Raises ``ConfigError`` for wrong options, ``ConnectError`` if no server
+    answers. Safe in several threads.
+    """
+    with _leases.lend(shared(link_of(options))) as nc:
+        yield nc

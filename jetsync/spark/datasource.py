@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jetsync.spark.connection import connect_options
-from jetsync.spark.publishing import check_target
+from jetsync.spark.pushdown import FilteringReader
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.reader import JetStreamReader
 from jetsync.spark.schema import ddl
@@ -46,7 +46,8 @@ class JetStreamDataSource(DataSource):
         """Return the batch reader; checks every option."""
         options = ReadOptions.parse(self.options, streaming=False)
         connect_options(options.link)
-        return JetStreamReader(options, schema)
+        kind = FilteringReader if options.push_filters else JetStreamReader
+        return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader; checks every option."""
@@ -59,7 +60,7 @@ class JetStreamDataSource(DataSource):
         options = WriteOptions.parse(self.options)
         connect_options(options.link)
         made = JetStreamWriter(options, schema, overwrite)
-        check_target(options)
+        made.look_at_target()
         return made
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -67,5 +68,5 @@ class JetStreamDataSource(DataSource):
         options = WriteOptions.parse(self.options)
         connect_options(options.link)
         made = JetStreamStreamWriter(options, schema, overwrite)
-        check_target(options)
+        made.look_at_target()
         return made

@@ -1,22 +1,22 @@
-"""Small things for notebooks, ``foreachPartition`` and monitoring."""
+"""Small things for notebooks, UDFs and monitoring."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.connection import link_of, shared, with_patience
+from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Offset
+from jetsync.spark.options import LinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["lag", "publish_partition", "register"]
+    from jetsync import Connection, KeyValue
 
-# Rows of foreachPartition are gathered into pieces of this many.
-_CHUNK = 2_000
+__all__ = ["kv", "lag", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -63,74 +63,21 @@ def _offset(value: Any) -> Offset | None:
         return None
 
 
-def publish_partition(
-    *,
-    subject: str | None = None,
-    subject_col: str = "subject",
-    data_col: str = "data",
-    msg_id: str = "content",
-    msg_id_col: str | None = None,
-    job_id: str | None = None,
-    **options: str,
-) -> Callable[[Iterable[Any]], None]:
-    """Return a function for ``df.foreachPartition`` that publishes every row.
+def kv(bucket: str, options: Mapping[str, str] | None = None) -> KeyValue:
+    """Return a key-value bucket on this process's shared connection.
 
-    ``subject`` is one fixed subject; otherwise ``subject_col`` names the column. ``msg_id`` is
-    ``content`` (a repeated task stores nothing twice), ``column`` (ids are in ``msg_id_col``) or
-    ``none``. ``job_id`` must differ between jobs whose equal rows shall both be stored; by default
-    each call of this function is a job. Further keywords are options of the sink (``servers=...``).
-
-    The returned function blocks until every row is acknowledged, and raises otherwise, so that
-    Spark repeats the task. ``df.write.format("jetstream")`` is about ten times faster: it never
-    makes Python objects of rows.
+    Cheap to call for every row: the bucket is looked up once per Python worker. Takes the
+    connection options of the ``jetstream`` format. Blocks when it has to connect or look up; raises
+    BucketNotFoundError, ``SparkSourceError`` if no server answers in time. Thread-safe. Each
+    ``get`` of the bucket is a round trip, so prefer ``mapInArrow`` with one ``get`` per key.
     """
-    import uuid
-
-    from jetsync.spark.write_options import WriteOptions
-
-    if msg_id not in ("content", "column", "none"):
-        raise SparkOptionError(
-            f"msg_id must be content, column or none, got {msg_id!r}", code="JETSYNC_INVALID_OPTION"
-        )
-    if msg_id == "column" and msg_id_col is None:
-        raise SparkOptionError("msg_id='column' needs msg_id_col", code="JETSYNC_MISSING_OPTION")
-    given = {**options, "dedup": msg_id}
-    if subject is not None:
-        given["subject"] = subject
-    checked = WriteOptions.parse(given)
-    columns = {"data": data_col}
-    if subject is None:
-        columns["subject"] = subject_col
-    if msg_id == "column" and msg_id_col is not None:
-        columns["msg_id"] = msg_id_col
-    job = job_id or uuid.uuid4().hex
-
-    def publish(rows: Iterable[Any]) -> None:
-        _publish_rows(checked, columns, job, iter(rows))
-
-    return publish
+    link = link_of(options)
+    nc, found = _buckets.get((bucket, link), (None, None))
+    # A connection that was closed, or inherited by a fork, is another one than the shared one.
+    if found is None or nc is not shared(link):
+        found = with_patience(link, f"opening bucket {bucket}", lambda js: js.key_value(bucket))
+        _buckets[bucket, link] = shared(link), found
+    return found
 
 
-def _publish_rows(options: Any, columns: dict[str, str], job: str, rows: Iterator[Any]) -> None:
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    from jetsync.spark.publishing import RowPublisher, make_ids
-    from jetsync.spark.sink_columns import SinkColumns
-
-    context = TaskContext.get()
-    partition = context.partitionId() if context is not None else 0
-    publisher = RowPublisher(
-        options,
-        SinkColumns(subject=options.subject, headers=False, msg_id="msg_id" in columns),
-        make_ids(options, job, "0", partition),
-    )
-    while chunk := list(itertools.islice(rows, _CHUNK)):
-        arrays = {name: pa.array(_values(chunk, column)) for name, column in columns.items()}
-        publisher.publish(pa.RecordBatch.from_pydict(arrays))
-
-
-def _values(rows: list[Any], column: str) -> list[Any]:
-    """Return one column; text and bytes-like values as they are."""
-    values = [row[column] for row in rows]
-    return [bytes(value) if isinstance(value, bytearray) else value for value in values]
+_buckets: dict[tuple[str, LinkOptions], tuple[Connection | None, KeyValue | None]] = {}

@@ -100,29 +100,18 @@ class _HeaderBytes:
     def __init__(self, column: Any) -> None:
         import pyarrow as pa
 
-        self._valid = column.is_valid().to_pylist()
-        # A map is a list of (key, list of values) entries that lie side by side. The cast makes
-        # fresh offsets that begin at row 0 even if the column is a slice.
+        # A map is a list of (key, value) entries that lie side by side.
         self._entries = memoryview(column.offsets.cast(pa.int64()).buffers()[1]).cast("q")
-        values = column.items
-        self._values_at = memoryview(values.offsets.cast(pa.int64()).buffers()[1]).cast("q")
         self._keys = _Bytes(column.keys)
-        self._values = _Bytes(values.values)
+        self._values = _Bytes(column.items)
 
     def feed(self, row: int, state: Any) -> None:
-        if not self._valid[row]:
-            state.update(b"\0\0\0\0")
-            return
         first, last = self._entries[row], self._entries[row + 1]
         state.update((last - first).to_bytes(4, "little"))
         for entry in range(first, last):
-            state.update(self._keys.length(entry).to_bytes(4, "little"))
-            state.update(self._keys.span(entry, entry + 1))
-            low, high = self._values_at[entry], self._values_at[entry + 1]
-            state.update((high - low).to_bytes(4, "little"))
-            for value in range(low, high):
-                state.update(self._values.length(value).to_bytes(4, "little"))
-                state.update(self._values.span(value, value + 1))
+            for part in (self._keys, self._values):
+                state.update(part.length(entry).to_bytes(4, "little"))
+                state.update(part.span(entry, entry + 1))
 
 
 class PositionIds:

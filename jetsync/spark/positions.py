@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from jetsync import JetStream, Stream
 
 __all__ = [
+    "STREAM_NOT_FOUND",
     "Head",
     "check_available",
     "first_at_or_after",
+    "first_since",
     "head_of",
     "is_not_found",
     "message_at_or_after",
@@ -49,6 +51,8 @@ class Head:
     # Whether a first_seq beyond our position means that unread messages are gone. Streams that
     # remove on acknowledgement or keep a number per subject move their first_seq in normal use.
     trims_only_old: bool
+    retention: str
+    allow_direct: bool
 
 
 def is_not_found(error: BaseException, err_code: int) -> bool:
@@ -57,10 +61,9 @@ def is_not_found(error: BaseException, err_code: int) -> bool:
 
 
 def open_stream(js: JetStream, name: str) -> Stream:
-    """Ask the leader for a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``, or
-    ``JETSYNC_UNSUPPORTED_STREAM`` for a work queue: its consumers take messages away."""
+    """Ask the leader for a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``."""
     try:
-        stream = js.stream(name)
+        return js.stream(name)
     except base_errors.APIError as error:
         if not is_not_found(error, STREAM_NOT_FOUND):
             raise
@@ -68,18 +71,12 @@ def open_stream(js: JetStream, name: str) -> Stream:
             f"there is no stream {name!r}; create it first, or correct option 'stream'",
             code="JETSYNC_STREAM_NOT_FOUND",
         ) from error
-    if str(stream.cached_info.config.retention) == "workqueue":
-        raise SparkSourceError(
-            f"stream {name!r} is a work queue, which cannot be read without taking its messages "
-            "away; read a stream that mirrors or sources it",
-            code="JETSYNC_UNSUPPORTED_STREAM",
-        )
-    return stream
 
 
 def head_of(stream: Stream) -> Head:
     """Return the state that the leader told when the stream was opened. Does not block."""
     info = stream.cached_info
+    retention = str(info.config.retention)
     return Head(
         stream=stream.name,
         created=info.created.isoformat(),
@@ -87,9 +84,9 @@ def head_of(stream: Stream) -> Head:
         last_seq=info.state.last_seq,
         messages=info.state.messages,
         bytes=info.state.bytes,
-        trims_only_old=(
-            str(info.config.retention) == "limits" and info.config.max_msgs_per_subject <= 0
-        ),
+        trims_only_old=retention == "limits" and info.config.max_msgs_per_subject <= 0,
+        retention=retention,
+        allow_direct=info.config.allow_direct,
     )
 
 
@@ -157,7 +154,7 @@ def resolve_start(js: JetStream, head: Head, position: Position, options: ReadOp
     if position.seq is not None:
         return max(0, position.seq - 1)
     if position.time_ns is not None:
-        found = _first_since(open_stream(js, head.stream), head, position.time_ns)
+        found = first_since(open_stream(js, head.stream), head, position.time_ns)
         if found is not None:
             return found - 1
         if options.starting_timestamp_strategy == "error":
@@ -175,13 +172,16 @@ def resolve_end(js: JetStream, head: Head, position: Position) -> int:
     if position.seq is not None:
         return min(position.seq, head.last_seq)
     if position.time_ns is not None:
-        beyond = _first_since(open_stream(js, head.stream), head, position.time_ns + 1)
+        beyond = first_since(open_stream(js, head.stream), head, position.time_ns + 1)
         return head.last_seq if beyond is None else beyond - 1
     return head.last_seq
 
 
-def _first_since(stream: Stream, head: Head, time_ns: int) -> int | None:
-    """Find the first message at or after a time by halving; the leader's times only grow."""
+def first_since(stream: Stream, head: Head, time_ns: int) -> int | None:
+    """Find the first message at or after a time; None if there is none up to the head. Blocks.
+
+    Looks by halving: the leader's times only grow.
+    """
     low, high = head.first_seq, head.last_seq + 1
     while low < high:
         middle = (low + high) // 2

@@ -7,12 +7,25 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from jetsync._api_errors import (
+    BatchPublishError,
+    ExpectedStreamMismatchError,
+    MessageTooLargeError,
+    WrongLastSequenceError,
+)
 from jetsync._deadline import Deadline
-from jetsync.errors import APIError, NotStoredError, TimeoutError
-from jetsync.spark.connection import is_transient, with_patience
+from jetsync.errors import Error, MaxPayloadError, PermissionsError, TimeoutError
+from jetsync.spark.atomic import chunks, has_stored_rows, store_chunk
+from jetsync.spark.connection import is_transient, shared, with_patience
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.expectations import (
+    expecting_rows,
+    is_refused_expectation,
+    stored_before,
+)
 from jetsync.spark.ids import ContentIds, PositionIds, short_hash
 from jetsync.spark.sink_columns import SinkColumns
+from jetsync.spark.target import find_stream
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -20,13 +33,20 @@ if TYPE_CHECKING:
 
     from jetsync import JetStream, PublishReport
 
-__all__ = ["Published", "RowPublisher", "check_target", "make_ids"]
+__all__ = ["Published", "RowPublisher", "make_ids"]
 
 log = logging.getLogger("jetsync.spark")
 
-NO_STREAM_FOR_SUBJECT = 10059
-
 Failures = list[tuple[int, Exception]]
+
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (WrongLastSequenceError, "JETSYNC_EXPECTATION_FAILED"),
+    (ExpectedStreamMismatchError, "JETSYNC_WRONG_STREAM"),
+    (MaxPayloadError, "JETSYNC_TOO_LARGE"),
+    (MessageTooLargeError, "JETSYNC_TOO_LARGE"),
+    (PermissionsError, "JETSYNC_ACCESS_DENIED"),
+    (BatchPublishError, "JETSYNC_STREAM_CONFIG"),
+)
 
 
 class Ids(Protocol):
@@ -47,13 +67,17 @@ def make_ids(options: WriteOptions, query: str, batch_id: str, partition: int) -
 
 @dataclass(frozen=True)
 class Published:
-    """How many rows are in the stream, and how many of them were there before."""
+    """How many rows are in the stream, how many of them were there before, and the first one."""
 
     stored: int = 0
     duplicates: int = 0
+    first_seq: int = 0
 
     def __add__(self, other: Published) -> Published:
-        return Published(self.stored + other.stored, self.duplicates + other.duplicates)
+        firsts = [seq for seq in (self.first_seq, other.first_seq) if seq]
+        return Published(
+            self.stored + other.stored, self.duplicates + other.duplicates, min(firsts, default=0)
+        )
 
 
 class RowPublisher:
@@ -68,19 +92,61 @@ class RowPublisher:
         """Publish a batch and wait for every acknowledgement.
 
         Rows without one are published again, with the same id. Raises ``SparkSourceError`` when a
-        row cannot be stored, or not within ``publishRetries`` and ``serverUnavailableTimeout``.
+        row cannot be stored, or not within ``publishRetries`` and ``serverUnavailableTimeout``; a
+        row that cannot be a message is found before any of the batch is sent.
         """
+        options = self._options
         rows = self._columns.normalise(batch)
+        limit = with_patience(
+            options.link, "publishing", lambda js: shared(options.link).max_payload
+        )
+        self._columns.check_sizes(rows, limit)
         if self._ids is not None:
             rows = rows.append_column("msg_id", self._ids.column(rows, self._columns.subject))
+        if not options.atomic:
+            return self._publish_singly(rows)
+        total = Published()
+        for chunk in chunks(rows, expecting_rows(batch)):
+            total = total + self._publish_whole(chunk)
+        return total
+
+    # -- a chunk, as a whole -----------------------------------------------------------------------
+
+    def _publish_whole(self, rows: pa.RecordBatch) -> Published:
+        options = self._options
+
+        def send(js: JetStream) -> int | None:
+            try:
+                return store_chunk(
+                    js, rows, options.subject, options.publish_stream, options.publish_timeout
+                )
+            except Error as error:
+                if has_stored_rows(error) or (
+                    is_refused_expectation(error) and self._stored_at(rows, 0)
+                ):
+                    return None
+                self._refuse_hopeless(rows, [(0, error)])
+                raise
+
+        first = with_patience(options.link, "publishing a chunk", send)
+        if first is None:
+            # A task that ran before had stored rows of it. Singly, each is recognised by its id.
+            return self._publish_singly(rows)
+        return Published(rows.num_rows, 0, first)
+
+    # -- singly, many at a time --------------------------------------------------------------------
+
+    def _publish_singly(self, rows: pa.RecordBatch) -> Published:
         total = Published()
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         repeats = 0
         while True:
             report = self._send(rows)
-            total = total + Published(report.stored, report.duplicates)
+            total = total + Published(report.stored, report.duplicates, report.first_seq)
             failed = [*report.failed, *_never_sent(rows, report)]
+            if any(is_refused_expectation(error) for _, error in failed):
+                total, failed = self._without_stored(rows, total, failed)
             if not failed:
                 return total
             self._refuse_hopeless(rows, failed)
@@ -100,10 +166,11 @@ class RowPublisher:
             time.sleep(patience.within(min(0.05 * repeats, 1.0)))
 
     def _send(self, rows: pa.RecordBatch) -> PublishReport:
-        columns = self._columns
+        columns, options = self._columns, self._options
+        row_bytes = max(1, rows.nbytes // rows.num_rows)
+        window = min(options.max_inflight, max(1, options.max_inflight_bytes // row_bytes))
         # publishTimeout is meant for one acknowledgement: each window of them gets as long.
-        windows = -(-rows.num_rows // self._options.max_inflight)
-        budget = self._options.publish_timeout * windows
+        budget = options.publish_timeout * -(-rows.num_rows // window)
 
         def send(js: JetStream) -> PublishReport:
             return js.publish_arrow(
@@ -113,33 +180,63 @@ class RowPublisher:
                 headers="headers" if columns.headers else None,
                 msg_id="msg_id" if "msg_id" in rows.schema.names else None,
                 timeout=budget,
-                max_pending=self._options.max_inflight,
-                expected_stream=self._options.publish_stream,
+                max_pending=window,
+                expected_stream=options.publish_stream,
             )
 
-        return with_patience(self._options.link, "publishing", send)
+        return with_patience(options.link, "publishing", send)
+
+    # -- what failed -------------------------------------------------------------------------------
 
     def _refuse_hopeless(self, rows: pa.RecordBatch, failed: Failures) -> None:
         """Raise at once for a row that will never be stored."""
         for index, error in failed:
-            nobody = isinstance(error, NotStoredError) and error.__cause__ is None
-            if not (nobody or is_transient(error.__cause__ or error)):
+            if not (is_transient(error) and is_transient(error.__cause__ or error)):
                 raise self._failed(rows, [(index, error)]) from error
         # Either no server is ready, or no stream takes the subject: the API knows. What can be
         # stored is stored sooner or later, so a subject without a stream becomes the first one.
-        find_stream(self._options, self._subject(rows, failed[0][0]))
+        find_stream(self._options, self._columns.subject_of(rows, failed[0][0]))
 
-    def _subject(self, rows: pa.RecordBatch, index: int) -> str:
-        if self._columns.subject is not None:
-            return self._columns.subject
-        return str(rows.column("subject")[index].as_py())
+    def _without_stored(
+        self, rows: pa.RecordBatch, total: Published, failed: Failures
+    ) -> tuple[Published, Failures]:
+        """Count refused rows as duplicates that a task before this one had stored."""
+        left: Failures = []
+        for index, error in failed:
+            at = self._stored_at(rows, index) if is_refused_expectation(error) else 0
+            if at:
+                total = total + Published(1, 1, at)
+            else:
+                left.append((index, error))
+        return total, left
+
+    def _stored_at(self, rows: pa.RecordBatch, index: int) -> int:
+        """Return where a row with an expectation is stored already; 0 if it is not."""
+        if "msg_id" not in rows.schema.names:
+            return 0
+        subject = self._columns.subject_of(rows, index)
+        stream = self._options.publish_stream or find_stream(self._options, subject)
+        headers, msg_id = (
+            rows.column("headers")[index].as_py(),
+            rows.column("msg_id")[index].as_py(),
+        )
+        return with_patience(
+            self._options.link,
+            f"looking for a row in stream {stream}",
+            lambda js: stored_before(js, stream, subject, headers, msg_id),
+        )
 
     def _failed(self, rows: pa.RecordBatch, failed: Failures) -> SparkSourceError:
         index, error = failed[0]
+        codes = [
+            code
+            for kind, code in _CODES
+            if isinstance(error, kind) or isinstance(error.__cause__, kind)
+        ]
         return SparkSourceError(
             f"{len(failed)} row(s) were not acknowledged; the first goes to subject "
-            f"{self._subject(rows, index)!r}: {type(error).__name__}: {error}",
-            code="JETSYNC_PUBLISH_FAILED",
+            f"{self._columns.subject_of(rows, index)!r}: {type(error).__name__}: {error}",
+            code=codes[0] if codes else "JETSYNC_PUBLISH_FAILED",
         )
 
 
@@ -148,64 +245,3 @@ def _never_sent(rows: pa.RecordBatch, report: PublishReport) -> Failures:
     settled = report.stored + len(report.failed)
     late = TimeoutError("the time was over before the row was sent", operation="publish_arrow")
     return [(index, late) for index in range(settled, rows.num_rows)]
-
-
-def find_stream(options: WriteOptions, subject: str) -> str:
-    """Return the stream that takes a subject; raises ``JETSYNC_NO_SUBJECT`` if none does."""
-
-    def ask(js: JetStream) -> str:
-        try:
-            return js.stream_name_by_subject(subject)
-        except APIError as error:
-            if error.err_code != NO_STREAM_FOR_SUBJECT:
-                raise
-            raise SparkSourceError(
-                f"no stream takes subject {subject!r}; create one first, or correct the subject",
-                code="JETSYNC_NO_SUBJECT",
-            ) from error
-
-    return with_patience(options.link, f"looking for the stream of {subject}", ask)
-
-
-def check_target(options: WriteOptions) -> None:
-    """Look at the stream that is written to, while planning. Blocks; runs on the driver.
-
-    Only possible if option ``subject`` or ``publishStream`` names it; subjects in a column are
-    checked when they are published.
-    """
-    stream = options.publish_stream
-    if options.subject is not None:
-        found = find_stream(options, options.subject)
-        if stream is not None and found != stream:
-            raise SparkSourceError(
-                f"subject {options.subject!r} belongs to stream {found!r}, not to {stream!r}",
-                code="JETSYNC_WRONG_STREAM",
-            )
-        stream = found
-    if stream is None:
-        return
-    window = with_patience(
-        options.link, f"looking at stream {stream}", lambda js: duplicate_window(js, stream)
-    )
-    if options.dedup == "none" or window >= options.min_duplicate_window:
-        return
-    text = (
-        f"stream {stream!r} forgets message ids after {window:g} s, minDuplicateWindow is "
-        f"{options.min_duplicate_window:g} s: a task that is repeated later stores its rows twice"
-    )
-    if options.small_window_fails:
-        raise SparkSourceError(text, code="JETSYNC_DUPLICATE_WINDOW")
-    log.warning("%s", text)
-
-
-def duplicate_window(js: JetStream, stream: str) -> float:
-    """Return for how many seconds a stream remembers message ids. Blocks."""
-    try:
-        return js.stream(stream).cached_info.config.duplicate_window or 0.0
-    except APIError as error:
-        if error.err_code != NO_STREAM_FOR_SUBJECT:
-            raise
-        raise SparkSourceError(
-            f"there is no stream {stream!r}; create it first, or correct option 'publishStream'",
-            code="JETSYNC_STREAM_NOT_FOUND",
-        ) from error

@@ -4,45 +4,53 @@ The one trap here: a replica that lags says "nothing more" while the leader has 
 is finished only when a message at or beyond its end was seen, or when the stream *leader* says
 that nothing lies between. Everything else (an idle consumer, a lost one, a restarted server) means
 going on from the next sequence.
+
+Direct gets may even be answered by a mirror that holds only a part of the stream. So what seems to
+be missing in such an answer is compared with the leader too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
-from jetsync.errors import APIError, ConsumerDeletedError, Error, PullTerminatedError
-from jetsync.spark.connection import is_transient, with_patience
+from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
+from jetsync.spark.connection import coded, is_transient, with_patience
+from jetsync.spark.delivery import (
+    by_consumer,
+    by_direct_get,
+    needs_direct,
+    one_ahead,
+    prefers_direct,
+)
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.positions import (
+    STREAM_NOT_FOUND,
     check_available,
     first_at_or_after,
     head_of,
+    is_not_found,
     open_stream,
-    read_head,
 )
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
+from jetsync.spark.subjects import matching_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jetsync import Consumer, JetStream
+    from jetsync import JetStream, MsgBatch, Stream
 
 __all__ = ["read_range"]
 
 log = logging.getLogger("jetsync.spark")
 
-# The server removes a consumer that nobody pulls from after this long, whatever happens to us.
-INACTIVE_THRESHOLD = 30.0
-# How long a pull waits for messages that the consumer said it has, before the leader is asked.
-PULL_TIMEOUT = 2.0
-# Between two looks at a consumer that lags behind the leader.
+# Between two looks at somebody who lags behind the leader.
 LAG_PAUSE = 0.05
 CONSUMER_NOT_FOUND = 10014
 
@@ -58,6 +66,10 @@ def read_range(
     return _RangeRead(options, layout, wanted).batches()
 
 
+class _PartialAnswerError(Error):
+    """Who answered a direct get lacks messages that the leader has."""
+
+
 class _RangeRead:
     """The state of reading one range: the next sequence that was not seen yet."""
 
@@ -67,18 +79,23 @@ class _RangeRead:
         self._range = wanted
         self._next = wanted.first
         self._what = f"reading {wanted.stream} from {wanted.first} to {wanted.last}"
+        self._direct = False
+        # Direct gets were chosen here, and did not help.
+        self._left_direct = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         stuck = False
-        while (found := with_patience(link, self._what, self._continue_at)) is not None:
+        while (stream := with_patience(link, self._what, self._not_finished)) is not None:
             before = self._next
             try:
-                yield from self._from_consumer(found, stuck)
+                with contextlib.closing(one_ahead(self._deliver(stream, stuck))) as batches:
+                    for batch in batches:
+                        yield from self._accept(batch)
             except Error as error:
-                if not _worth_repeating(error):
-                    raise
+                if not (self._may_leave_direct(stream) or _worth_repeating(error)):
+                    raise coded(error, self._what) from error
                 log.warning(
                     "%s: %s: %s; going on at %d",
                     self._what,
@@ -89,108 +106,122 @@ class _RangeRead:
             if self._next > before:
                 patience = Deadline(link.server_unavailable_timeout)
                 stuck = False
+            elif self._may_leave_direct(stream):
+                self._left_direct = True
             elif not stuck:
                 stuck = True
             elif patience.expired:
                 raise SparkSourceError(
-                    f"{self._what}: the stream leader has message {found}, but no consumer "
-                    f"delivered it within {link.server_unavailable_timeout:g} s",
+                    f"{self._what}: the stream leader has messages from {self._next} on, but "
+                    f"nobody delivered them within {link.server_unavailable_timeout:g} s",
                     code="JETSYNC_SERVER_UNAVAILABLE",
                 )
             else:
                 time.sleep(patience.within(LAG_PAUSE))
 
-    def _continue_at(self, js: JetStream) -> int | None:
-        """Ask the leader for the next message of the range; None when the range is finished."""
+    def _not_finished(self, js: JetStream) -> Stream | None:
+        """Ask the leader whether there is more of the range; None when it is finished."""
         wanted = self._range
-        if self._next > wanted.last:
+        is_over = self._next > wanted.last
+        if is_over and not self._direct:
             return None
         stream = open_stream(js, wanted.stream)
         head = head_of(stream)
+        if is_over:
+            # A consumer goes with its stream, but a direct get is answered by any that has the
+            # name: make sure that it was this one all the time.
+            check_available(head, wanted.created, head.first_seq, self._options)
+            return None
         first = check_available(head, wanted.created, self._next, self._options)
         if head.created != wanted.created or first > wanted.last:
             # Only with failOnDataLoss=false: what was planned is gone, and that was accepted.
             return None
         self._next = first
         found = first_at_or_after(stream, first, self._options.filter_subjects)
-        return found if found is not None and found <= wanted.last else None
+        return stream if found is not None and found <= wanted.last else None
 
-    def _from_consumer(self, start: int, stuck: bool) -> Iterator[pa.RecordBatch]:
-        link = self._options.link
-        consumer = with_patience(link, self._what, lambda js: self._create(js, start))
-        try:
-            yield from self._drain(consumer, stuck)
-        finally:
-            _forget(consumer)
+    # -- who delivers --------------------------------------------------------------------------
 
-    def _create(self, js: JetStream, start: int) -> Consumer:
-        return js.create_consumer(
-            self._range.stream,
-            name=f"jetsync-spark-{uuid.uuid4().hex}",
-            deliver_policy="by_start_sequence",
-            opt_start_seq=start,
-            ack_policy="none",
-            filter_subjects=list(self._options.filter_subjects) or None,
-            mem_storage=True,
-            num_replicas=1,
-            inactive_threshold=INACTIVE_THRESHOLD,
+    def _deliver(self, stream: Stream, stuck: bool) -> Generator[MsgBatch, None, None]:
+        head = head_of(stream)
+        self._direct = needs_direct(head, self._options) or (
+            not self._left_direct and prefers_direct(head, self._options, len(self._range))
         )
+        if self._direct:
+            subject = next(iter(self._asked), None)
+            return by_direct_get(stream, self._options, subject, self._next, self._range.last)
+        return by_consumer(stream, self._options, self._next, self._range.last, alone=stuck)
 
-    def _drain(self, consumer: Consumer, stuck: bool) -> Iterator[pa.RecordBatch]:
-        """Pull until the end of the range was seen or the consumer gives nothing more.
+    @property
+    def _filters_here(self) -> bool:
+        """Whether the filters are applied here: a direct get has room for one only."""
+        return self._direct and len(self._options.filter_subjects) > 1
 
-        ``stuck`` says that the last try gave nothing at all. A message larger than fetchMaxBytes
-        never comes under that limit, so the first one is then taken alone and without.
-        """
-        pending = consumer.cached_info.num_pending
-        while pending > 0 and self._next <= self._range.last:
-            if stuck:
-                batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
-                stuck = False
-            else:
-                batch = consumer.fetch(
-                    min(self._options.fetch_batch, pending, self._range.last - self._next + 1),
-                    max_bytes=self._options.fetch_max_bytes,
-                    timeout=PULL_TIMEOUT,
-                )
-            if not len(batch):
-                return
-            rows = batch.to_arrow(self._layout.received, text_headers=self._layout.text_headers)
-            pending = rows.column("num_pending")[-1].as_py()
-            yield from self._accept(rows)
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        """The filters that the server applies."""
+        return () if self._filters_here else self._options.filter_subjects
 
-    def _accept(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _may_leave_direct(self, stream: Stream) -> bool:
+        return self._direct and not needs_direct(head_of(stream), self._options)
+
+    # -- what was delivered --------------------------------------------------------------------
+
+    def _accept(self, batch: MsgBatch) -> Iterator[pa.RecordBatch]:
         """Check and cut one batch, move on behind it, and give it out."""
+        columns = {*self._layout.received, *(("subject",) if self._filters_here else ())}
+        rows = batch.to_arrow(sorted(columns), text_headers=self._layout.text_headers)
         sequences = rows.column("stream_seq")
         self._check_gap(sequences)
         last = sequences[-1].as_py()
         if last > self._range.last:
             rows = rows.slice(0, count_up_to(sequences, self._range.last))
         self._next = last + 1
+        if self._filters_here:
+            rows = matching_rows(rows, self._options.filter_subjects)
         if rows.num_rows:
             yield self._layout.convert(rows, self._range.stream)
 
     def _check_gap(self, sequences: Any) -> None:
-        """Look whether sequences that did not come were removed by the stream's limits.
+        """Look why the first sequences that did not come are missing.
 
         Holes are normal (deletes, filters). They mean loss only if the head of the stream was
-        trimmed beyond them while they were still to be read.
+        trimmed beyond them while they were still to be read; and behind a direct get there may be
+        a mirror that never had them.
         """
-        import pyarrow.compute as pc
-
-        first, last = sequences[0].as_py(), sequences[-1].as_py()
-        if first == self._next and last - first + 1 == len(sequences):
+        gap = first_gap(self._next, sequences)
+        if gap is None or gap[0] > self._range.last:
             return
-        missing = self._next
-        if first == self._next:
-            jumps = pc.greater(pc.pairwise_diff(sequences), 1)
-            missing = sequences[pc.index(jumps, True).as_py() - 1].as_py() + 1
-        if missing > self._range.last:
-            return
-        head = with_patience(
-            self._options.link, self._what, lambda js: read_head(js, self._range.stream)
+        held = with_patience(
+            self._options.link, self._what, lambda js: self._leader_holds(js, *gap)
         )
-        check_available(head, self._range.created, missing, self._options)
+        if held is not None:
+            raise _PartialAnswerError(f"the leader has {held}, who answered the direct get has not")
+
+    def _leader_holds(self, js: JetStream, missing: int, after: int) -> int | None:
+        """Return a sequence from ``missing`` to ``after`` that should have come. Blocks."""
+        stream = open_stream(js, self._range.stream)
+        check_available(head_of(stream), self._range.created, missing, self._options)
+        if not self._direct:
+            return None
+        found = first_at_or_after(stream, missing, self._asked)
+        return found if found is not None and found < after else None
+
+
+def first_gap(wanted: int, sequences: Any) -> tuple[int, int] | None:
+    """Return the first sequence from ``wanted`` on that is missing, and the next one that is not.
+
+    None if the ascending ``sequences`` are ``wanted`` and its successors.
+    """
+    import pyarrow.compute as pc
+
+    first, last = sequences[0].as_py(), sequences[-1].as_py()
+    if first > wanted:
+        return wanted, first
+    if last - first + 1 == len(sequences):
+        return None
+    jump = pc.index(pc.greater(pc.pairwise_diff(sequences), 1), True).as_py()
+    return sequences[jump - 1].as_py() + 1, sequences[jump].as_py()
 
 
 def count_up_to(sequences: Any, last: int) -> int:
@@ -206,17 +237,10 @@ def count_up_to(sequences: Any, last: int) -> int:
 
 
 def _worth_repeating(error: Error) -> bool:
-    """Tell whether a new consumer at the next sequence may help."""
-    if isinstance(error, (ConsumerDeletedError, PullTerminatedError)):
+    """Tell whether a new consumer at the next sequence, or asking once more, may help."""
+    if isinstance(error, (ConsumerDeletedError, PullTerminatedError, _PartialAnswerError)):
         return True
-    if isinstance(error, APIError) and error.err_code == CONSUMER_NOT_FOUND:
+    if is_not_found(error, CONSUMER_NOT_FOUND) or is_not_found(error, STREAM_NOT_FOUND):
+        # Whether it is the stream that is gone will be seen when the leader is asked.
         return True
     return is_transient(error)
-
-
-def _forget(consumer: Consumer) -> None:
-    """Remove the consumer now; if that fails the server does it soon."""
-    try:
-        consumer.delete(timeout=1.0)
-    except Error as error:
-        log.debug("consumer %s was not removed: %s", consumer.name, error)

@@ -11,8 +11,21 @@ from datetime import datetime, timezone
 
 from jetsync.spark.errors import SparkOptionError
 from jetsync.spark.options import LinkOptions, Values
+from jetsync.spark.subjects import common_pattern
 
-__all__ = ["READ_OPTIONS", "Position", "ReadOptions", "subjects_overlap"]
+__all__ = [
+    "ACK",
+    "AUTO",
+    "CONSUMER",
+    "DIRECT",
+    "EARLIEST",
+    "LATEST",
+    "NONE",
+    "PURGE",
+    "READ_OPTIONS",
+    "Position",
+    "ReadOptions",
+]
 
 READ_OPTIONS = (
     "stream",
@@ -37,9 +50,10 @@ READ_OPTIONS = (
     "anchorConsumer",
     "includeHeaders",
     "columns",
+    "pushFilters",
 )
 
-_BATCH_ONLY = ("endingOffsets", "endingTimestamp")
+_BATCH_ONLY = ("endingOffsets", "endingTimestamp", "pushFilters")
 _STREAM_ONLY = (
     "maxOffsetsPerTrigger",
     "maxBytesPerTrigger",
@@ -52,6 +66,10 @@ _STREAM_ONLY = (
 
 EARLIEST = "earliest"
 LATEST = "latest"
+# Option readMethod.
+AUTO, DIRECT, CONSUMER = "auto", "direct", "consumer"
+# Option onCommit.
+NONE, PURGE, ACK = "none", "purge", "ack"
 _KAFKA_WORDS = {-2: EARLIEST, -1: LATEST}
 
 
@@ -90,6 +108,10 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     include_headers: bool = True
     columns: tuple[str, ...] = ()
+    read_method: str = AUTO
+    push_filters: bool = False
+    on_commit: str = NONE
+    anchor_consumer: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -100,20 +122,22 @@ class ReadOptions:
         values.required("stream")
         streams = tuple(dict.fromkeys(values.names("stream")))
         for name in streams:
-            _check_stream_name(name)
-        values.unsupported("readMethod", "auto", "consumer")
-        values.unsupported("onCommit", "none")
-        values.unsupported("anchorConsumer")
+            _check_name("stream", name)
         least = values.optional_integer("minOffsetsPerTrigger")
         most = values.optional_integer("maxOffsetsPerTrigger")
         if least is not None and most is not None and least > most:
             raise values.invalid("minOffsetsPerTrigger", f"<= maxOffsetsPerTrigger ({most})")
+        starting = _positions(values, "starting", streams, batch=not streaming)
+        ending = _positions(values, "ending", streams, batch=True) if not streaming else {}
+        for name in ending:
+            _check_order(name, starting[name], ending[name])
+        on_commit, anchor = _on_commit(values, starting)
         return cls(
             link=LinkOptions.from_values(values),
             streams=streams,
             filter_subjects=_filters(values),
-            starting=_positions(values, "starting", streams, batch=not streaming),
-            ending=_positions(values, "ending", streams, batch=True) if not streaming else {},
+            starting=starting,
+            ending=ending,
             starting_timestamp_strategy=values.choice(
                 "startingTimestampStrategy", LATEST, (LATEST, "error")
             ),
@@ -131,16 +155,45 @@ class ReadOptions:
             fail_on_data_loss=values.flag("failOnDataLoss", True),
             include_headers=values.flag("includeHeaders", True),
             columns=values.names("columns"),
+            read_method=values.choice("readMethod", AUTO, (AUTO, DIRECT, CONSUMER)),
+            push_filters=values.flag("pushFilters", False),
+            on_commit=on_commit,
+            anchor_consumer=anchor,
         )
 
 
-def _check_stream_name(name: str) -> None:
+def _check_name(option: str, name: str) -> None:
     if re.search(r"[\s.*>/\\]", name):
         raise SparkOptionError(
-            f"option 'stream': {name!r} is not a stream name (no blanks, dots, wildcards or "
+            f"option '{option}': {name!r} is not a name (no blanks, dots, wildcards or "
             "slashes); a subject belongs into 'filterSubjects'",
             code="JETSYNC_INVALID_OPTION",
         )
+
+
+def _on_commit(values: Values, starting: Mapping[str, Position]) -> tuple[str, str | None]:
+    chosen = values.choice("onCommit", NONE, (NONE, PURGE, ACK))
+    anchor = values.text("anchorConsumer")
+    if chosen == ACK and anchor is None:
+        raise SparkOptionError(
+            "onCommit=ack needs option 'anchorConsumer': the name of a durable consumer that no "
+            "other query uses",
+            code="JETSYNC_MISSING_OPTION",
+        )
+    if anchor is not None:
+        if chosen != ACK:
+            raise SparkOptionError(
+                "option 'anchorConsumer' goes together with onCommit=ack only",
+                code="JETSYNC_OPTION_CONFLICT",
+            )
+        _check_name("anchorConsumer", anchor)
+    if chosen == PURGE and any(where.word != EARLIEST for where in starting.values()):
+        raise SparkOptionError(
+            "onCommit=purge removes everything up to what was read, so also what lies before a "
+            "start behind the first message; leave startingOffsets and startingTimestamp out",
+            code="JETSYNC_OPTION_CONFLICT",
+        )
+    return chosen, anchor
 
 
 def _filters(values: Values) -> tuple[str, ...]:
@@ -150,23 +203,11 @@ def _filters(values: Values) -> tuple[str, ...]:
         if "" in tokens or ">" in tokens[:-1] or re.search(r"\s", subject):
             raise values.invalid("filterSubjects", f"a comma list of subjects ({subject!r} is not)")
     for one, two in itertools.combinations(subjects, 2):
-        if subjects_overlap(one, two):
+        if common_pattern(one, two) is not None:
             raise values.invalid(
                 "filterSubjects", f"subjects that do not overlap ({one!r} and {two!r} do)"
             )
     return subjects
-
-
-def subjects_overlap(one: str, two: str) -> bool:
-    """Tell whether some subject matches both patterns."""
-    for left, right in itertools.zip_longest(one.split("."), two.split(".")):
-        if left is None or right is None:
-            return False
-        if ">" in (left, right):
-            return True
-        if "*" not in (left, right) and left != right:
-            return False
-    return True
 
 
 def _positions(
@@ -196,6 +237,18 @@ def _positions(
     if batch and any(position.word == forbidden for position in found.values()):
         raise values.invalid(offsets, f"something else than '{forbidden}' in a batch read")
     return found
+
+
+def _check_order(stream: str, starting: Position, ending: Position) -> None:
+    for kind, first, last in (
+        ("sequence", starting.seq, ending.seq),
+        ("time", starting.time_ns, ending.time_ns),
+    ):
+        if first is not None and last is not None and last < first:
+            raise SparkOptionError(
+                f"stream {stream!r}: the {kind} to end at lies before the one to start at",
+                code="JETSYNC_OPTION_CONFLICT",
+            )
 
 
 def _nanoseconds(text: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jetsync.spark.connection import with_patience
+from jetsync.spark.delivery import needs_direct
 from jetsync.spark.positions import check_available, read_head, resolve_end, resolve_start
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange, split_ranges
@@ -69,6 +70,7 @@ class JetStreamReader(DataSourceReader):
 
     def _range(self, name: str, js: JetStream) -> SequenceRange:
         head = read_head(js, name)
+        needs_direct(head, self._options)
         starting, ending = self._options.starting[name], self._options.ending[name]
         start = resolve_start(js, head, starting, self._options)
         end = resolve_end(js, head, ending)

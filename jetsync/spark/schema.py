@@ -81,7 +81,7 @@ class Layout:
         needed = {part for name in self._names for part in _NEEDS.get(name, ())}
         if not self._with_headers:
             needed.discard("headers")
-        self.received = ("stream_seq", "num_pending", *sorted(needed))
+        self.received = ("stream_seq", *sorted(needed))
 
     def convert(self, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
         """Return the same rows in Spark's schema."""

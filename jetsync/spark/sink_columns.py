@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
-from jetsync.spark.write_options import WriteOptions
+from jetsync.spark.header_columns import AS_HEADERS, header_map
+from jetsync.spark.write_options import INVALID_SUBJECT, WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SINK_COLUMNS", "SinkColumns"]
 
 _TEXT = ("string",)
+_INTEGER = ("bigint", "int")
 SINK_COLUMNS: dict[str, tuple[str, ...]] = {
     "subject": _TEXT,
     "data": ("binary", "string"),
@@ -30,29 +32,26 @@ SINK_COLUMNS: dict[str, tuple[str, ...]] = {
         "array<struct<key:string,value:binary>>",
     ),
     "msg_id": _TEXT,
+    "expected_last_sequence": _INTEGER,
+    "expected_last_subject_sequence": _INTEGER,
+    "ttl": ("string", *_INTEGER),
+    "schedule": _TEXT,
+    "schedule_target": _TEXT,
 }
 """Every column of the sink and the Spark types it may have."""
-
-_LATER = ("expected_last_sequence", "expected_last_subject_sequence", "ttl")
 
 
 @dataclass(frozen=True)
 class SinkColumns:
     """Which columns one write uses. Picklable."""
 
-    subject: str | None
-    headers: bool
-    msg_id: bool
+    names: frozenset[str]
+    subject: str | None = None
 
     @classmethod
     def check(cls, schema: StructType, options: WriteOptions) -> SinkColumns:
         """Check the columns of the data against the options; raises ``SparkOptionError``."""
         names = schema.fieldNames()
-        later = [name for name in names if name in _LATER]
-        if later:
-            raise SparkOptionError(
-                f"column(s) {', '.join(later)} are not supported yet", code="JETSYNC_UNKNOWN_COLUMN"
-            )
         strange = [name for name in names if name not in SINK_COLUMNS]
         if strange:
             raise SparkOptionError(
@@ -68,43 +67,69 @@ class SinkColumns:
                     f"{kind}; cast it first (to_json makes text of a struct)",
                     code="JETSYNC_COLUMN_TYPE",
                 )
-        if "data" not in names:
-            raise SparkOptionError("the sink needs a column data", code="JETSYNC_MISSING_COLUMN")
-        if "subject" not in names and options.subject is None:
-            raise SparkOptionError(
-                "the sink needs a column subject, or option 'subject'",
-                code="JETSYNC_MISSING_COLUMN",
-            )
-        if options.dedup == "column" and "msg_id" not in names:
-            raise SparkOptionError(
-                "dedup=column needs a column msg_id", code="JETSYNC_MISSING_COLUMN"
-            )
+        for name, wanted, hint in (
+            ("data", True, ""),
+            ("subject", options.subject is None, ", or option 'subject'"),
+            ("msg_id", options.dedup == "column", " with dedup=column"),
+            ("schedule_target", "schedule" in names, " beside schedule"),
+            ("schedule", "schedule_target" in names, " beside schedule_target"),
+        ):
+            if wanted and name not in names:
+                raise SparkOptionError(
+                    f"the sink needs a column {name}{hint}", code="JETSYNC_MISSING_COLUMN"
+                )
         if options.dedup != "column" and "msg_id" in names:
             raise SparkOptionError(
                 f"there is a column msg_id, but dedup={options.dedup} does not use it; set "
                 "dedup=column or drop the column",
                 code="JETSYNC_OPTION_CONFLICT",
             )
-        return cls(
-            subject=options.subject, headers="headers" in names, msg_id=options.dedup == "column"
-        )
+        return cls(frozenset(names), options.subject)
+
+    @property
+    def headers(self) -> bool:
+        """Whether messages get headers besides the id."""
+        return "headers" in self.names or not self.names.isdisjoint(AS_HEADERS)
 
     def normalise(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return subject (unless fixed), data, headers and msg_id as the publisher takes them."""
+        """Return what is published: subject (unless fixed), data, headers and msg_id if any.
+
+        Raises ``SparkSourceError`` for a row without subject or id, and for a bad subject.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         columns: dict[str, Any] = {}
         if self.subject is None:
-            columns["subject"] = _without_nulls(batch.column("subject"), "subject")
+            columns["subject"] = _subjects(_without_nulls(batch.column("subject"), "subject"))
         data = batch.column("data").cast(pa.binary())
         # A null has no place in a message: it becomes an empty payload.
         columns["data"] = pc.fill_null(data, b"") if data.null_count else data
         if self.headers:
-            columns["headers"] = _header_map(batch.column("headers"))
-        if self.msg_id:
+            columns["headers"] = header_map(batch)
+        if "msg_id" in self.names:
             columns["msg_id"] = _without_nulls(batch.column("msg_id"), "msg_id")
         return pa.RecordBatch.from_pydict(columns)
+
+    def subject_of(self, rows: pa.RecordBatch, index: int) -> str:
+        """Return where a row of a normalised batch goes to."""
+        if self.subject is not None:
+            return self.subject
+        return str(rows.column("subject")[index].as_py())
+
+    def check_sizes(self, rows: pa.RecordBatch, limit: int) -> None:
+        """Raise ``SparkSourceError`` if a payload alone is larger than a message may be."""
+        import pyarrow.compute as pc
+
+        sizes = pc.binary_length(rows.column("data"))
+        largest = pc.max(sizes).as_py()
+        if largest is not None and largest > limit:
+            at = pc.index(sizes, largest).as_py()
+            raise SparkSourceError(
+                f"a row for subject {self.subject_of(rows, at)!r} has {largest} bytes of data; the "
+                f"server takes messages of up to {limit} bytes (max_payload)",
+                code="JETSYNC_TOO_LARGE",
+            )
 
 
 def _without_nulls(column: Any, name: str) -> Any:
@@ -117,22 +142,15 @@ def _without_nulls(column: Any, name: str) -> Any:
     return column.cast(pa.string())
 
 
-def _header_map(column: Any) -> Any:
-    """Return any of the header types as map<string, list<binary>>, one entry per name and value."""
-    import pyarrow as pa
+def _subjects(column: Any) -> Any:
     import pyarrow.compute as pc
 
-    if pa.types.is_map(column.type):
-        keys, values = column.keys, column.items
-    else:
-        keys, values = column.values.field(0), column.values.field(1)
-    if not pa.types.is_list(values.type) and not pa.types.is_large_list(values.type):
-        one_each = pa.array(range(len(values) + 1), pa.int32())
-        values = pa.ListArray.from_arrays(one_each, values)
-    return pa.MapArray.from_arrays(
-        # By way of another type: a slice's offsets must become an array of their own.
-        column.offsets.cast(pa.int64()).cast(pa.int32()),
-        keys.cast(pa.string()),
-        values.cast(pa.list_(pa.binary())),
-        mask=pc.invert(column.is_valid()) if column.null_count else None,
-    )
+    bad = pc.match_substring_regex(column, INVALID_SUBJECT)
+    at = pc.index(bad, True).as_py()
+    if at >= 0:
+        raise SparkSourceError(
+            f"{column[at].as_py()!r} is not a subject to publish to: it must have no white space, "
+            "no wildcard and no empty part between dots",
+            code="JETSYNC_INVALID_SUBJECT",
+        )
+    return column

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -27,19 +28,21 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from jetsync.spark.connection import with_patience
+from jetsync.spark.delivery import needs_direct
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.positions import (
     Head,
     check_available,
     first_at_or_after,
+    head_of,
     open_stream,
-    read_head,
     resolve_start,
 )
 from jetsync.spark.ranges import SequenceRange, limit_heads, split_ranges
-from jetsync.spark.read_options import ReadOptions
+from jetsync.spark.read_options import NONE, ReadOptions
 from jetsync.spark.reader import RangePartition, read_partition
+from jetsync.spark.release import prepare, release
 from jetsync.spark.schema import check_schema
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._schema = schema
         self._initial: dict[str, Any] | None = None
+        self._prepared: set[str] = set()
         self._heads: dict[str, Head] = {}
         self._asked_at = float("-inf")
         self._frozen: dict[str, Mark] | None = None
@@ -154,10 +158,26 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return read_partition(self._options, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: positions live in the checkpoint."""
+        """Give up what is done, as ``onCommit`` says; positions live in the checkpoint. Blocks.
+
+        Servers that stay away do not end the query: a later commit does what this one could not.
+        """
+        if self._options.on_commit == NONE:
+            return
+        for name, mark in Offset.from_dict(end).marks.items():
+            try:
+                with_patience(
+                    self._options.link,
+                    f"onCommit of {name} up to {mark.seq}",
+                    partial(self._release, name, mark),
+                )
+            except SparkSourceError as error:
+                if error.code != "JETSYNC_SERVER_UNAVAILABLE":
+                    raise
+                log.warning("%s", error)
 
     def stop(self) -> None:
-        """Do nothing: the process goes away, and nothing durable was made."""
+        """Do nothing: the process goes away, and an anchor has to outlive it."""
 
     # -- helpers -------------------------------------------------------------------------------
 
@@ -165,7 +185,19 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return with_patience(self._options.link, f"planning {stream}", action)
 
     def _ask_head(self, stream: str) -> Head:
-        return self._patiently(lambda js: read_head(js, stream), stream)
+        return self._patiently(partial(self._look, stream), stream)
+
+    def _look(self, name: str, js: JetStream) -> Head:
+        stream = open_stream(js, name)
+        head = head_of(stream)
+        if name not in self._prepared:
+            needs_direct(head, self._options)
+            prepare(stream, self._options)
+            self._prepared.add(name)
+        return head
+
+    def _release(self, name: str, mark: Mark, js: JetStream) -> None:
+        release(js, name, mark, self._options)
 
     def _ask_heads(self) -> dict[str, Head]:
         self._heads = {name: self._ask_head(name) for name in self._options.streams}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jetsync.spark.errors import SparkOptionError
 from jetsync.spark.options import LinkOptions, Values, parse_seconds
 
-__all__ = ["WRITE_OPTIONS", "WriteOptions"]
+__all__ = ["INVALID_SUBJECT", "WRITE_OPTIONS", "WriteOptions"]
 
 WRITE_OPTIONS = (
     "subject",
@@ -27,6 +27,10 @@ WRITE_OPTIONS = (
 )
 
 DEDUP = ("content", "column", "position", "none")
+ATOMIC = ("none", "chunk")
+
+INVALID_SUBJECT = r"(^|\.)[*>]?(\.|$)|[\s\x00]"
+"""An empty token, one that is a wildcard, or white space. Understood by ``re`` and by Arrow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +45,19 @@ class WriteOptions:
     min_duplicate_window: float = 120.0
     small_window_fails: bool = False
     max_inflight: int = 4096
+    max_inflight_bytes: int = 16 << 20
     publish_timeout: float = 5.0
     publish_retries: int = 5
+    atomic: bool = False
+    commit_marker: bool = False
+    purge_on_overwrite: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
         """Check every option of a write. Raises ``SparkOptionError``; never connects."""
         values = Values(options, WRITE_OPTIONS, "writes")
-        values.unsupported("atomic", "none")
-        values.unsupported("commitMarker", "false")
-        values.unsupported("onOverwrite")
-        values.unsupported("maxInflightBytes")
         window, fails = _window(values)
-        return cls(
+        made = cls(
             link=LinkOptions.from_values(values),
             subject=_subject(values.text("subject")),
             publish_stream=values.text("publishStream"),
@@ -62,9 +66,25 @@ class WriteOptions:
             min_duplicate_window=window,
             small_window_fails=fails,
             max_inflight=values.integer("maxInflight", 4096, least=1),
+            max_inflight_bytes=values.size("maxInflightBytes", 16 << 20),
             publish_timeout=values.seconds("publishTimeout", 5.0, positive=True),
             publish_retries=values.integer("publishRetries", 5),
+            atomic=values.choice("atomic", "none", ATOMIC) == "chunk",
+            commit_marker=values.flag("commitMarker", False),
+            purge_on_overwrite=values.choice("onOverwrite", "refuse", ("refuse", "purge"))
+            == "purge",
         )
+        if made.commit_marker and re.search(r"[^-/_=.a-zA-Z0-9]", made.query_id or ""):
+            raise values.invalid(
+                "queryId", "made of letters, digits and -/_=. when commitMarker is on"
+            )
+        if made.purge_on_overwrite and made.subject is None and made.publish_stream is None:
+            raise SparkOptionError(
+                "onOverwrite=purge needs to know what to purge: give option 'subject' or "
+                "'publishStream'",
+                code="JETSYNC_MISSING_OPTION",
+            )
+        return made
 
 
 def _window(values: Values) -> tuple[float, bool]:
@@ -79,10 +99,7 @@ def _window(values: Values) -> tuple[float, bool]:
 
 
 def _subject(subject: str | None) -> str | None:
-    if subject is None:
-        return None
-    tokens = subject.split(".")
-    if "" in tokens or "*" in tokens or ">" in tokens or re.search(r"\s", subject):
+    if subject is not None and re.search(INVALID_SUBJECT, subject):
         raise SparkOptionError(
             f"option 'subject' must be one subject without wildcards, got {subject!r}",
             code="JETSYNC_INVALID_OPTION",

@@ -2,7 +2,7 @@
 
 A task that fails is run again by Spark and publishes the same rows again. With message ids (option
 ``dedup``) the server stores each row once, as long as that happens inside the stream's duplicate
-window.
+window. With option ``commitMarker`` a batch that was published completely is never published again.
 """
 
 # pyspark is optional, so its base classes are unknown where it is not installed.
@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -21,63 +22,107 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.marker import is_done, make_bucket, mark_done
 from jetsync.spark.publishing import Published, RowPublisher, make_ids
 from jetsync.spark.sink_columns import SinkColumns
+from jetsync.spark.target import Target, look_at_target
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from jetsync import JetStream
+
 __all__ = ["JetStreamStreamWriter", "JetStreamWriter", "PublishedMessage"]
 
 log = logging.getLogger("jetsync.spark")
 
 
+@dataclass(frozen=True)
 class PublishedMessage(WriterCommitMessage):
-    """What one task tells the driver: how many rows are stored, and how many were before."""
+    """What one task tells the driver. ``skipped``: the batch was published before, completely."""
 
-    def __init__(self, stored: int, duplicates: int) -> None:
-        self.stored = stored
-        self.duplicates = duplicates
-
-
-def _refuse_overwrite(overwrite: bool) -> None:
-    if overwrite:
-        raise SparkOptionError(
-            "a stream can only be appended to; use mode('append') or outputMode('append')",
-            code="JETSYNC_UNSUPPORTED_MODE",
-        )
+    published: Published
+    query: str
+    skipped: bool = False
 
 
-def _publish(publisher: RowPublisher, batches: Iterator[pa.RecordBatch]) -> PublishedMessage:
-    total = Published()
-    for batch in batches:
-        if batch.num_rows:
-            total = total + publisher.publish(batch)
-    return PublishedMessage(total.stored, total.duplicates)
+class _Sink:
+    """What writing a batch job and writing a streaming query have in common."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite and not options.purge_on_overwrite:
+            raise SparkOptionError(
+                "a stream can only be appended to; use mode('append') or outputMode('append'), or "
+                "option onOverwrite=purge, which purges older messages after a write",
+                code="JETSYNC_UNSUPPORTED_MODE",
+            )
+        self._options = options
+        self._columns = SinkColumns.check(schema, options)
+        self._overwrite = overwrite
+        self._target: Target | None = None
+
+    def look_at_target(self) -> None:
+        """Check on the driver that the stream can do what is asked. Blocks."""
+        self._target = look_at_target(self._options, self._columns)
+
+    def _publish(
+        self, batches: Iterator[pa.RecordBatch], query: str, batch_id: str, partition: int
+    ) -> PublishedMessage:
+        ids = make_ids(self._options, query, batch_id, partition)
+        publisher = RowPublisher(self._options, self._columns, ids)
+        total = Published()
+        for batch in batches:
+            if batch.num_rows:
+                total = total + publisher.publish(batch)
+        return PublishedMessage(total, query)
+
+    def _finish(self, what: str, messages: Sequence[Any]) -> Published:
+        """Purge what an overwriting write replaces; return what was published by all tasks."""
+        total = _total(messages)
+        target = self._target
+        if self._overwrite and target is not None and not any(item.skipped for item in messages):
+
+            def purge(js: JetStream) -> int:
+                return js.stream(target.stream).purge(
+                    seq=total.first_seq or None, subject=self._options.subject
+                )
+
+            with_patience(self._options.link, f"purging stream {target.stream}", purge)
+        _report(what, messages)
+        return total
 
 
-def _report(what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
+def _total(messages: Sequence[Any]) -> Published:
     done = [item for item in messages if isinstance(item, PublishedMessage)]
+    return sum((item.published for item in done), Published())
+
+
+def _report(what: str, messages: Sequence[Any]) -> None:
+    total = _total(messages)
     log.info(
         "%s: %d messages are stored, %d of them were before (%d of %d tasks)",
         what,
-        sum(item.stored for item in done),
-        sum(item.duplicates for item in done),
-        len(done),
+        total.stored,
+        total.duplicates,
+        sum(item is not None for item in messages),
         len(messages),
     )
 
 
-class JetStreamWriter(DataSourceArrowWriter):
+class JetStreamWriter(_Sink, DataSourceArrowWriter):
     """Publishes a data frame. Holds options only; connects inside ``write``."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
-        _refuse_overwrite(overwrite)
-        self._options = options
-        self._columns = SinkColumns.check(schema, options)
+        super().__init__(options, schema, overwrite)
+        if options.commit_marker:
+            raise SparkOptionError(
+                "option commitMarker is for streaming queries: batches of a job have no number",
+                code="JETSYNC_UNSUPPORTED_OPTION",
+            )
         # One id per write: Spark makes the writer once and ships it to every task and retry.
         self.job = options.query_id or uuid.uuid4().hex
 
@@ -87,35 +132,42 @@ class JetStreamWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        ids = make_ids(self._options, self.job, "0", partition)
-        return _publish(RowPublisher(self._options, self._columns, ids), iterator)
+        return self._publish(iterator, self.job, "0", partition)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log what was done: every message is stored already."""
-        _report("batch write", messages)
+        """Log what was done: every message is stored already. Purge what was overwritten."""
+        self._finish("batch write", messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log what was done: published messages cannot be taken back."""
         _report("aborted batch write (what was published stays)", messages)
 
 
-class JetStreamStreamWriter(DataSourceStreamArrowWriter):
+class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
     """Publishes the batches of a streaming query. Made anew for every batch and every commit."""
 
-    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
-        _refuse_overwrite(overwrite)
-        self._options = options
-        self._columns = SinkColumns.check(schema, options)
+    def look_at_target(self) -> None:
+        """Check that the stream can do what is asked; make the bucket of markers. Blocks."""
+        super().look_at_target()
+        if self._options.commit_marker:
+            make_bucket(self._options.link, self._target.replicas if self._target else 1)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition of a batch; blocks until every row is acknowledged, else raises."""
-        query, batch_id, partition = _streaming_task(self._options)
-        ids = make_ids(self._options, query, batch_id, partition)
-        return _publish(RowPublisher(self._options, self._columns, ids), iterator)
+        options = self._options
+        query, batch_id, partition = _streaming_task(options)
+        if options.commit_marker and is_done(options.link, query, int(batch_id)):
+            for _ in iterator:
+                pass
+            return PublishedMessage(Published(), query, skipped=True)
+        return self._publish(iterator, query, batch_id, partition)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Log what was done: every message is stored already."""
-        _report(f"batch {batchId}", messages)
+        """Log what was done, purge what was overwritten, set the commit marker. May block."""
+        total = self._finish(f"batch {batchId}", messages)
+        if self._options.commit_marker:
+            for query in {item.query for item in messages if isinstance(item, PublishedMessage)}:
+                mark_done(self._options.link, query, batchId, total.stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log what was done: published messages cannot be taken back."""
@@ -134,10 +186,12 @@ def _streaming_task(options: WriteOptions) -> tuple[str, str, int]:
         context.getLocalProperty("sql.streaming.queryId") if context is not None else None
     )
     batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    if options.dedup in ("content", "position") and (query is None or batch_id is None):
+    needed = options.dedup in ("content", "position") or options.commit_marker
+    if needed and (query is None or batch_id is None):
         raise SparkSourceError(
-            "Spark did not say which query and batch this task belongs to, so message ids cannot "
-            "be made; use dedup=column with a msg_id column, or dedup=none",
+            "Spark did not say which query and batch this task belongs to, so neither message ids "
+            "nor the commit marker can be made; use dedup=column with a msg_id column, or "
+            "dedup=none, without commitMarker",
             code="JETSYNC_NO_QUERY_ID",
         )
     return query or "", batch_id or "", context.partitionId() if context is not None else 0

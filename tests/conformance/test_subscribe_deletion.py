@@ -147,7 +147,13 @@ def test_draining_the_connection_deletes_what_its_subscriptions_made(
     with jetsync.connect(url) as other:
         other.jetstream().subscribe(subject, durable="d", callback=callback)
         other.jetstream().subscribe(subject, queue="q")
-    assert list(js.consumer_names(stream.name)) == ["q"]
+        pulling = other.jetstream().pull_subscribe(subject, durable="p")
+        other.jetstream().pull_subscribe(subject, durable="left", delete_consumer=False)
+        other.jetstream().pull_subscribe(subject, durable="gone").unsubscribe()
+    assert sorted(js.consumer_names(stream.name)) == ["left", "q"]
+    assert not pulling.is_active
+    with pytest.raises(jetsync.ConnectionClosedError):
+        pulling.fetch(1)
 
 
 def test_drain_deletes_only_after_the_callback_had_everything(js, stream, subject):

@@ -23,7 +23,14 @@ HERE = Path(__file__).parent
 CHECKS = ("--coverage", "-O0")
 CC = ["gcc"]  # gcov reads what gcc wrote
 MUTATIONS = 20_000
-PARSER_CORE = ("jet_parser.c", "jet_header.c", "jet_jsack.c", "jet_puback.c", "jet_scan.h")
+PARSER_CORE = (
+    "jet_parser.c",
+    "jet_header.c",
+    "jet_jsack.c",
+    "jet_puback.c",
+    "jet_scan.h",
+    "jet_stored.c",
+)
 
 
 @dataclass

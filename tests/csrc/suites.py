@@ -12,6 +12,7 @@ SUITES = (
     "parser",
     "puback",
     "slots",
+    "stored",
     "subject",
     "utf8",
 )

@@ -22,11 +22,16 @@ static void holds(jet_chain *c, size_t first, size_t last, int take) {
     jet_chain_iter it;
     jet_record got;
     jet_chain_begin(c, &it);
+    size_t statuses = 0;
     for (size_t i = first; i < last; i++) {
         jet_record want = record(i, size_of(i));
         CHECK(jet_chain_next(&it, &got) && equal(&got, &want));
+        statuses += want.status != 0;
     }
+    CHECK(c->statuses == statuses);
     CHECK(!jet_chain_next(&it, &got) && c->count == last - first);
+    jet_record newest = record(last - 1, size_of(last - 1));
+    CHECK(jet_chain_last(c, &got) && equal(&got, &newest));
     for (size_t i = first; take && i < last; i++) {
         jet_record want = record(i, size_of(i));
         CHECK(jet_chain_peek(c, &got) && equal(&got, &want));
@@ -42,13 +47,50 @@ static void put(jet_chain *c, size_t first, size_t last) {
     }
 }
 
+static size_t waiting(const jet_pool *p) {
+    size_t n = 0;
+    for (size_t i = 0; i < JET_POOL_SLOTS; i++) n += p->slot[i] != NULL;
+    return n;
+}
+
+/* Segments of full size go around between chains; there are never more than places for them. */
+static void check_pool(void) {
+    static jet_pool pool;
+    jet_chain a, b;
+    jet_record r = record(0, 250000), got;
+    jet_chain_init(&a);
+    jet_chain_init(&b);
+    a.pool = &pool;
+    for (size_t i = 0; i < 5; i++) CHECK(jet_chain_append(&a, &r) == JET_OK);
+    const jet_segment *first = a.head;
+    jet_chain_move(&b, &a);
+    CHECK(a.pool == &pool && b.pool == &pool && waiting(&pool) == 0);
+    for (size_t i = 0; i < 4; i++) CHECK(jet_chain_take(&b, &got) && equal(&got, &r));
+    CHECK(waiting(&pool) == 3); /* what was taken last stays readable */
+    jet_chain_free(&b);
+    CHECK(waiting(&pool) == 5 && b.pool == &pool);
+    CHECK(jet_chain_append(&a, &r) == JET_OK && a.head == first && waiting(&pool) == 4);
+    fail_allocation(1);
+    CHECK(jet_chain_append(&a, &r) == JET_OK && waiting(&pool) == 3); /* needs no memory */
+    fail_allocation(0);
+    jet_chain_free(&a);
+    for (size_t i = 0; i < JET_POOL_SLOTS + 9; i++) CHECK(jet_chain_append(&a, &r) == JET_OK);
+    jet_chain_free(&a);
+    CHECK(waiting(&pool) == JET_POOL_SLOTS);
+    put(&a, 1, 2); /* small ones do not take from it */
+    CHECK(waiting(&pool) == JET_POOL_SLOTS);
+    jet_chain_free(&a);
+    jet_pool_free(&pool);
+    CHECK(waiting(&pool) == 0);
+}
+
 void suite_chain(void) {
     jet_chain a, b;
     jet_record r, got;
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 31);
     jet_chain_init(&a);
     jet_chain_init(&b);
-    CHECK(!jet_chain_take(&a, &got) && !jet_chain_peek(&a, &got));
+    CHECK(!jet_chain_take(&a, &got) && !jet_chain_peek(&a, &got) && !jet_chain_last(&a, &got));
     put(&a, 0, 500);
     holds(&a, 0, 500, 1);
     put(&a, 500, 600); /* again, in the memory that is left */
@@ -106,6 +148,7 @@ void suite_chain(void) {
     holds(&a, 1, 20, 1);
     jet_chain_free(&a);
     jet_chain_free(&b);
+    check_pool();
 }
 
 static void add(jet_chain *c, jet_span subject, jet_span reply, jet_span header, jet_span payload,
@@ -114,7 +157,47 @@ static void add(jet_chain *c, jet_span subject, jet_span reply, jet_span header,
     CHECK(jet_chain_append(c, &r) == JET_OK);
 }
 
+/* Messages of a direct get: their columns come from the server's lines. */
+static void check_stored_columns(void) {
+    const jet_columns_kind kind = {.stored = 1};
+    jet_chain c;
+    jet_columns_size size;
+    jet_columns out;
+    uint64_t numbers[5 * 2] = {0};
+    uint8_t valid = 0, subject[2], key[1], value[1];
+    int32_t subject_offsets[3], reply_offsets[3], header_offsets[3], key_offsets[2], list_offsets[2],
+        value_offsets[2];
+    memset(&size, 0, sizeof size);
+    memset(&out, 0, sizeof out);
+    jet_chain_init(&c);
+    add(&c, S("_INBOX.1"), S("x"),
+        S("NATS/1.0\r\nK: v\r\nNats-Stream: S\r\nNats-Subject: ab\r\nNats-Sequence: 12\r\n"
+          "Nats-Time-Stamp: 1970-01-01T00:00:01Z\r\nNats-Num-Pending: 3\r\n"
+          "Nats-Last-Sequence: 9\r\n\r\n"), S(""), 0);
+    add(&c, S(""), S("y"), S(""), S(""), 0);
+    jet_columns_measure(&c, kind, 1, &size);
+    CHECK(size.rows == 2 && size.metadata_rows == 1 && size.reply_bytes == 0);
+    CHECK(size.subject_bytes == 2 && size.header_rows == 1 && size.header_values == 1);
+
+    out.subject_offsets = subject_offsets, out.subject = subject;
+    out.reply_offsets = reply_offsets;
+    uint8_t header_valid = 0;
+    out.header_valid = &header_valid, out.header_offsets = header_offsets;
+    out.key_offsets = key_offsets, out.key = key, out.list_offsets = list_offsets;
+    out.value_offsets = value_offsets, out.value = value;
+    out.metadata_valid = &valid;
+    out.stream_seq = numbers, out.consumer_seq = numbers + 2, out.num_delivered = numbers + 4;
+    out.num_pending = numbers + 6, out.timestamp_ns = (int64_t *)(numbers + 8);
+    jet_columns_fill(&c, kind, &out);
+    CHECK(memcmp(subject, "ab", 2) == 0 && subject_offsets[2] == 2 && reply_offsets[2] == 0);
+    CHECK(key[0] == 'K' && value[0] == 'v' && header_valid == 1 && valid == 1);
+    CHECK(numbers[0] == 12 && numbers[6] == 3 && out.timestamp_ns[0] == 1000000000);
+    CHECK(numbers[1] == 0 && out.timestamp_ns[1] == 0);
+    jet_chain_free(&c);
+}
+
 void suite_columns(void) {
+    const jet_columns_kind kind = {.text = 1};
     jet_chain c;
     jet_columns_size size;
     memset(&size, 0, sizeof size);
@@ -125,7 +208,7 @@ void suite_columns(void) {
     add(&c, S("b\xFF"), S("_INBOX.1"), S(""), S(""), 0);
     add(&c, S("c"), S(""), S("NATS/1.0\r\n\r\n"), S("three"), 0);
 
-    jet_columns_measure(&c, 1, 1, &size);
+    jet_columns_measure(&c, kind, 1, &size);
     CHECK(size.rows == 3 && size.subject_bytes == 1 + 4 + 1 && size.data_bytes == 8);
     CHECK(size.header_rows == 2 && size.header_keys == 2 && size.header_values == 3);
     CHECK(size.key_bytes == 2 && size.value_bytes == 1 + 1 + 3 && size.metadata_rows == 1);
@@ -151,7 +234,7 @@ void suite_columns(void) {
     out.num_delivered = numbers + 6;
     out.num_pending = numbers + 9;
     out.timestamp_ns = (int64_t *)(numbers + 12);
-    jet_columns_fill(&c, 1, &out);
+    jet_columns_fill(&c, kind, &out);
 
     CHECK(memcmp(out.subject, "ab\xEF\xBF\xBD" "c", 6) == 0 && out.subject_offsets[3] == 6);
     CHECK(memcmp(out.data, "onethree", 8) == 0 && out.data_offsets[2] == 3);
@@ -177,4 +260,5 @@ void suite_columns(void) {
     free(out.metadata_valid);
     free(numbers);
     jet_chain_free(&c);
+    check_stored_columns();
 }

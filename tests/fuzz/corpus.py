@@ -93,13 +93,53 @@ def waiting() -> list[bytes]:
     return [bytes([limit]) + every for limit in (0, 50, 255)] + [b"\0", bytes([9, 5, 0, 6, 0])]
 
 
+def stored() -> list[bytes]:
+    """Header blocks of stored messages and of others, and times."""
+    lines = [
+        b"Nats-Stream: S",
+        b"Nats-Subject: a.b",
+        b"Nats-Sequence: 18446744073709551615",
+        b"Nats-Time-Stamp: 2026-11-21T02:53:06.547204964Z",
+        b"Nats-Num-Pending: 3",
+        b"Nats-Last-Sequence: 9",
+        b"Nats-UpTo-Sequence: 9",
+    ]
+    fronts = [b"NATS/1.0", b"NATS/1.0 404 None", b"NATS/1.0\r\nNats-Sequence: 1\r\nA: b", b""]
+    blocks = [
+        b"\r\n".join([front, *lines[first:last], b"", b""])
+        for front in fronts
+        for first, last in ((0, 4), (0, 6), (0, 7), (1, 7), (0, 3), (2, 4), (0, 5))
+    ]
+    times = [
+        b"2000-02-29T23:59:59Z",
+        b"1969-12-31T23:59:59.000000001z",
+        b"2261-12-31t00:00:00.123-99:59",
+        b"1678-01-01T00:00:00+23:30",
+        b"2100-02-29T00:00:00Z",
+        b"2026-11-21T02:53:06.Z",
+        b"2026-11-21T02:53:60Z",
+        b"0001-01-01T00:00:00Z",
+    ]
+    return blocks + times + headers()
+
+
+def answered() -> list[bytes]:
+    """Streams, and answers to direct gets."""
+    return streams() + [
+        b"HMSG _INBOX.a 1 %d %d\r\n%s\r\n" % (len(block), len(block), block)
+        for block in stored()
+        if block.endswith(b"\r\n\r\n")
+    ]
+
+
 TARGETS: dict[str, Callable[[], list[bytes]]] = {
     "parser": streams,
     "header": headers,
+    "stored": stored,
     "jsack": replies,
     "puback": answers,
     "utf8": texts,
-    "columns": streams,
+    "columns": answered,
     "encode": sendings,
     "queues": calls,
     "sift": waiting,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import jetsync
+from tests.jetstream.scripted import scripted_consumer
 
 
 @pytest.fixture
@@ -26,3 +27,10 @@ def stream(js, request):
     made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
     yield made
     made.delete()
+
+
+@pytest.fixture
+def scripted():
+    """A consumer whose server says what the test wants."""
+    with scripted_consumer() as one:
+        yield one

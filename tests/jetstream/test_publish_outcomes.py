@@ -6,6 +6,7 @@ import contextlib
 import json
 import pickle
 import threading
+import time
 from functools import partial
 
 import pytest
@@ -258,6 +259,31 @@ def test_a_forbidden_subject_is_told(publish):
     ):
         publish(nc.jetstream(), timeout=20)
     assert isinstance(caught.value.__cause__, jetsync.PermissionsError)
+
+
+def test_silence_is_broken_soon_however_long_the_timeout_is():
+    """A leader that steps down can swallow a message: it is sent again after about two seconds."""
+    with playing(NOTHING, NOTHING, COPY) as (js, stream):
+        begun = time.monotonic()
+        assert js.publish("s", b"x", timeout=600).duplicate
+        assert time.monotonic() - begun < 60
+    assert len(stream.published) == 3
+    assert len(set(stream.published)) == 1
+
+
+def test_a_confirmation_that_comes_late_counts(fresh_server):
+    """The answer to the first copy is waited for while the next one is thought about."""
+    with (
+        Proxy(fresh_server.url) as proxy,
+        jetsync.connect(proxy.url) as nc,
+    ):
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s"])
+        proxy.delay(1.5)  # longer both ways than the first silence
+        ack = js.publish("s", b"x", timeout=20)
+        proxy.heal()
+        assert ack == jetsync.PubAck("S", 1)
+        assert js.stream("S").info().state.messages == 1
 
 
 # -- the same id is one message --------------------------------------------------------------------

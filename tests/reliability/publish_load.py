@@ -4,6 +4,7 @@ is in the stream afterwards."""
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,7 @@ class Load:
 
     def __init__(self, js: jetsync.JetStream, subject: str, *, burst: int = 1500) -> None:
         self.ledger = Ledger()
+        self.longest = 0.0  # what one synchronous publish took
         self._js = js
         self._subject = subject
         self._burst = burst
@@ -85,12 +87,14 @@ class Load:
     def _sync(self, name: str) -> None:
         for n in range(50):
             payload = f"{name}.{n}".encode()
+            begun = time.monotonic()
             try:
                 ack = self._js.publish(self._subject, payload, timeout=PATIENCE)
             except jetsync.PublishError as error:
                 self._note(payload, error)
             else:
                 self._note(payload, None, ack.seq)
+            self.longest = max(self.longest, time.monotonic() - begun)
 
     def _async(self, name: str) -> None:
         futures = []

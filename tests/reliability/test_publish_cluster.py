@@ -1,4 +1,4 @@
-"""Publishing to a replicated stream whose leader dies (P3, G1, G2)."""
+"""Publishing to a replicated stream whose leader dies, or steps down (P3, G1, G2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from tests.harness.soak import scaled
 from tests.reliability.publish_load import Load, contents
 
 KILLS = scaled(3, 40)
-BETWEEN = scaled(1_500, 20_000)
+BETWEEN = 20_000
+STEPS, STEP = scaled(12, 200), 1_500
+STALL = 10.0
+"""Seconds. An election takes a fraction of one; a message that the old leader swallowed is sent
+again after two seconds, and after four more when the next one has done so too."""
 
 
 def test_leaders_killed_one_after_another_lose_and_double_nothing():
@@ -29,6 +33,23 @@ def test_leaders_killed_one_after_another_lose_and_double_nothing():
         found, sequences = contents(js, "S")
         load.ledger.compare(found, sequences)
         assert len(load.ledger.stored) >= 0.9 * 2 * KILLS * BETWEEN
+
+
+def test_leaders_that_step_down_stall_nobody():
+    """A quarter of the timeout, which is a minute here, was waited for a swallowed message once."""
+    with NatsCluster(3) as cluster, jetsync.connect(cluster.urls) as nc:
+        js = nc.jetstream(max_pending=500, timeout=20)
+        js.create_stream(name="S", subjects=["s"], num_replicas=3)
+        with Load(js, "s", burst=300) as load:
+            for _ in range(STEPS):
+                load.grow(STEP, timeout=60)
+                js.step_down_stream_leader("S")
+            load.grow(STEP, timeout=60)
+        found, sequences = contents(js, "S")
+        load.ledger.compare(found, sequences)
+        assert not load.ledger.not_stored
+        assert not load.ledger.unknown
+        assert load.longest < STALL
 
 
 def leader_of(js):

@@ -121,11 +121,11 @@ def new_stream(js, server):
     """Make streams; they are gone after the test."""
     made: list[NewStream] = []
 
-    def make(count: int = 0, **config: Any) -> NewStream:
+    def make(count: int = 0, token: str = "x", **config: Any) -> NewStream:
         stream = NewStream(js, server.url, **config)
         made.append(stream)
         if count:
-            stream.fill(count)
+            stream.fill(count, token)
         return stream
 
     yield make

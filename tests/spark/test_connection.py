@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 
 import pytest
 
@@ -11,6 +13,7 @@ from jetsync.spark.connection import connect_options, connection, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.options import LinkOptions, Values
 from jetsync.spark.positions import read_head
+from tests.harness.waiting import wait_until
 
 
 def link(server, **options):
@@ -70,6 +73,71 @@ def test_a_server_without_jetstream_is_waited_for_and_the_text_says_what_is_wron
         with pytest.raises(SparkSourceError, match="JetStream is not enabled") as caught:
             with_patience(chosen, "looking", lambda js: read_head(js, "NONE"))
         assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
+
+
+def test_an_exception_closes_the_connection_and_the_next_user_gets_a_new_one(server):
+    options = {"servers": server.url, "connectionName": "fails"}
+    with pytest.raises(ZeroDivisionError), connection(options) as first:
+        raise ZeroDivisionError
+    assert first.is_closed
+    with connection(options) as second:
+        assert second.is_connected
+        assert second is not first
+
+
+def test_a_connection_that_failed_one_user_stays_open_for_the_others(server):
+    options = {"servers": server.url, "connectionName": "fails for one"}
+    with connection(options) as kept:
+        with pytest.raises(ZeroDivisionError), connection(options):
+            raise ZeroDivisionError
+        assert kept.is_connected
+    assert kept.is_closed
+
+
+def test_rows_that_nobody_wants_any_more_are_no_failure(server):
+    options = {"servers": server.url, "connectionName": "half read"}
+
+    def rows():
+        with connection(options) as nc:
+            yield nc
+            yield nc
+
+    reading = rows()
+    nc = next(reading)
+    reading.close()
+    assert nc.is_connected
+
+
+def test_a_forked_process_gets_a_connection_of_its_own(server):
+    options = {"servers": server.url, "connectionName": "forked"}
+    with connection(options) as nc:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with connection(options) as own:
+                    own.flush(10)
+                    code = 0 if own is not nc and own.client_id != nc.client_id else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        nc.flush(10)
+
+
+def test_a_connection_that_rested_and_is_dead_is_dialled_again(fresh_server, monkeypatch):
+    options = {"servers": fresh_server.url, "connectionName": "rested"}
+    with connection(options) as nc:
+        assert nc.is_connected
+    module = sys.modules[connect_options.__module__]
+    monkeypatch.setattr(module, "_REST", 0.0)
+    monkeypatch.setattr(module, "_SIGN_OF_LIFE", 0.3)
+    fresh_server.pause()
+    try:
+        with connection(options) as again:
+            assert again is nc
+    finally:
+        fresh_server.resume()
+    wait_until(lambda: nc.stats.reconnects == 1, timeout=20)
 
 
 def test_equal_options_share_one_connection(server):

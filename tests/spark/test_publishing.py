@@ -19,7 +19,7 @@ HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 def publisher(server, **options):
     given = {"servers": server.url, "subject": "s.x", "publishTimeout": "1s", **options}
     parsed = WriteOptions.parse(given)
-    columns = SinkColumns(subject="s.x", headers=True, msg_id=False)
+    columns = SinkColumns(frozenset({"data", "headers"}), "s.x")
     return RowPublisher(parsed, columns, make_ids(parsed, "query", "0", 0))
 
 
@@ -62,14 +62,17 @@ def test_a_server_that_stays_away_fails_the_task_with_a_code(fresh_server, strea
     assert caught.value.code in ("JETSYNC_PUBLISH_FAILED", "JETSYNC_SERVER_UNAVAILABLE")
 
 
-def test_a_row_that_is_too_large_fails_the_task_and_is_named(fresh_server, stream):
+def test_a_row_that_is_too_large_with_its_headers_fails_the_task_and_is_named(fresh_server, stream):
     target = publisher(fresh_server)
     large = pa.RecordBatch.from_pydict(
-        {"data": [b"1", b"x" * 2_000_000], "headers": pa.array([None, None], HEADERS)}
+        {
+            "data": [b"1", b"x" * 1_048_500],
+            "headers": pa.array([None, [("K", ["v" * 99])]], HEADERS),
+        }
     )
     with pytest.raises(SparkSourceError, match=r"1 row\(s\).*s\.x") as caught:
         target.publish(large)
-    assert caught.value.code == "JETSYNC_PUBLISH_FAILED"
+    assert caught.value.code == "JETSYNC_TOO_LARGE"
 
 
 def test_publishing_the_same_rows_again_stores_nothing_twice(fresh_server, stream):

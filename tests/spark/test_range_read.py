@@ -31,16 +31,27 @@ def rest(batches):
     return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
 
 
+@pytest.fixture(params=["consumer", "direct"])
+def method(request):
+    """How the messages come: what a range promises does not depend on it."""
+    return request.param
+
+
 @pytest.fixture
-def own_server(tmp_path):
+def own_server(tmp_path, method):
     """A server that a test may kill, and the batches of a stream of a thousand messages in it."""
     with NatsServer(store_dir=tmp_path) as server:
         with jetsync.connect(server.url) as nc:
             js = nc.jetstream()
-            js.create_stream(name="S", subjects=["s.>"])
+            js.create_stream(name="S", subjects=["s.>"], allow_direct=True)
             js.publish_many([("s.x", b"%d" % i) for i in range(1000)]).raise_for_failed()
             batches = whole(
-                js, "S", servers=server.url, serverUnavailableTimeout="2s", requestTimeout="300ms"
+                js,
+                "S",
+                servers=server.url,
+                readMethod=method,
+                serverUnavailableTimeout="2s",
+                requestTimeout="300ms",
             )
         yield server, batches
 
@@ -73,9 +84,9 @@ def test_no_consumer_is_left_behind(js, new_stream):
     assert list(js.consumer_names(stream.name)) == []
 
 
-def test_trimming_while_reading_is_noticed(js, new_stream):
-    stream = new_stream(1000)
-    batches = whole(js, stream.name, servers=stream.url)
+def test_trimming_while_reading_is_noticed(js, new_stream, method):
+    stream = new_stream(1000, allow_direct=True)
+    batches = whole(js, stream.name, servers=stream.url, readMethod=method)
     seen = rest([next(batches)])
     js.stream(stream.name).purge(seq=900)
     with pytest.raises(SparkSourceError) as caught:
@@ -86,9 +97,9 @@ def test_trimming_while_reading_is_noticed(js, new_stream):
     assert seen == list(range(1, len(seen) + 1))
 
 
-def test_deleting_inside_while_reading_is_a_hole_not_loss(js, new_stream):
-    stream = new_stream(1000)
-    batches = whole(js, stream.name, servers=stream.url)
+def test_deleting_inside_while_reading_is_a_hole_not_loss(js, new_stream, method):
+    stream = new_stream(1000, allow_direct=True)
+    batches = whole(js, stream.name, servers=stream.url, readMethod=method)
     seen = rest([next(batches)])
     for seq in (990, 1000):
         js.stream(stream.name).delete_msg(seq)
@@ -96,9 +107,9 @@ def test_deleting_inside_while_reading_is_a_hole_not_loss(js, new_stream):
     assert seen == [seq for seq in range(1, 1001) if seq not in (990, 1000)]
 
 
-def test_a_stream_made_again_while_reading_is_noticed(js, new_stream):
-    stream = new_stream(1000)
-    batches = whole(js, stream.name, servers=stream.url)
+def test_a_stream_made_again_while_reading_is_noticed(js, new_stream, method):
+    stream = new_stream(1000, allow_direct=True)
+    batches = whole(js, stream.name, servers=stream.url, readMethod=method)
     next(batches)
     js.delete_stream(stream.name)
     stream.create()
@@ -147,9 +158,9 @@ def test_a_consumer_that_promises_and_stays_silent_is_replaced(js, new_stream, m
     assert len(made) == 2
 
 
-def test_a_range_whose_end_is_gone_ends_when_the_leader_says_so(js, new_stream):
-    stream = new_stream(200)
-    batches = whole(js, stream.name, servers=stream.url)
+def test_a_range_whose_end_is_gone_ends_when_the_leader_says_so(js, new_stream, method):
+    stream = new_stream(200, allow_direct=True)
+    batches = whole(js, stream.name, servers=stream.url, readMethod=method)
     for seq in range(150, 201):
         js.stream(stream.name).delete_msg(seq)
     assert rest(batches) == list(range(1, 150))
@@ -162,11 +173,3 @@ def test_reading_an_interest_stream_takes_nothing_from_its_consumers(js, new_str
     assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 101))
     assert stream.messages == 100
     assert slow.info().num_pending == 100
-
-
-def test_a_work_queue_is_refused_because_reading_would_take_its_messages(js, new_stream):
-    stream = new_stream(10, retention="workqueue")
-    with pytest.raises(SparkSourceError) as caught:
-        rest(whole(js, stream.name, servers=stream.url))
-    assert caught.value.code == "JETSYNC_UNSUPPORTED_STREAM"
-    assert stream.messages == 10

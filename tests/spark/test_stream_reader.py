@@ -15,14 +15,13 @@ from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.stream_reader import JetStreamStreamReader
 
 ALL = ReadAllAvailable()
+SCHEMA = StructType().add("seq", "long")
 
 
 def reader(source, **options):
     """A reader as a fresh process would have it."""
     given = {**source.read_options, "pollInterval": "0s", **options}
-    return JetStreamStreamReader(
-        ReadOptions.parse(given, streaming=True), StructType().add("seq", "long")
-    )
+    return JetStreamStreamReader(ReadOptions.parse(given, streaming=True), SCHEMA)
 
 
 def travel(offset):

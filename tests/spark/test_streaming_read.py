@@ -122,6 +122,16 @@ def test_two_streams_share_a_query_and_a_limit(spark, new_stream, tmp_path):
     assert [len(batch) for batch in sink.batches.values()] == [6, 3]
 
 
+def test_two_queries_of_one_frame_do_not_take_from_each_other(spark, new_stream, tmp_path):
+    stream = new_stream(10)
+    frame = read_stream(spark, stream, maxOffsetsPerTrigger=6)
+    one, two = Collected(), Collected()
+    run_available(frame, one, tmp_path / "one")
+    stream.fill(2)
+    run_available(frame, two, tmp_path / "two")
+    assert (one.rows, two.rows) == (list(range(1, 11)), list(range(1, 13)))
+
+
 def test_loss_ends_the_query_with_its_code(spark, js, new_stream, tmp_path):
     stream = new_stream(10)
     frame = read_stream(spark, stream)
@@ -161,8 +171,8 @@ def test_a_missing_stream_ends_the_query_with_its_code(spark, server, tmp_path):
 
 
 def test_a_wrong_option_ends_the_query_with_its_code(spark, new_stream, tmp_path):
-    frame = read_stream(spark, new_stream(), onCommit="purge")
-    with pytest.raises(PySparkException, match=r"\[JETSYNC_UNSUPPORTED_OPTION\]"):
+    frame = read_stream(spark, new_stream(), onCommit="ack")
+    with pytest.raises(PySparkException, match=r"\[JETSYNC_MISSING_OPTION\]"):
         run_available(frame, Collected(), tmp_path)
 
 

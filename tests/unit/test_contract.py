@@ -73,6 +73,66 @@ CALLS = {
             "flow_control delete_consumer"
         ),
         "pull_subscribe": "subject stream consumer durable config",
+        "create_key_value": "config timeout",
+        "update_key_value": "config timeout",
+        "create_or_update_key_value": "config timeout",
+        "key_value": "bucket timeout",
+        "delete_key_value": "bucket timeout",
+        "key_value_buckets": "timeout",
+        "create_object_store": "config timeout",
+        "update_object_store": "config timeout",
+        "create_or_update_object_store": "config timeout",
+        "object_store": "bucket timeout",
+        "delete_object_store": "bucket timeout",
+        "object_stores": "timeout",
+        "object_store_names": "timeout",
+    },
+    "KeyValue": {
+        "get": "key revision timeout",
+        "put": "key value timeout",
+        "create": "key value ttl timeout",
+        "update": "key value revision timeout",
+        "delete": "key revision timeout",
+        "purge": "key revision ttl timeout",
+        "keys": "filters timeout",
+        "history": "key timeout",
+        "watch": (
+            "keys ignore_deletes include_history updates_only meta_only resume_from_revision "
+            "timeout"
+        ),
+        "purge_deletes": "older_than timeout",
+        "status": "timeout",
+    },
+    "ObjectStore": {
+        "put": "name_or_meta data timeout",
+        "put_file": "path name timeout",
+        "get": "name timeout read_timeout",
+        "get_bytes": "name timeout",
+        "get_file": "name path timeout",
+        "info": "name show_deleted timeout",
+        "update_meta": "name new_name timeout",
+        "delete": "name timeout",
+        "list": "show_deleted timeout",
+        "watch": "ignore_deletes include_history updates_only timeout",
+        "add_link": "name target timeout",
+        "add_bucket_link": "name target timeout",
+        "seal": "timeout",
+        "status": "timeout",
+    },
+    "ObjectReader": {"read": "size", "read1": "size", "close": ""},
+    "ObjectWatcher": {
+        "next": "timeout",
+        "initial": "timeout",
+        "stop": "",
+        "__iter__": "",
+        "__enter__": "",
+    },
+    "Watcher": {
+        "next": "timeout",
+        "initial": "timeout",
+        "stop": "",
+        "__iter__": "",
+        "__enter__": "",
     },
     "Stream": {
         "info": "subjects_filter deleted_details",
@@ -172,6 +232,32 @@ ATTRIBUTES |= {
     "PublishReport": "stored duplicates failed first_seq last_seq",
     "ConsumerLag": "num_pending num_ack_pending num_redelivered num_waiting",
     "Event": "kind connection error server",
+    "KeyValue": "bucket",
+    "Watcher": "initial_done",
+    "Entry": "bucket key value revision created created_ns delta operation",
+    "KeyValueStatus": (
+        "bucket values bytes history ttl limit_marker_ttl is_compressed backing_store metadata "
+        "config stream_info"
+    ),
+    "ObjectStore": "bucket",
+    "ObjectReader": "info readinto readline __enter__ __iter__",
+    "ObjectWatcher": "initial_done",
+    "ObjectMeta": "name description headers metadata chunk_size",
+    "ObjectInfo": (
+        "name bucket nuid size chunks digest deleted description headers metadata chunk_size link "
+        "modified modified_ns"
+    ),
+    "ObjectStoreStatus": (
+        "bucket description metadata ttl storage replicas sealed size is_compressed backing_store "
+        "config stream_info"
+    ),
+    "ObjectStoreConfig": (
+        "bucket description ttl max_bytes storage replicas placement compression metadata"
+    ),
+    "KeyValueConfig": (
+        "bucket description history ttl max_value_size max_bytes storage replicas placement "
+        "republish mirror sources compression limit_marker_ttl metadata"
+    ),
 }
 SERVERS = {
     "NatsServer": "url start stop kill pause resume restart reload lame_duck __enter__",

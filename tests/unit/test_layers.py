@@ -11,8 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HALLWAY = {"errors", "_api_errors", "headers", "_deadline", "_version"}
 
-# The one door up: Connection.jetstream() imports lazily, inside the function or for type checkers.
-DOORS = {("client/connection.py", "jetstream")}
+# The doors up import lazily, inside a function or for type checkers: Connection.jetstream() and the
+# key-value and object store calls of JetStream.
+DOORS = {
+    ("client/connection.py", "jetstream"),
+    ("jetstream/context.py", "kv"),
+    ("jetstream/context.py", "objectstore"),
+}
 # `jetsync/__init__.py` is the shop window and `__main__.py` the bell: they show every floor.
 OUTSIDE = {"__init__.py", "__main__.py"}
 

@@ -10,12 +10,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.consumers.config import AckPolicy
 from jetsync.jetstream.consumers.diagnosis import explain_stall
 from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.priority import Pin, check_group
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.pull.buffering import check_count
 from jetsync.jetstream.pull.engine import IDLE_HEARTBEAT, PullEngine
 from jetsync.jetstream.pull.fetch import fetch
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
@@ -110,10 +112,8 @@ class Consumer:
         """
         if max_messages is None and max_bytes is None:
             raise ConfigError("fetch needs max_messages or max_bytes")
-        if max_messages is not None and max_messages < 1:
-            raise ConfigError("max_messages must be 1 or more")
-        if max_bytes is not None and max_bytes < 1:
-            raise ConfigError("max_bytes must be 1 or more")
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
         self._js._nc._check()
         seconds = self._js._nc._seconds(timeout)
         beat = None
@@ -150,8 +150,7 @@ class Consumer:
 
         Raises like :meth:`fetch`.
         """
-        if max_messages < 1:
-            raise ConfigError("max_messages must be 1 or more")
+        check_count("max_messages", max_messages)
         self._js._nc._check()
         options = self._priority(group, min_pending, min_ack_pending, priority)
         with self._engine() as engine:
@@ -254,6 +253,7 @@ class Consumer:
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
         ``on_error``; the message is not acknowledged for you and the next one is delivered.
         """
+        check_callback(callback)
         return ConsumeContext(self.messages(**options), callback)
 
     # -- looking after it --------------------------------------------------------------------------

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ConsumerNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.consumers.diagnosis import explain_stall
 from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.messages import OrderedMessages
 from jetsync.jetstream.ordered.reader import OrderedReader
+from jetsync.jetstream.pull.buffering import check_count
 from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT, PullEngine, PullOptions
 
@@ -76,9 +78,8 @@ class OrderedConsumer:
         """
         if max_messages is None and max_bytes is None:
             raise ConfigError("fetch needs max_messages or max_bytes")
-        for name, value in (("max_messages", max_messages), ("max_bytes", max_bytes)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be 1 or more")
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
         seconds = self._nc._seconds(timeout)
         beat = None
         if heartbeat is not None:
@@ -92,8 +93,7 @@ class OrderedConsumer:
 
     def fetch_no_wait(self, max_messages: int) -> MsgBatch:
         """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only."""
-        if max_messages < 1:
-            raise ConfigError("max_messages must be 1 or more")
+        check_count("max_messages", max_messages)
         seconds = self._js._api.timeout
         return self._fetch(max_messages, None, seconds, None, eager=False, no_wait=True)
 
@@ -153,6 +153,7 @@ class OrderedConsumer:
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
         ``on_error``, and the next message is delivered.
         """
+        check_callback(callback)
         return ConsumeContext(self.messages(**options), callback)
 
     # -- inside ------------------------------------------------------------------------------------

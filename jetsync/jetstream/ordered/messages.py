@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jetsync._core.hand import Hand
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import ConfigError, ConnectionClosedError, PullTerminatedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.reader import Generation, OrderedReader
+from jetsync.jetstream.pull.buffering import check_count
 from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT, PullOptions
 
 __all__ = ["OrderedMessages"]
@@ -20,7 +22,7 @@ _DEFAULT_MESSAGES = 1000
 _TOO_LARGE = "409 message size exceeds"
 
 
-class OrderedMessages:
+class OrderedMessages(Hand):
     """An endless iterator over the messages of an ordered consumer. Made by its ``messages``.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
@@ -42,13 +44,9 @@ class OrderedMessages:
         on_warning: Callable[[Exception], Any] | None,
         stop_after: int | None,
     ) -> None:
-        for name, value in (
-            ("max_messages", max_messages),
-            ("max_bytes", max_bytes),
-            ("stop_after", stop_after),
-        ):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be 1 or more")
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
+        check_count("stop_after", stop_after)
         if expires < 1:
             raise ConfigError("expires must be 1 second or more")
         if heartbeat is None:
@@ -72,15 +70,11 @@ class OrderedMessages:
         self._expires = expires
         self._heartbeat = heartbeat
         self._left = stop_after
-        self._busy = threading.Lock()
         self._thread = 0  # which takes
         self._stopped = False
         self._draining = False
         self._closed = False
-        self._mark = reader.mark()  # where the batch in hand begins
-        self._batch: MsgBatch | None = None  # the one that _hand walks
-        self._hand: Iterator[JetStreamMsg] = iter(())
-        self._current: JetStreamMsg | None = None  # handed out last
+        self._mark = reader.mark()  # where what is in hand begins
         self._came = 0  # messages since the last pull was sent
         self._pull_again_at = 0.0
         self._backoff = 0.1
@@ -94,46 +88,38 @@ class OrderedMessages:
         Raises TimeoutError when none came, ConnectionClosedError after the end, JetStreamError when
         reading cannot go on.
         """
-        deadline = Deadline(timeout)
-        self._enter()
-        try:
-            msg = self._from_hand()
-            while msg is None and self._load(self._hand_limit(), deadline):
-                msg = self._from_hand()
-        finally:
-            self._leave()
+        msg: JetStreamMsg | None = self._quick()
+        if msg is None:
+            msg = self._take(Deadline(timeout))
         if msg is not None:
             return msg
         if self._closed:
             raise ConnectionClosedError("the message stream has ended")
         raise TimeoutError("no message of the ordered consumer in time", operation="next")
 
-    def __next__(self) -> JetStreamMsg:
-        try:
-            return self.next()
-        except ConnectionClosedError:
-            if self._nc.is_closed:
-                raise
-            raise StopIteration from None
+    if TYPE_CHECKING:
 
-    def __iter__(self) -> Iterator[JetStreamMsg]:
-        """Iterate over the messages; blocks while there are none. Several loops, one after another,
-        continue where the last one was left."""
-        more = True
-        while more:
-            self._enter()
-            try:
-                more = self._batch is not None or self._load(self._hand_limit(), Deadline(None))
-            finally:
-                self._leave()
-            # The batch makes its messages in C; what is done here is all that each one costs.
-            for msg in self._hand:
-                if self._stopped:
-                    break
-                self._current = msg
-                yield msg
-            else:
-                self._batch = None
+        def __iter__(self) -> OrderedMessages: ...
+        def __next__(self) -> JetStreamMsg: ...
+
+    def _slow_next(self) -> JetStreamMsg:
+        """What iteration does for the last message in hand, and when there is none."""
+        msg = self._take(Deadline(None))
+        if msg is None:
+            raise StopIteration
+        return msg
+
+    def _take(self, deadline: Deadline) -> JetStreamMsg | None:
+        self._begin()
+        try:
+            if not self._held:
+                self._load(self._hand_limit(), deadline)
+            # The last one is taken the slow way: it may be the end.
+            self._pause(1)
+            msg: JetStreamMsg | None = None if self._stopped else self._pop()
+            return msg
+        finally:
+            self._end()
 
     def batches(
         self, max_messages: int | None = None, timeout: Seconds | None = None
@@ -143,49 +129,30 @@ class OrderedMessages:
         Each waits up to ``timeout`` seconds (None: no limit) for its first message; an empty batch
         says that none came. Ends like the iteration over messages.
         """
+        check_count("max_messages", max_messages)
         limit = self._hand_limit() if max_messages is None else max_messages
-        if limit < 1:
-            raise ConfigError("max_messages must be 1 or more")
         while True:
-            self._enter()
+            self._begin()
             try:
-                if not self._used_up():
+                if self._held:
                     raise ConfigError("messages were taken one by one and are not used up yet")
-                batch = self._batch if self._load(limit, Deadline(timeout)) else None
-                self._batch = None  # it is the caller's now
-                self._hand = iter(())
-            finally:
-                self._leave()
-            if batch is None:
-                if self._closed:
-                    return
+                self._load(limit, Deadline(timeout))
                 batch = self._reader.new_batch()
+                self._give(batch, limit)
+            finally:
+                self._end()
+            if not len(batch) and self._closed:
+                return
             yield batch
-
-    def _from_hand(self) -> JetStreamMsg | None:
-        msg = None if self._stopped else next(self._hand, None)
-        if msg is None:
-            self._batch = None
-        else:
-            self._current = msg
-        return msg
-
-    def _used_up(self) -> bool:
-        """Whether the whole batch in hand was handed out."""
-        if self._batch is None:
-            return True
-        current = self._current
-        return current is not None and current.metadata.stream_seq == self._batch.last_seq
 
     def _hand_limit(self) -> int:
         """The other half waits or is on its way while the user works on this one."""
         return max(1, self._max_messages // 2)
 
-    def _load(self, limit: int, deadline: Deadline) -> bool:
-        """Take a batch into the hand; wait for its first message. False when time is up or it is
-        over. ``_busy`` is held."""
+    def _load(self, limit: int, deadline: Deadline) -> None:
+        """Take what is ready into the hand; wait for the first message. It stays empty when time is
+        up or it is over."""
         reader = self._reader
-        self._batch = self._current = None
         self._mark = reader.mark()
         if self._left is not None:
             limit = min(limit, self._left)
@@ -193,7 +160,7 @@ class OrderedMessages:
             while not self._over():
                 generation = reader.renew(deadline, self._over)
                 if generation is None:
-                    return False
+                    return
                 self._refill(generation, 0, 0)
                 batch, done = reader.receive(generation, limit, self._wait(deadline))
                 count = len(batch)
@@ -202,33 +169,35 @@ class OrderedMessages:
                     self._too_large()
                 if not count:
                     if deadline.expired:
-                        return False
+                        return
                     continue
+                size = batch.nbytes
+                self._hold(batch)
                 self._backoff = 0.1
                 if self._left is not None:
                     self._left -= count
-                self._batch, self._hand = batch, iter(batch)
                 if reader.generation is generation:
-                    self._refill(generation, count, batch.nbytes)
-                return True
+                    self._refill(generation, count, size)
+                return
         except BaseException:
-            self._batch, self._hand = None, iter(())
+            self._drop_hand()
             reader.rewind(self._mark)
             raise
-        return False
 
-    def _enter(self) -> None:
+    def _drop_hand(self) -> None:
+        self._give(self._reader.new_batch(), HUGE_BATCH)
+
+    def _begin(self) -> None:
         self._nc._check()
-        if not self._busy.acquire(blocking=False):
-            raise ConfigError("a message stream belongs to one thread at a time")
+        self._enter()
         self._thread = threading.get_ident()
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
         try:
-            if self._stopped or (self._over() and self._used_up()):
+            if self._stopped or (self._over() and not self._held):
                 self._close()
         finally:
-            self._busy.release()
+            self._leave()
 
     def _over(self) -> bool:
         """Whether nothing more will be loaded."""
@@ -302,9 +271,10 @@ class OrderedMessages:
         the next one.
         """
         self._stopped = True
+        self._pause_now()
         if self._thread in (0, threading.get_ident()):
-            if self._busy.acquire(blocking=False):
-                self._leave()
+            if self._try_enter():
+                self._end()
         elif (generation := self._reader.generation) is not None:
             generation.engine.poke()
 
@@ -312,25 +282,24 @@ class OrderedMessages:
         """Somebody else wants to read: end it if it was stopped. Raises ConfigError if not."""
         if self._closed:
             return
-        if not self._stopped or not self._busy.acquire(blocking=False):
+        if not self._stopped or not self._try_enter():
             raise ConfigError("a message stream of this ordered consumer is open: stop() it first")
-        self._leave()
+        self._end()
 
     def _close(self) -> None:
-        """Set the reader back to behind the last message handed out, once. ``_busy`` is held."""
+        """Set the reader back to behind the last message handed out, once. Only inside."""
         if not self._closed:
             self._closed = True
             self._reader.on_warning = None
             self._reader.rewind(self._place())
-            self._batch = None
 
     def _place(self) -> tuple[int, int]:
-        """Behind the last message handed out."""
-        if self._used_up():
+        """Right before the first message that was not handed out. Empties the hand."""
+        first: JetStreamMsg | None = self._pop()
+        if first is None:
             return self._reader.mark()
-        if self._current is None:
-            return self._mark
-        return self._current.metadata.stream_seq, self._mark[1]
+        self._drop_hand()
+        return first.metadata.stream_seq - 1, self._mark[1]
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""

@@ -335,6 +335,8 @@ class OrderedReader:
         if trouble is None and idle:
             if generation.epoch != self._nc._session.epoch:
                 trouble = "the link is another one"
+            elif engine.mailbox.ended:
+                trouble = "its inbox was refused, or the connection drains"
             elif self._nc.is_connected and engine.drop_silent():
                 trouble = "the server has missed two heartbeats"
                 text = f"the ordered consumer of {self.stream!r}: {trouble}; starting again"

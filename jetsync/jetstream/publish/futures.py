@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.futures import AsyncWindow, Outcome
-from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._core.futures import AsyncWindow, PubAckFuture, confirm_as
+from jetsync._deadline import Deadline
 from jetsync.client.runner import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
@@ -44,71 +44,7 @@ class TooManyPendingError(NotStoredError, TimeoutError):
 TooManyPendingError.__module__ = "jetsync"
 
 
-class PubAckFuture(Outcome):
-    """What will be known about a message of ``publish_async``. Thread-safe.
-
-    It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
-    is over, whatever happens to the connection.
-    """
-
-    __slots__ = ()
-
-    def done(self) -> bool:
-        """Return whether it is known what became of the message. Does not block."""
-        return self.settled
-
-    def result(self, timeout: Seconds | None = None) -> PubAck:
-        """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is
-        known, which takes no longer than the message's own time). Ctrl-C interrupts.
-
-        Raises NotStoredError, PublishUnknownError (what became of the message), or a plain
-        TimeoutError when nothing is known yet after ``timeout``; ForkedError in a forked child.
-        """
-        if not self.settled:
-            self._wait(timeout)
-        if self.error is not None:
-            raise self.error
-        fields = self.fields()
-        return decode_puback(fields) if isinstance(fields, bytes) else PubAck(*fields)
-
-    def exception(self, timeout: Seconds | None = None) -> Exception | None:
-        """Return the error that :meth:`result` would raise for the message, or None when it is
-        stored. Blocks, and raises TimeoutError or ForkedError, like that."""
-        if not self.settled:
-            self._wait(timeout)
-        return self.error
-
-    def add_done_callback(self, function: Callable[[PubAckFuture], object]) -> None:
-        """Call ``function(future)`` when it is settled; here and now when it is already.
-
-        Callbacks run one after another on a thread of their own, so they may block and may publish.
-        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
-        """
-        window = self.window
-        if window is None or not window.call_with(self, function):
-            function(self)
-
-    def _wait(self, timeout: Seconds | None) -> None:
-        seconds = None if timeout is None else to_seconds(timeout)
-        deadline = Deadline(seconds)
-        window = self.window
-        if window is None:
-            return
-        keeper: AsyncPublisher = window.keeper
-        keeper.check_process()
-        window.flush()
-        waiter = window.wake_with(self, threading.Event())
-        while not self.settled and waiter is not None:
-            if not waiter.wait(deadline.remaining()) and not self.settled:
-                raise TimeoutError(
-                    f"the outcome was not known within {seconds:g} s; it still will be",
-                    operation="publish_async",
-                )
-
-    def __repr__(self) -> str:
-        if not self.settled:
-            return "PubAckFuture(pending)"
-        return f"PubAckFuture({self.error!r})" if self.error else f"PubAckFuture({self.result()!r})"
+confirm_as(PubAck, decode_puback)
 
 
 class AsyncPublisher(WindowKeeper[AsyncWindow]):
@@ -140,7 +76,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 ring=2 * max_pending,
             ),
         )
-        self.window.bind(PubAckFuture, self)
+        self.window.bind(self)
         self._limit = max_pending
         self._room = threading.Condition()
         self._waiting = 0

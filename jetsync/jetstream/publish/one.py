@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import DuplicateInProcessError
-from jetsync._core.outbound import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     APIError,
@@ -29,9 +28,13 @@ from jetsync.protocol.subjects import check_publish_subject
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
+    from jetsync.client.requests import Exchange
 
 __all__ = ["publish", "unknown_outcome"]
 
+_FIRST_SILENCE = 2.0
+"""With an id a message is sent again after so many seconds without an answer, then after twice as
+many: a request that a dying leader swallowed is not waited for until the end."""
 _RETRY_WAIT = 0.25
 _LINK_WAIT = 0.01
 _LAST_ATTEMPT = 0.02  # one begun later would only make a known outcome unknown
@@ -65,56 +68,62 @@ def publish(
 ) -> PubAck:
     """Publish until the stream has confirmed it or the time is over."""
     deadline = Deadline(timeout)
+    silence = min(_FIRST_SILENCE, max(1.0, timeout / 4)) if msg_id is not None else timeout
     first_sent: float | None = None
     unknown = False  # an earlier attempt may have been stored
     last: Exception | None = None
-    while True:
-        if not nc.is_connected and not _wait_for_link(nc, subject, data, headers, deadline):
-            last = last or DisconnectedError("there was no connection to send it on")
-            break
-        if unknown and not _may_repeat(api, subject, first_sent or 0.0, deadline):
-            break
-        try:
-            nc._check()
-            # With an id an attempt may be cut short and repeated: a request that a dying server
-            # swallowed is not waited for until the end.
-            attempt = 3600.0 if msg_id is None else max(1.0, timeout / 4)
-            if first_sent is None:
-                first_sent = time.monotonic()
-            reply = nc.request(subject, data, timeout=deadline.within(attempt), headers=headers)
-            return decode_puback(reply.data)
-        except (NoRespondersError, OutboundFullError) as error:
-            last = error  # this attempt is certainly not stored
-        except (TimeoutError, DisconnectedError) as error:
-            last, unknown = error, True
-        except ConnectionClosedError as error:
-            if first_sent is None:
-                raise
-            raise unknown_outcome("the connection was closed", "publish", msg_id, error) from error
-        except ProtocolError as error:
-            text = f"something else than a stream answered ({error})"
-            raise unknown_outcome(text, "publish", msg_id, error) from error
-        except APIError as error:
-            last = error
-            if isinstance(error, DuplicateInProcessError):
-                unknown = True
-            elif not error.retryable:
-                raise _refusal(subject, error, unknown, msg_id) from error
-        except (PermissionsError, MaxPayloadError) as error:
-            if isinstance(error, MaxPayloadError) and not unknown:
-                raise
-            # A refusal of the inbox, not of the message, says nothing about the message.
-            inbox = isinstance(error, PermissionsError) and error.operation != "publish"
-            raise _refusal(subject, error, unknown or inbox, msg_id) from error
-        if unknown and msg_id is None:
-            break
-        nc._pause(deadline.within(_RETRY_WAIT))
-        if deadline.within(1.0) < _LAST_ATTEMPT:
-            break
+    with nc._requests.exchange(subject, data, headers) as exchange:
+        while True:
+            if not nc.is_connected and not _wait_for_link(nc, subject, data, deadline):
+                last = last or DisconnectedError("there was no connection to send it on")
+                break
+            if unknown and not _may_repeat(api, subject, exchange, first_sent or 0.0, deadline):
+                break
+            try:
+                nc._check()
+                if first_sent is None:
+                    first_sent = time.monotonic()
+                return decode_puback(exchange.ask(deadline.within(silence)).data)
+            except (NoRespondersError, OutboundFullError) as error:
+                last = error  # this attempt is certainly not stored
+            except TimeoutError as error:
+                last, unknown = error, True
+                silence *= 2
+            except DisconnectedError as error:
+                last, unknown = error, True
+            except ConnectionClosedError as error:
+                if first_sent is None:
+                    raise
+                text = "the connection was closed"
+                raise unknown_outcome(text, "publish", msg_id, error) from error
+            except ProtocolError as error:
+                text = f"something else than a stream answered ({error})"
+                raise unknown_outcome(text, "publish", msg_id, error) from error
+            except APIError as error:
+                last = error
+                if isinstance(error, DuplicateInProcessError):
+                    unknown = True
+                elif not error.retryable:
+                    raise _refusal(subject, error, unknown, msg_id) from error
+            except (PermissionsError, MaxPayloadError) as error:
+                if isinstance(error, MaxPayloadError) and not unknown:
+                    raise
+                # A refusal of the inbox, not of the message, says nothing about the message.
+                inbox = isinstance(error, PermissionsError) and error.operation != "publish"
+                raise _refusal(subject, error, unknown or inbox, msg_id) from error
+            if unknown and msg_id is None:
+                break
+            nc._pause(deadline.within(_RETRY_WAIT))
+            if deadline.within(1.0) < _LAST_ATTEMPT:
+                break
     if unknown:
         text = f"no confirmation for {subject!r} within {timeout:g} s ({last})"
         raise unknown_outcome(text, "publish", msg_id, last) from last
-    raise NotStoredError(f"{subject!r} was not stored within {timeout:g} s: {last}") from last
+    if isinstance(last, NoRespondersError):
+        why = "no stream takes messages on it, or the one that does has no leader"
+    else:
+        why = str(last)
+    raise NotStoredError(f"{subject!r} was not stored within {timeout:g} s: {why}") from last
 
 
 def _refusal(subject: str, error: Exception, unknown: bool, msg_id: str | None) -> Exception:
@@ -128,13 +137,10 @@ def _refusal(subject: str, error: Exception, unknown: bool, msg_id: str | None) 
     return NotStoredError(f"{subject!r}: {error}")
 
 
-def _wait_for_link(
-    nc: Connection, subject: str, data: bytes, headers: dict[str, Any], deadline: Deadline
-) -> bool:
+def _wait_for_link(nc: Connection, subject: str, data: bytes, deadline: Deadline) -> bool:
     """Wait until there is a connection: a message left to the reconnect buffer could be stored long
     after its outcome was told."""
     check_publish_subject(subject)
-    encode_headers(headers)
     if isinstance(data, str):
         raise ConfigError("data must be bytes; encode text first, for example text.encode()")
     while not nc.is_connected:
@@ -145,13 +151,18 @@ def _wait_for_link(
     return True
 
 
-def _may_repeat(api: API, subject: str, first_sent: float, deadline: Deadline) -> bool:
-    """Whether a copy sent now is dropped by the stream; waits until that is known."""
+def _may_repeat(
+    api: API, subject: str, exchange: Exchange, first_sent: float, deadline: Deadline
+) -> bool:
+    """Whether a copy sent now is dropped by the stream; waits until that is known, or until the
+    answer came after all."""
     while not deadline.expired:
         try:
             seconds = repeatable_for(api, [subject], deadline.within(_ASK_WITHIN))
         except ConnectionClosedError:
             return False
+        if exchange.answered:
+            return True
         if seconds is not None:
             return time.monotonic() - first_sent < seconds
         api.nc._pause(deadline.within(_RETRY_WAIT))

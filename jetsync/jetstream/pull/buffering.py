@@ -10,7 +10,7 @@ from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT
 
-__all__ = ["DEFAULT_MESSAGES", "BufferOptions", "Buffering", "MessagesOptions"]
+__all__ = ["DEFAULT_MESSAGES", "BufferOptions", "Buffering", "MessagesOptions", "check_count"]
 
 DEFAULT_MESSAGES = 1000
 
@@ -40,6 +40,14 @@ class MessagesOptions(BufferOptions, total=False):
     on_unpinned: Callable[[str], Any] | None
 
 
+def check_count(name: str, value: object) -> None:
+    """Refuse what is neither None nor an int of 1 or more (ConfigError)."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{name} must be 1 or more (int), not {value!r}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Buffering:
     """The checked options of a continuous pull (ADR-37): a bound in messages or in bytes."""
@@ -67,9 +75,8 @@ class Buffering:
             raise ConfigError("expires must be 1 second or more")
         if max_messages is not None and max_bytes is not None:
             raise ConfigError("give max_messages or max_bytes, not both")
-        for name, value in (("max_messages", max_messages), ("max_bytes", max_bytes)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be 1 or more")
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
         if heartbeat is None:
             heartbeat = min(expires / 2, IDLE_HEARTBEAT)
         if not 0 < heartbeat * 2 <= expires:

@@ -31,7 +31,8 @@ class _Stream(Protocol):
 class ConsumeContext:
     """Messages of a consumer given to a callback on a thread. Made by ``Consumer.consume``.
 
-    Thread-safe. As a context manager it drains on success and stops on an exception.
+    Draining the connection drains it too, closing the connection stops it. Thread-safe. As a
+    context manager it drains on success and stops on an exception.
     """
 
     def __init__(self, stream: _Stream, callback: Callable[[JetStreamMsg], Any]) -> None:
@@ -41,6 +42,7 @@ class ConsumeContext:
         self._callback = callback
         self.error: Exception | None = None
         """Why consuming ended by itself, or None."""
+        self._nc._add_consuming(self)
         self._thread = start_thread(f"consume-{self._nc._label}", self._run)
 
     def _run(self) -> None:
@@ -55,6 +57,7 @@ class ConsumeContext:
         finally:
             self._stream.stop()
             self._done.set()
+            self._nc._remove_consuming(self)
 
     def stop(self) -> None:
         """End after the message in hand; the rest is handed back. Does not wait."""
@@ -70,6 +73,17 @@ class ConsumeContext:
             self._nc._seconds(timeout)
         ):
             raise TimeoutError("the callback did not finish in time", operation="drain")
+
+    # What the connection wants when it drains or closes.
+
+    def _ask_no_more(self) -> None:
+        self._stream.drain()
+
+    def _settle(self, deadline: Deadline) -> None:
+        self.drain(deadline.remaining())
+
+    def _join(self, timeout: float | None) -> None:
+        self._thread.join(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> bool:
         """Wait until consuming has ended; returns whether it has. None: no limit."""

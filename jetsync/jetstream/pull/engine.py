@@ -11,8 +11,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.hand import Hand
 from jetsync._core.mailbox import Mailbox
 from jetsync.client import Msg
 from jetsync.errors import ConsumerDeletedError, JetStreamError, PullTerminatedError
@@ -109,8 +111,9 @@ class PullEngine:
     """The outstanding pulls of one consumer on one inbox. For one thread at a time.
 
     ``mailbox`` receives messages and statuses. ``poke`` may be called by any thread: it makes a
-    waiting taker look at the engine again. ``pin`` is the place of this client in a priority group
-    with the policy ``pinned_client``: its id goes with every pull.
+    waiting taker look at the engine again, and so a ``hand`` that still has what was taken. ``pin``
+    is the place of this client in a priority group with the policy ``pinned_client``: its id goes
+    with every pull.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -130,12 +133,16 @@ class PullEngine:
         self._idle_since = time.monotonic()
         self._presence = Presence(consumer)
         self.pin: Pin | None = None
+        self.hand: weakref.ref[Hand] | None = None  # weakly: a stream nobody holds ends itself
         self.closed = False
         self._nc._add_engine(self)
 
     def poke(self) -> None:
-        """Wake whoever waits on the mailbox."""
+        """Wake whoever waits on the mailbox, or is handing out what was taken from it."""
         self.mailbox.poke()
+        hand = self.hand() if self.hand is not None else None
+        if hand is not None:
+            hand._pause_now()
 
     def new_batch(self) -> MsgBatch:
         """Return an empty batch for the messages of this engine."""

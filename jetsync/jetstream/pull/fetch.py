@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
-from jetsync.errors import JetStreamError
+from jetsync.errors import DrainingError, JetStreamError
 from jetsync.jetstream.consumers.priority import shared_pin
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.pull.engine import (
@@ -127,6 +127,10 @@ class _Fetch:
                 engine.drop_silent()
             if self._over or len(batch) >= self._limit or self._deadline.expired:
                 return
+            if engine.mailbox.ended:
+                # The inbox is no more: the connection drains, or the server refused it.
+                self._fail(engine.mailbox.error or DrainingError("the connection is draining"))
+                return
             if self._eager and before and len(batch) == before and not statuses:
                 return
             if engine.outstanding:
@@ -199,14 +203,17 @@ class _Fetch:
             error = self._engine.why_gone()
             self._not_before = Deadline(_RETRY_WAIT)
         if error is not None:
-            # What came is returned with the reason; nothing came is an error.
-            if not len(self._batch):
-                raise error
-            self._batch.error = error
-            self._over = True
+            self._fail(error)
         elif ended.fate is Fate.DONE:
             self._over = True
         elif ended.fate is Fate.VOID:
             # A server that is shutting down would say so again at once.
             self._not_before = Deadline(_VOID_WAIT)
             self._wary = True
+
+    def _fail(self, error: Exception) -> None:
+        """What came is returned with the reason; nothing came is an error."""
+        if not len(self._batch):
+            raise error
+        self._batch.error = error
+        self._over = True

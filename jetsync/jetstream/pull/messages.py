@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream.consumers.priority import longest_pull, new_pin
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
-from jetsync.jetstream.pull.buffering import Buffering
+from jetsync.jetstream.pull.buffering import Buffering, check_count
 from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.engine import HUGE_BATCH, WARY_HEARTBEAT, Fate, PullEngine, PullOptions
 
@@ -68,8 +69,7 @@ class MessageStream(Hand):
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
         )
-        if stop_after is not None and stop_after < 1:
-            raise ConfigError("stop_after must be 1 or more")
+        check_count("stop_after", stop_after)
         if on_missed_heartbeat not in ("warn", "stop"):
             raise ConfigError("on_missed_heartbeat must be 'warn' or 'stop'")
         self._consumer = consumer
@@ -86,7 +86,7 @@ class MessageStream(Hand):
         self._engine.pin = new_pin(
             consumer, group.get("group"), self._guard(on_pinned), self._guard(on_unpinned)
         )
-        self._bind(self._engine.mailbox)
+        self._engine.hand = weakref.ref(self)
         self._loading = self._engine.new_batch()  # what an interrupt left in it comes first
         self._counted = (0, 0)  # how much of that is charged to the pulls
         self._stopped = False
@@ -118,7 +118,7 @@ class MessageStream(Hand):
         if msg is not None:
             return msg
         if self._over():
-            raise self._error or ConnectionClosedError("the message stream has ended")
+            raise self._reason or ConnectionClosedError("the message stream has ended")
         raise TimeoutError(f"no message from {self._consumer!r} in time", operation="next")
 
     def _slow_next(self) -> JetStreamMsg:
@@ -126,8 +126,8 @@ class MessageStream(Hand):
         msg = self._take(Deadline(None))
         if msg is not None:
             return msg
-        if self._error is not None:
-            raise self._error
+        if self._reason is not None:
+            raise self._reason
         raise StopIteration
 
     def batches(
@@ -138,14 +138,13 @@ class MessageStream(Hand):
         Each waits up to ``timeout`` seconds (None: no limit) for its first message; an empty batch
         says that none came. Ends like the iteration over messages.
         """
+        check_count("max_messages", max_messages)
         limit = self._limits.max_messages if max_messages is None else max_messages
-        if limit < 1:
-            raise ConfigError("max_messages must be 1 or more")
         while True:
             batch = self._take_batch(limit, Deadline(timeout))
             if not len(batch) and self._over():
-                if self._error is not None:
-                    raise self._error
+                if self._reason is not None:
+                    raise self._reason
                 return
             yield batch
 
@@ -233,6 +232,11 @@ class MessageStream(Hand):
             return True
         ending = self._draining or self._error is not None or self._engine.mailbox.finished
         return ending and self._engine.mailbox.pending_messages == 0
+
+    @property
+    def _reason(self) -> Exception | None:
+        """Why it ended, when nobody asked for that: the consumer is gone, the inbox refused."""
+        return self._error or self._engine.mailbox.error
 
     def _wait(self, deadline: Deadline) -> float:
         """How long to wait for the mailbox before something has to be looked at."""

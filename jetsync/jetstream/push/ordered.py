@@ -60,16 +60,22 @@ class OrderedPushSubscription(PushSubscription):
         super().__init__(js, None, options)
         self._stream = stream
         self._to_create = to_create
-        self._last = 0  # stream sequence of the last message handed out
-        self._failures = 0  # in a row, without a sign of life between them
+        self._deliveries.ordered = True
+        self._failures = 0  # in a row, without a message between them
+        self._failed_at = -1  # how far it had come then
         self._gone_since: float | None = None
         self._made: datetime | None = None  # the stream
 
-    def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
-        if info.config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
-            # Whatever the policy was: from now on it is "behind this sequence".
-            self._last = info.delivered.stream_seq
-        super()._begin(info, created=created)
+    def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
+        if info.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
+            return ConsumerSequence(0)
+        # Whatever the policy was: from now on it is "behind this sequence".
+        return ConsumerSequence(0, info.delivered.stream_seq)
+
+    @property
+    def _last(self) -> int:
+        """Stream sequence of the last message handed out."""
+        return 0 if self._sequence is None else self._sequence.stream
 
     # -- what is wrong -----------------------------------------------------------------------------
 
@@ -81,9 +87,7 @@ class OrderedPushSubscription(PushSubscription):
                 f"consumer sequence {consumer_seq} (stream {stream_seq}) came, {expected} was next"
             )
             return False
-        self._sequence.last = consumer_seq
-        self._last = stream_seq
-        self._failures = 0
+        self._sequence.delivery(consumer_seq, stream_seq)
         if self._mailbox.dropped and not self._mailbox.pending_messages:
             self._reset("too many messages waited, the last ones were dropped")
         return True
@@ -111,6 +115,8 @@ class OrderedPushSubscription(PushSubscription):
 
     def _backoff(self) -> float:
         """The first failure is repaired at once, the next ones ever later."""
+        if self._last != self._failed_at:
+            self._failures, self._failed_at = 0, self._last
         self._failures += 1
         if self._failures == 1:
             return 0.0
@@ -178,7 +184,7 @@ class OrderedPushSubscription(PushSubscription):
         self._hand.clear()
         self._listen(self._nc.new_inbox())
         # From here on the new inbox counts, even if the answer below gets lost.
-        self._sequence = ConsumerSequence(0)
+        self._deliveries.sequences = ConsumerSequence(0, self._last)
         self._flow = FlowControl()
         config = self._to_create(self.subject)
         if self._last or config.deliver_policy == DeliverPolicy.NEW:

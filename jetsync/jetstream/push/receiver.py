@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetsync._core.deliveries import Deliveries
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
@@ -74,16 +75,16 @@ class PushReceiver(Subscription):
         self._bound = BoundConsumer(js, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
-        # Held by who takes; it guards the next four. Reentrant, so that an interrupt at the wrong
+        # What goes to the user at once; shut while somebody has the turn, and while anything is in
+        # hand, which comes first.
+        self._deliveries = Deliveries(js._nc, self._mailbox)
+        # Held by who takes; it guards the next two. Reentrant, so that an interrupt at the wrong
         # moment does not lock its own thread out.
         self._turn = threading.RLock()
         self._hand: collections.deque[JetStreamMsg] = collections.deque()
-        self._sequence: ConsumerSequence | None = None
         self._flow = FlowControl()
-        self._taken = 0
         self.resets = 0
         """How often the consumer was made anew, which only an ordered subscription does."""
-        self._stop_at: int | None = None
         self._routes = threading.Lock()  # guards opening and ending
         self._over = False
         self._delete_at_end = False
@@ -111,6 +112,7 @@ class PushReceiver(Subscription):
             if self._sid:
                 self._nc._close_route(self._sid)
                 self._mailbox = self._new_mailbox(self._js, self._options)
+                self._deliveries.mailbox = self._mailbox
             with self._nc._registry_lock:
                 self._sid = self._nc._open_route(subject, self.queue, self._mailbox)
                 self._nc._subs[self._sid] = self
@@ -128,7 +130,8 @@ class PushReceiver(Subscription):
         self._ack_none = info.config.ack_policy == AckPolicy.NONE
         self._epoch = self._nc._session.epoch
         if self.queue is None and not self._manual:
-            self._sequence = ConsumerSequence(0 if created else None)
+            self._deliveries.sequences = self._begin_sequences(info, created)
+        self._deliveries.is_open = True
         beat = info.config.idle_heartbeat
         self._nc._add_engine(self)
         if beat and not self._manual:
@@ -141,6 +144,10 @@ class PushReceiver(Subscription):
                 on_tick=self._sweep,
             )
             self._watch.tick()
+
+    def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
+        """What the first delivery is compared with."""
+        return ConsumerSequence(0 if created else None)
 
     def _end(self) -> None:
         """Nothing more comes in. Safe to repeat, any thread."""
@@ -164,18 +171,26 @@ class PushReceiver(Subscription):
                 msg = self._hand.popleft() if self._hand else self._from_mailbox(deadline)
                 if msg is not None:
                     if self._settle(msg):
-                        self._taken += 1
-                        if self._taken == self._stop_at:
+                        self._deliveries.taken += 1
+                        if self._deliveries.taken == self._deliveries.stop_at:
                             self._stop_now()
                         return msg
                 elif self._exhausted or deadline.expired:
                     return None
         finally:
-            self._turn.release()
+            self._give_turn()
 
     def _take_turn(self, deadline: Deadline) -> bool:
         left = deadline.remaining()
-        return self._turn.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX))
+        seconds = -1 if left is None else min(left, threading.TIMEOUT_MAX)
+        if not self._turn.acquire(timeout=seconds):
+            return False
+        self._deliveries.is_open = False
+        return True
+
+    def _give_turn(self) -> None:
+        self._deliveries.is_open = not self._hand
+        self._turn.release()
 
     def _from_mailbox(self, deadline: Deadline) -> JetStreamMsg | None:
         wait = deadline.remaining()
@@ -188,6 +203,10 @@ class PushReceiver(Subscription):
     def _at_hand(self) -> JetStreamMsg | None:
         """What the mailbox holds, without waiting."""
         return cast("JetStreamMsg | None", self._mailbox.get(0))
+
+    @property
+    def _sequence(self) -> ConsumerSequence | None:
+        return cast("ConsumerSequence | None", self._deliveries.sequences)
 
     @property
     def _exhausted(self) -> bool:
@@ -212,7 +231,7 @@ class PushReceiver(Subscription):
     def _on_delivery(self, stream_seq: int, consumer_seq: int) -> bool:
         """A message with these sequences came; returns whether the user gets it."""
         assert self._sequence is not None
-        expected = self._sequence.delivery(consumer_seq)
+        expected = self._sequence.delivery(consumer_seq, stream_seq)
         if expected is not None:
             self._on_gap(expected, consumer_seq)
         return True
@@ -312,7 +331,7 @@ class PushReceiver(Subscription):
         """Deal with statuses at the head of the mailbox although nobody is taking: they would fill
         it up, and a question before which everything was handed out is due for its answer. With a
         callback its thread does that, when the callback has returned."""
-        if self._callback is not None or not self._turn.acquire(blocking=False):
+        if self._callback is not None or not self._take_turn(Deadline(0)):
             return
         try:
             while not self._manual and not self._hand:
@@ -324,7 +343,7 @@ class PushReceiver(Subscription):
                 else:
                     self._hand.append(msg)
         finally:
-            self._turn.release()
+            self._give_turn()
 
     def _look(self, deadline: Deadline) -> None:
         """Ask whether the consumer still exists, when it is time. ``_turn`` is held."""

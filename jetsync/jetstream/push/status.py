@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 
+from jetsync._core.deliveries import Sequences
 from jetsync.client import Msg
 
 __all__ = ["ConsumerSequence", "FlowControl", "StatusKind", "kind_of"]
@@ -33,21 +34,20 @@ def kind_of(msg: Msg) -> StatusKind:
     return StatusKind.UNEXPECTED
 
 
-class ConsumerSequence:
+class ConsumerSequence(Sequences):
     """Follows the consumer sequence, which the server counts up by one with every delivery.
 
-    ``last`` is the highest one that is accounted for; None before the first sign of it.
+    ``last`` is the highest one that is accounted for; None before the first sign of it. ``stream``
+    is the stream sequence of the last delivery.
     """
 
-    def __init__(self, last: int | None) -> None:
-        self.last = last
-
-    def delivery(self, seq: int) -> int | None:
+    def delivery(self, seq: int, stream: int = 0) -> int | None:
         """Take a delivery; returns the sequence that was expected when some are missing.
 
         A lower sequence than before is not a gap: the consumer was reset and counts anew.
         """
         last, self.last = self.last, seq
+        self.stream = stream
         return last + 1 if last is not None and seq > last + 1 else None
 
     def heartbeat(self, msg: Msg) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from jetsync._core.deliveries import DeliveryIterator
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.runner import run_callbacks, start_thread
 from jetsync.errors import (
@@ -43,23 +44,24 @@ class PushSubscription(PushReceiver):
     def _run(self) -> None:
         callback = self._callback
         assert callback is not None
-        if not self._options.manual_ack and not self._manual:
-            callback = self._acknowledging(callback)
         try:
-            run_callbacks(self._all(), callback, lambda error: self._nc._post("error", error))
+            if self._options.manual_ack or self._manual or self._ack_none:
+                run_callbacks(self._all(), callback, self._on_callback_error)
+            else:
+                self._run_and_acknowledge(callback)
         except Exception as error:  # noqa: BLE001 - nobody else would hear of it
             if not self._nc.is_closed:
                 self._nc._post("error", error)
         if self._delete_at_end:
             self._bound.delete_and_tell()
 
-    @staticmethod
-    def _acknowledging(callback: Callable[[JetStreamMsg], Any]) -> Callable[[JetStreamMsg], None]:
-        def run(msg: JetStreamMsg) -> None:
-            callback(msg)
-            msg.ack()  # nothing happens when the callback has settled it, or needs no ack
-
-        return run
+    def _run_and_acknowledge(self, callback: Callable[[JetStreamMsg], Any]) -> None:
+        for msg in self._all():
+            try:
+                callback(msg)
+                msg.ack()  # nothing happens when the callback has settled it
+            except Exception as error:  # noqa: BLE001 - user code may raise anything
+                self._on_callback_error(error)
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -74,7 +76,7 @@ class PushSubscription(PushReceiver):
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; next() would steal")
         seconds = self._nc._seconds(timeout)
-        msg = self._take(Deadline(seconds))
+        msg: JetStreamMsg | None = self._deliveries.take() or self._take(Deadline(seconds))
         if msg is not None:
             return msg
         if self._exhausted:
@@ -91,15 +93,20 @@ class PushSubscription(PushReceiver):
         return self._all()
 
     def _all(self) -> Iterator[JetStreamMsg]:
+        return DeliveryIterator(self._deliveries, self._slow_next)
+
+    def _slow_next(self) -> JetStreamMsg:
+        """What iteration does when there is something to judge or to wait for."""
         endless = Deadline(None)
         while not self._nc.is_closed:
             msg = self._take(endless)
             if msg is not None:
-                yield msg
-            elif self._exhausted:
+                return msg
+            if self._exhausted:
                 if self._mailbox.error is not None:
                     raise self._mailbox.error
-                return
+                break
+        raise StopIteration
 
     # -- ending ------------------------------------------------------------------------------------
 
@@ -117,8 +124,8 @@ class PushSubscription(PushReceiver):
             if max_messages < 1:
                 raise ConfigError("max_messages must be 1 or more")
             # Counted here: the server's count would include the statuses.
-            self._stop_at = max_messages
-            if self._taken < max_messages:
+            self._deliveries.stop_at = max_messages
+            if self._deliveries.taken < max_messages:
                 return
         self._end()
         self._bound.delete(timeout)
@@ -177,7 +184,7 @@ class PushSubscription(PushReceiver):
                 if self._manual or not msg.status or msg.data:
                     self._hand.append(msg)
         finally:
-            self._turn.release()
+            self._give_turn()
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -203,7 +210,7 @@ class PushSubscription(PushReceiver):
     @property
     def delivered(self) -> int:
         """Messages handed out so far."""
-        return self._taken
+        return self._deliveries.taken
 
     def __enter__(self) -> PushSubscription:
         return self

@@ -6,11 +6,12 @@ import base64
 import dataclasses
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import LimitsExceededError, MessageNotFoundError, api_error
 from jetsync._core.outbound import encode_headers
+from jetsync._core.stored import StoredMaker, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
 from jetsync.errors import (
@@ -22,7 +23,7 @@ from jetsync.errors import (
 )
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
-from jetsync.jetstream.streams.direct_batch import DirectBatch, read_origin
+from jetsync.jetstream.streams.direct_batch import NOBODY, DirectBatch, DirectMsg
 
 if TYPE_CHECKING:
     from jetsync.jetstream.streams.manager import StreamManager
@@ -33,6 +34,7 @@ PAGE_BYTES = 8 * 2**20
 """What one request asks for at most: a server stops reading for others meanwhile, and gives up a
 client that lets 64 MiB pile up."""
 _PAUSE = 0.1
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _NOT_FOUND = 404
 _NO_RESPONDERS = 503
@@ -85,20 +87,29 @@ def get_from_leader(
 
 
 def get_one(
-    js: StreamManager, stream: str, body: Mapping[str, Any], deadline: Deadline
+    js: StreamManager,
+    stream: str,
+    body: Mapping[str, Any],
+    deadline: Deadline,
+    *,
+    last_of: str | None = None,
 ) -> StoredMsg:
     """Ask any server that holds the stream for one message. Blocks.
+
+    ``last_of`` instead of a ``body`` is a subject whose last message is wanted; it becomes a part
+    of the request's subject, so that permissions can be given for single subjects.
 
     Raises MessageNotFoundError, DirectGetNotAllowedError, StreamNotFoundError, TimeoutError.
     """
     nc = js._nc
     subject = js._api.subject(f"DIRECT.GET.{stream}")
+    payload = json.dumps(body).encode()
+    if last_of is not None:
+        subject, payload = f"{subject}.{last_of}", b""
     while True:
         nc._check()
         try:
-            msg = nc._requests.request(
-                subject, json.dumps(body).encode(), nc._seconds(deadline.remaining())
-            )
+            msg = nc._requests.request(subject, payload, nc._seconds(deadline.remaining()))
             break
         except NoRespondersError:
             _explain(js, stream, deadline)
@@ -106,16 +117,17 @@ def get_one(
             if deadline.expired:
                 raise
             nc._pause(deadline.within(_PAUSE))
-    origin = read_origin(msg.raw_headers)
-    if origin is None:
+    stored = parse_stored(msg.raw_headers)
+    if stored is None:
         raise _refusal(msg)
+    _, subject, seq, timestamp_ns, _, raw_headers = stored
     return StoredMsg(
-        subject=origin.subject,
-        seq=origin.seq,
+        subject=subject,
+        seq=seq,
         data=msg.data,
-        time=parse_time(origin.time),
-        raw_headers=origin.raw_headers,
-        time_ns=parse_time_ns(origin.time),
+        time=_EPOCH + timedelta(microseconds=timestamp_ns // 1000),
+        raw_headers=raw_headers,
+        time_ns=timestamp_ns,
     )
 
 
@@ -195,8 +207,9 @@ class _Reader:
 
     def _count_pending(self) -> None:
         """Take the number of messages that are left from the last one that came."""
-        if len(self._batch):
-            self._batch.num_pending = self._batch[-1].metadata.num_pending
+        last = self._batch._last()
+        if last is not None:
+            self._batch.num_pending = last.metadata.num_pending
 
     def _step(self) -> bool:
         """Read one page; returns whether it was the last one."""
@@ -228,7 +241,8 @@ class _Reader:
             body["batch"] = self._asked()
         token, reply, mailbox = nc._requests.open(subject)
         if not len(self._batch):
-            self._batch = mailbox.new_batch(DirectBatch, None)
+            maker = StoredMaker(DirectMsg, nc, NOBODY)
+            self._batch = mailbox.new_batch(DirectBatch, None, maker)
         try:
             payload = json.dumps(body).encode()
             nc._outbound.publish(subject, payload, reply, encode_headers(None), False)
@@ -238,7 +252,7 @@ class _Reader:
                 room = len(self._batch) + (self._asked() or 1 << 40) + 1
                 left = self._deadline.remaining()
                 for status in mailbox.take_into(self._batch, room, left):
-                    if read_origin(status.raw_headers) is not None:
+                    if parse_stored(status.raw_headers) is not None:
                         raise ProtocolError("a stored message came with a status line")
                     return status
                 if mailbox.error is not None and not mailbox.pending_messages:

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
-from jetsync._deadline import Seconds
+from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import Error
 from jetsync.jetstream.consumers.info import ConsumerInfo
 
@@ -75,3 +75,10 @@ class BoundConsumer:
             self._js._nc._post("error", error)
             return error
         return None
+
+    def settle(self, deadline: Deadline) -> None:
+        """The connection drains, and the subscription with it."""
+        self.delete_and_tell(deadline.remaining())
+
+    def join(self, timeout: float | None) -> None:
+        """There is no thread to wait for when the connection closes."""

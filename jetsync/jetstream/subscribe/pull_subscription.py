@@ -6,10 +6,11 @@ import contextlib
 from types import TracebackType
 
 from jetsync._deadline import Seconds
-from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
+from jetsync.errors import ConnectionClosedError, Error, TimeoutError
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.pull.buffering import check_count
 from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
 
 __all__ = ["PullSubscription"]
@@ -18,6 +19,7 @@ __all__ = ["PullSubscription"]
 class PullSubscription:
     """A subscription that fetches. Made by ``JetStream.pull_subscribe``.
 
+    It ends with its connection; draining that deletes the consumer too, if this made it.
     Thread-safe: several threads may fetch at once. As a context manager it unsubscribes at the end.
     """
 
@@ -28,6 +30,7 @@ class PullSubscription:
             consumer._js, consumer.cached_info, created=created, override=delete_consumer
         )
         self._ended = False
+        self._nc._add_sender(self._bound)
 
     def fetch(self, n: int = 1, timeout: Seconds | None = None) -> MsgBatch:
         """Return 1 to ``n`` messages: those that are there, else the first that come.
@@ -37,8 +40,7 @@ class PullSubscription:
         PullTerminatedError when the server refuses the pull, ConfigError, ConnectionClosedError.
         """
         self._check()
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ConfigError(f"n must be 1 or more, not {n!r}")
+        check_count("n", n)
         batch = self._consumer.fetch(n, timeout=timeout, eager=True)
         if not len(batch):
             if batch.error is not None:
@@ -76,6 +78,7 @@ class PullSubscription:
 
     def _end(self) -> None:
         self._ended = True
+        self._nc._remove_sender(self._bound)
         self._consumer.close()
 
     def _check(self) -> None:

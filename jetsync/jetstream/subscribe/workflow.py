@@ -20,6 +20,7 @@ from jetsync._api_errors import (
     StreamNotFoundError,
 )
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.runner import check_callback
 from jetsync.errors import (
     ConfigError,
     ConsumerMismatchError,
@@ -121,8 +122,8 @@ class Subscriber(ConsumerManager):
         alarm = None if heartbeat_alarm is None else to_seconds(heartbeat_alarm, "heartbeat_alarm")
         if alarm == 0:
             raise ConfigError("heartbeat_alarm must be above 0")
-        if callback is not None and not callable(callback):
-            raise ConfigError("callback must be callable")
+        if callback is not None:
+            check_callback(callback)
         if ordered and manual_status:
             raise ConfigError("ordered excludes manual_status: it needs the statuses itself")
         limits = pending_messages_limit, pending_bytes_limit

@@ -63,6 +63,8 @@ static int gate_wait(gate *g, lock *guard) {
 
 /* -- mailbox.pyx --------------------------------------------------------------------------- */
 
+static jet_pool pool; /* of all boxes, without a lock */
+
 void box_init(box *b, size_t limit) {
     memset(b, 0, sizeof *b);
     lock_init(&b->lock, BOX);
@@ -70,6 +72,8 @@ void box_init(box *b, size_t limit) {
     gate_init(&b->gate);
     jet_chain_init(&b->chain);
     jet_chain_init(&b->in_hand);
+    b->chain.pool = &pool;
+    b->chain.first_cap = JET_SEGMENT_MAX; /* all segments come from the pool */
     b->limit = limit;
 }
 

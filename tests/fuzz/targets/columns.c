@@ -3,6 +3,7 @@
  *   - filling writes exactly what measuring announced (each buffer has exactly that size);
  *   - offsets begin at 0, never fall, and end at the size of what they point into;
  *   - subjects, replies, names and (when asked for) values are valid UTF-8;
+ *   - stored messages have no reply;
  *   - messages with an inline status are in no column.
  */
 #include "fuzz.h"
@@ -22,13 +23,13 @@ static int is_text(const uint8_t *bytes, size_t n) {
     return jet_utf8_lossy_len(jet_span_of(bytes, n)) == n;
 }
 
-static void check_columns(const jet_chain *c, int text, size_t rows) {
+static void check_columns(const jet_chain *c, jet_columns_kind kind, size_t rows) {
     jet_columns_size s;
     jet_columns out;
     memset(&s, 0, sizeof s);
     memset(&out, 0, sizeof out);
     made = 0;
-    jet_columns_measure(c, 1, text, &s);
+    jet_columns_measure(c, kind, 1, &s);
     CHECK(s.rows == rows && s.header_rows <= s.rows && s.metadata_rows <= s.rows);
     CHECK(s.header_keys <= s.header_values);
     out.subject_offsets = column(s.rows + 1, 4);
@@ -50,7 +51,7 @@ static void check_columns(const jet_chain *c, int text, size_t rows) {
     out.num_delivered = column(s.rows, 8);
     out.num_pending = column(s.rows, 8);
     out.timestamp_ns = column(s.rows, 8);
-    jet_columns_fill(c, text, &out);
+    jet_columns_fill(c, kind, &out);
     check_offsets(out.subject_offsets, s.rows, s.subject_bytes);
     check_offsets(out.data_offsets, s.rows, s.data_bytes);
     check_offsets(out.reply_offsets, s.rows, s.reply_bytes);
@@ -59,7 +60,8 @@ static void check_columns(const jet_chain *c, int text, size_t rows) {
     check_offsets(out.list_offsets, s.header_keys, s.header_values);
     check_offsets(out.value_offsets, s.header_values, s.value_bytes);
     CHECK(is_text(out.subject, s.subject_bytes) && is_text(out.reply, s.reply_bytes));
-    CHECK(is_text(out.key, s.key_bytes) && (!text || is_text(out.value, s.value_bytes)));
+    CHECK(is_text(out.key, s.key_bytes) && (!kind.text || is_text(out.value, s.value_bytes)));
+    CHECK(!kind.stored || s.reply_bytes == 0);
     size_t valid = 0;
     for (size_t i = 0; i < s.rows; i++) valid += out.metadata_valid[i / 8] >> i % 8 & 1;
     CHECK(valid == s.metadata_rows);
@@ -82,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         rows += f.status == 0;
     }
     if (c.count) {
-        check_columns(&c, 0, rows);
-        check_columns(&c, 1, rows);
+        for (int kind = 0; kind < 4; kind++)
+            check_columns(&c, (jet_columns_kind){.text = kind & 1, .stored = kind >> 1}, rows);
     }
     jet_chain_free(&c);
     return 0;

@@ -28,6 +28,7 @@ typedef struct queue {
 } queue;
 
 static queue in_box, in_hand;
+static jet_pool pool;
 static uint16_t sizes[4096];
 
 static void take(queue *q) {
@@ -55,6 +56,7 @@ static void check_chains(jet_span calls) {
     size_t made = 0;
     jet_chain_init(&in_box.chain);
     jet_chain_init(&in_hand.chain);
+    in_box.chain.pool = &pool;
     in_box.first = in_box.last = in_box.bytes = 0;
     in_hand.first = in_hand.last = in_hand.bytes = 0;
     while (calls.len && made < 2000) {

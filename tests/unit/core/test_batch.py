@@ -7,10 +7,11 @@ import gc
 import pytest
 
 from jetsync._core.batch import MsgBatch
+from jetsync._core.hand import Hand
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError
-from tests.unit.core.kit import Held, client_frames, message, receiver
+from tests.unit.core.kit import Held, client_frames, fill, message, receiver
 
 
 def ack(seq):
@@ -168,3 +169,19 @@ def test_answer_all_on_a_closed_connection_says_so():
     outbound.close()
     with pytest.raises(ConnectionClosedError):
         batch.answer_all(b"+ACK")
+
+
+def test_an_iterator_goes_on_when_its_batch_grows_or_is_emptied():
+    """What it walks may move or go away; it goes on behind what it gave, or ends."""
+    inbound, box = receiver()
+    batch = box.new_batch(MsgBatch, None)
+    walking = iter(batch)
+    fill(inbound, *(b"%d" % n for n in range(100)))
+    box.take_into(batch, 60)
+    assert [next(walking).data for _ in range(50)] == [b"%d" % n for n in range(50)]
+    box.take_into(batch, 100)
+    assert [msg.data for msg in walking] == [b"%d" % n for n in range(50, 100)]
+    late = iter(batch)
+    assert next(late).data == b"0"
+    Hand()._hold(batch)
+    assert list(late) == []

@@ -9,7 +9,8 @@ import weakref
 
 import pytest
 
-from jetsync._core.futures import AsyncWindow, Outcome
+from jetsync import PubAck
+from jetsync._core.futures import AsyncWindow
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
@@ -40,7 +41,7 @@ class Line:
             only_linked=True,
             ring=2 * capacity,
         )
-        self.window.bind(Outcome, self)
+        self.window.bind(self)
 
     def publish(self, data=b"x", deadline=FAR, block=b"", auto=True, subject="s"):
         return self.window.publish(subject, data, block, auto, deadline)
@@ -81,29 +82,31 @@ def line():
 
 def test_a_confirmation_settles_its_future(line):
     first, second = line.publish(), line.publish()
-    assert not first.settled
+    assert not first.done()
     assert line.confirm(1, 7, b"ORDERS") == []
-    assert not first.settled
-    assert second.settled
-    assert second.fields() == ("ORDERS", 7, False)
-    assert second.window is None
+    assert not first.done()
+    assert second.done()
+    assert second.result() == PubAck("ORDERS", 7)
     line.answer(0, b'{"stream":"S","seq":8,"duplicate": true}')
-    assert first.fields() == ("S", 8, True)
+    assert first.result() == PubAck("S", 8, duplicate=True)
     assert (line.window.stored, line.window.duplicates, line.window.open_count) == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "ack"),
     [
-        b'{"stream":"S","domain":"hub","seq":1}',
-        b'{"stream":"S","seq":1,"val":"5"}',
-        b'{"stream":"S","seq":1,"duplicate":true,"val":"5"}',
+        (b'{"stream":"S","domain":"hub","seq":1}', PubAck("S", 1, domain="hub")),
+        (b'{"stream":"S","seq":1,"val":"5"}', PubAck("S", 1, value="5")),
+        (
+            b'{"stream":"S","seq":1,"duplicate":true,"val":"5"}',
+            PubAck("S", 1, duplicate=True, value="5"),
+        ),
     ],
 )
-def test_what_else_a_confirmation_says_is_kept(line, text):
+def test_what_else_a_confirmation_says_is_kept(line, text, ack):
     future = line.publish()
     assert line.answer(0, text) == []
-    assert future.fields() == text
+    assert future.result() == ack
 
 
 def test_an_unusual_layout_is_handed_over_and_settled_by_hand(line):
@@ -112,7 +115,7 @@ def test_an_unusual_layout_is_handed_over_and_settled_by_hand(line):
     assert line.answer(0, text) == [(0, 0, text)]
     line.window.confirm_text(0, text, 3, False)
     line.window.confirm_text(0, b"late", 4, False)
-    assert future.fields() == text
+    assert future.result() == PubAck("a>b", 3)
 
 
 def test_an_error_settles_it_once(line):
@@ -120,10 +123,10 @@ def test_an_error_settles_it_once(line):
     error = ValueError("no")
     assert line.window.fail(0, error)
     assert not line.window.fail(0, error)
-    assert future.settled
-    assert future.error is error
+    assert future.done()
+    assert future.exception() is error
     line.confirm(0)
-    assert future.error is error
+    assert future.exception() is error
     assert line.window.stored == 0
 
 
@@ -177,7 +180,7 @@ def test_a_full_window_takes_nothing(line):
         assert small.publish() is None  # but the ring has an end
         small.confirm(0)
         assert small.publish() is not None
-        assert all(future.settled for future in futures)
+        assert all(future.done() for future in futures)
         small.outbound.close()
 
 
@@ -242,6 +245,24 @@ def test_a_settled_future_is_let_go(line):
     (settled,) = line.window.take_settled()
     settled.callbacks = None
     del future, settled
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_failed_future_keeps_no_frame_alive(line):
+    """The collector does not see futures: what `result` raises must not lead back to them."""
+
+    class Mark:
+        pass
+
+    def ask():
+        future, mark = line.publish(), Mark()
+        line.window.fail(0, ConfigError("no"))
+        with pytest.raises(ConfigError, match="no"):
+            future.result()
+        return weakref.ref(mark)
+
+    gone = ask()
     gc.collect()
     assert gone() is None
 

@@ -16,7 +16,6 @@ class Stream(Hand):
     """A hand that is filled from a mailbox when it pauses."""
 
     def __init__(self, box, limit=100):
-        self._bind(box)
         self.box = box
         self.limit = limit
         self.slow = 0

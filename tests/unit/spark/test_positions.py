@@ -12,7 +12,15 @@ from jetsync.spark.positions import Head, check_available, is_not_found
 from jetsync.spark.read_options import ReadOptions
 
 HEAD = Head(
-    stream="S", created="c", first_seq=50, last_seq=99, messages=50, bytes=500, trims_only_old=True
+    stream="S",
+    created="c",
+    first_seq=50,
+    last_seq=99,
+    messages=50,
+    bytes=500,
+    trims_only_old=True,
+    retention="limits",
+    allow_direct=True,
 )
 
 

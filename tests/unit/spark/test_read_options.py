@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from jetsync.spark.errors import SparkOptionError
-from jetsync.spark.read_options import READ_OPTIONS, Position, ReadOptions, subjects_overlap
+from jetsync.spark.read_options import READ_OPTIONS, Position, ReadOptions
 
 
 def batch(**options: str) -> ReadOptions:
@@ -114,25 +114,6 @@ def test_other_timestamps_are_refused(text):
     assert refusal(stream, startingTimestamp=text).code == "JETSYNC_INVALID_OPTION"
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "overlap"),
-    [
-        ("a.b", "a.b", True),
-        ("a.*", "a.b", True),
-        ("a.>", "a.b.c", True),
-        ("*.b", "a.*", True),
-        (">", "x", True),
-        ("a.b", "a.c", False),
-        ("a.*", "a.b.c", False),
-        ("a.>", "a", False),
-        ("a.*.x", "a.b.y", False),
-    ],
-)
-def test_overlapping_filters_are_found(one, two, overlap):
-    assert subjects_overlap(one, two) is overlap
-    assert subjects_overlap(two, one) is overlap
-
-
 def test_filters_must_be_subjects_that_do_not_overlap():
     assert batch(filterSubjects="a.>, b.*").filter_subjects == ("a.>", "b.*")
     for text in ("a.>,a.b", "a..b", ">.a", ".a", "a b"):
@@ -166,24 +147,51 @@ def test_the_least_rows_of_a_batch_may_not_exceed_the_most():
     assert error.code == "JETSYNC_INVALID_OPTION"
 
 
+@pytest.mark.parametrize("method", ["auto", "direct", "consumer"])
+def test_the_read_method_is_one_of_three(method):
+    assert batch(readMethod=method.upper()).read_method == method
+    assert refusal(batch, readMethod="push").code == "JETSYNC_INVALID_OPTION"
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("given", "code"),
     [
-        ("readMethod", "direct"),
-        ("onCommit", "purge"),
-        ("onCommit", "ack"),
-        ("anchorConsumer", "spark"),
+        ({"onCommit": "ack"}, "JETSYNC_MISSING_OPTION"),
+        ({"anchorConsumer": "a"}, "JETSYNC_OPTION_CONFLICT"),
+        ({"anchorConsumer": "a", "onCommit": "purge"}, "JETSYNC_OPTION_CONFLICT"),
+        ({"anchorConsumer": "a.b", "onCommit": "ack"}, "JETSYNC_INVALID_OPTION"),
+        ({"onCommit": "delete"}, "JETSYNC_INVALID_OPTION"),
+        ({"onCommit": "purge", "startingOffsets": "latest"}, "JETSYNC_OPTION_CONFLICT"),
+        ({"onCommit": "purge", "startingOffsets": "5"}, "JETSYNC_OPTION_CONFLICT"),
+        ({"onCommit": "purge", "startingTimestamp": "5"}, "JETSYNC_OPTION_CONFLICT"),
     ],
 )
-def test_documented_options_that_cannot_be_honoured_are_refused_not_ignored(name, value):
-    error = refusal(stream, **{name: value})
-    assert error.code == "JETSYNC_UNSUPPORTED_OPTION"
-    assert name in str(error)
+def test_what_on_commit_cannot_do_is_refused(given, code):
+    assert refusal(stream, **given).code == code
 
 
-def test_harmless_values_of_those_options_pass():
-    assert stream(readMethod="auto", onCommit="none")
-    assert batch(readMethod="consumer")
+def test_on_commit_and_its_anchor():
+    assert stream(onCommit="purge").on_commit == "purge"
+    assert stream(onCommit="ack", anchorConsumer="a").anchor_consumer == "a"
+    assert stream().on_commit == "none"
+
+
+def test_pushing_filters_down_is_for_batches_only():
+    assert batch(pushFilters="true").push_filters
+    assert refusal(stream, pushFilters="true").code == "JETSYNC_UNKNOWN_OPTION"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingOffsets": "9", "endingOffsets": "8"},
+        {"startingOffsets": '{"S": 9}', "endingOffsets": '{"S": 8}'},
+        {"startingTimestamp": "2000", "endingTimestamp": "1999"},
+    ],
+)
+def test_an_end_before_the_start_is_a_conflict(given):
+    assert refusal(batch, **given).code == "JETSYNC_OPTION_CONFLICT"
+    assert batch(startingOffsets="9", endingOffsets="9")
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp"])
@@ -202,7 +210,7 @@ def test_misspelled_options_are_refused_with_the_nearest_one():
 
 @pytest.mark.parametrize("name", READ_OPTIONS)
 def test_an_empty_value_counts_as_not_given(name):
-    parse = batch if name.startswith("ending") else stream
+    parse = batch if name.startswith(("ending", "push")) else stream
     if name == "stream":
         assert refusal(parse, stream=" ").code == "JETSYNC_MISSING_OPTION"
     else:

@@ -50,7 +50,6 @@ def received(layout: Layout) -> pa.RecordBatch:
             [[("K", [value, value])], None, [("E", [])]], pa.map_(pa.string(), pa.list_(item))
         ),
         "stream_seq": pa.array([1, 5, 2**40], pa.uint64()),
-        "num_pending": pa.array([2, 1, 0], pa.uint64()),
         "timestamp": pa.array([NANOSECONDS] * 3, pa.timestamp("ns", tz="UTC")),
     }
     return pa.RecordBatch.from_pydict({name: columns[name] for name in layout.received})
@@ -88,7 +87,7 @@ def test_timestamps_are_cut_to_microseconds_not_rounded():
 
 
 def test_only_needed_columns_are_asked_for():
-    assert Layout(struct("seq", "stream")).received == ("stream_seq", "num_pending")
+    assert Layout(struct("seq", "stream")).received == ("stream_seq",)
     assert "headers" not in Layout(struct(*FIELDS), include_headers=False).received
 
 

@@ -1,0 +1,1 @@
+"""The Spark source and sink at speed, beside what Spark and the server can do by themselves."""

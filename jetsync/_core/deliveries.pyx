@@ -1,0 +1,86 @@
+"""Deliveries: the messages of a push consumer, handed out without a Python frame for each."""
+
+from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack, jet_jsack_parse, jet_record
+from jetsync._core.sync cimport try_lock, unlock
+
+
+cdef class Sequences:
+    """The sequences of the delivery that is accounted for last."""
+
+    def __init__(self, last, stream=0):
+        self.last = last
+        self.stream = stream
+
+    @property
+    def last(self):
+        """Its consumer sequence; None before the first sign of it."""
+        return self.consumer if self.known else None
+
+    @last.setter
+    def last(self, value):
+        self.known = value is not None
+        if self.known:
+            self.consumer = value
+
+
+cdef class Deliveries:
+    """What is handed out at once: the next delivery of a consumer, if nothing is odd about it.
+
+    Whoever judges everything else (statuses, gaps, the last message that was wanted) shuts this
+    while it does, so that messages and statuses keep their order. Thread-safe.
+
+    `sequences`: what the next delivery is compared with, None: nothing. `ordered`: a lower stream
+    sequence is odd too, and so is every message after one was dropped. `taken` counts what was handed
+    out; it is for the one who judges to hand out number `stop_at` (0: there is none).
+    """
+
+    def __init__(self, Publishing nc not None, Mailbox mailbox not None):
+        self.nc = nc
+        self.mailbox = mailbox
+
+    cdef Msg quick(self):
+        cdef jet_record r
+        cdef jet_jsack ack
+        cdef Mailbox box = self.mailbox
+        cdef Sequences last = self.sequences
+        if not try_lock(box.take_lock):
+            return None
+        try:
+            if (not self.is_open or self.taken + 1 == self.stop_at or self.nc._refusal is not None
+                    or not box._fill(0)):
+                return None
+            jet_chain_peek(&box.in_hand, &r)
+            if r.status:
+                return None
+            if last is not None:
+                if (jet_jsack_parse(r.reply, &ack) != JET_OK or not last.known
+                        or ack.consumer_seq != last.consumer + 1
+                        or (self.ordered and (ack.stream_seq <= last.stream or box.box.dropped))):
+                    return None
+                last.consumer = ack.consumer_seq
+                last.stream = ack.stream_seq
+            self.taken += 1
+            return box._pop()
+        finally:
+            unlock(box.take_lock)
+
+    def take(self):
+        """Return the next delivery, or None when there is something to judge or to wait for."""
+        return self.quick()
+
+
+cdef class DeliveryIterator:
+    """Iterates over deliveries; `slow()` returns what is not handed out at once, or ends it."""
+    cdef Deliveries deliveries
+    cdef object slow
+
+    def __init__(self, Deliveries deliveries not None, slow):
+        self.deliveries = deliveries
+        self.slow = slow
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Msg msg = self.deliveries.quick()
+        return self.slow() if msg is None else msg

@@ -1,0 +1,12 @@
+"""Messages that a direct get brought: what a server says of each stands behind its headers."""
+
+from jetsync._core.message import Msg
+
+class StoredMaker:
+    """Builds messages as they were published, and leaves the server's lines in `_lines`."""
+
+    def __init__(
+        self, msg_type: type[Msg], owner: object | None = None, context: object | None = None
+    ) -> None: ...
+
+def parse_stored(raw_headers: bytes) -> tuple[str, str, int, int, int, bytes] | None: ...

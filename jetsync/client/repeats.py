@@ -1,0 +1,63 @@
+"""What is sent again after a lost link: acknowledgements that may not have arrived."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jetsync._core.outbound import Outbound
+from jetsync.client.session import Pong
+from jetsync.client.timer import Timer
+
+if TYPE_CHECKING:
+    from jetsync.client.session import Session
+
+__all__ = ["Repeats"]
+
+_ASK_AFTER = 1.0
+
+
+class Repeats:
+    """Finds out that what the outbound buffer keeps has arrived, so that it can be forgotten.
+
+    A PONG proves it for everything sent before its PING. While something is kept there is one PING
+    a second, and one for each further megabyte; otherwise there is none. Thread-safe, never waits.
+    """
+
+    def __init__(self, session: Session, outbound: Outbound, timer: Timer) -> None:
+        self._session = session
+        self._outbound = outbound
+        self._timer = timer
+
+    def find_out(self, wanted: int) -> None:
+        """What the outbound buffer wants: 1, begin to ask; 2, ask once more, now."""
+        if wanted == 1:
+            self._timer.call_later(_ASK_AFTER, self._ask)
+        else:
+            self._session.ping(_Arrived(self, again=False))
+
+    def _ask(self) -> None:
+        self._session.ping(_Arrived(self, again=True))
+
+    def _answered(self, point: int, *, again: bool) -> None:
+        if self._outbound.arrived(point, again) and again:
+            self._timer.call_later(_ASK_AFTER, self._ask)
+
+    def _lost(self, *, again: bool) -> None:
+        if again:
+            self._timer.call_later(_ASK_AFTER, self._ask)
+
+
+class _Arrived(Pong):
+    """A question whether everything kept so far has arrived."""
+
+    def __init__(self, repeats: Repeats, *, again: bool) -> None:
+        super().__init__()
+        self._repeats = repeats
+        self._point = repeats._outbound.kept_so_far()
+        self._again = again
+
+    def finish(self, error: Exception | None = None) -> None:
+        if error is None:
+            self._repeats._answered(self._point, again=self._again)
+        else:
+            self._repeats._lost(again=self._again)

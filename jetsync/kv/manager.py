@@ -1,0 +1,99 @@
+"""The key-value calls of ``JetStream``: making, finding, changing and listing buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jetsync._api_errors import StreamNameInUseError, StreamNotFoundError
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import BucketExistsError, KeyValueError
+from jetsync.jetstream._wire import build
+from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.kv.config import KeyValueConfig, config_of, stream_config
+from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of
+from jetsync.kv.place import gone
+from jetsync.kv.status import KeyValueStatus
+from jetsync.kv.store import KeyValue
+
+if TYPE_CHECKING:
+    from jetsync.jetstream import JetStream
+
+__all__ = ["create", "create_or_update", "delete", "open_bucket", "statuses", "update"]
+
+
+def open_bucket(js: JetStream, bucket: str, deadline: Deadline) -> KeyValue:
+    """See ``JetStream.key_value``."""
+    info = _find(js, bucket, deadline)
+    if not _is_bucket(info):
+        raise KeyValueError(
+            f"stream {stream_of(bucket)!r} is no bucket: it has no max_msgs_per_subject",
+            bucket=bucket,
+        )
+    return KeyValue(js, info)
+
+
+def create(
+    js: JetStream, config: KeyValueConfig | None, fields: Mapping[str, Any], deadline: Deadline
+) -> KeyValue:
+    """See ``JetStream.create_key_value``."""
+    wanted = build(KeyValueConfig, config, fields)
+    try:
+        stream = js.create_stream(stream_config(wanted), timeout=deadline.remaining())
+    except StreamNameInUseError as error:
+        raise BucketExistsError(
+            f"bucket {wanted.bucket!r} exists with another configuration: update it, or take "
+            "another name",
+            bucket=wanted.bucket,
+        ) from error
+    return KeyValue(js, stream.cached_info)
+
+
+def update(
+    js: JetStream, config: KeyValueConfig | None, fields: Mapping[str, Any], deadline: Deadline
+) -> KeyValue:
+    """See ``JetStream.update_key_value``."""
+    bucket = build(KeyValueConfig, config, fields).bucket
+    found = _find(js, bucket, deadline).config
+    wanted = build(KeyValueConfig, config_of(found) if config is None else config, fields)
+    stream = js.update_stream(stream_config(wanted, found), timeout=deadline.remaining())
+    return KeyValue(js, stream.cached_info)
+
+
+def create_or_update(
+    js: JetStream, config: KeyValueConfig | None, fields: Mapping[str, Any], deadline: Deadline
+) -> KeyValue:
+    """See ``JetStream.create_or_update_key_value``."""
+    wanted = build(KeyValueConfig, config, fields)
+    try:
+        return create(js, wanted, {}, deadline)
+    except BucketExistsError:
+        return update(js, wanted, {}, deadline)
+
+
+def delete(js: JetStream, bucket: str, timeout: Seconds | None) -> None:
+    """See ``JetStream.delete_key_value``."""
+    try:
+        js.delete_stream(stream_of(check_bucket(bucket)), timeout=timeout)
+    except StreamNotFoundError as error:
+        raise gone(bucket) from error
+
+
+def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]:
+    """See ``JetStream.key_value_buckets``."""
+    # Not by subject: mirrors have none of their own.
+    for info in js.streams(timeout=timeout):
+        if info.config.name.startswith(STREAM_PREFIX) and _is_bucket(info):
+            yield KeyValueStatus(info)
+
+
+def _find(js: JetStream, bucket: str, deadline: Deadline) -> StreamInfo:
+    name = stream_of(check_bucket(bucket))
+    try:
+        return js._stream_info(name, None, False, deadline.remaining())
+    except StreamNotFoundError as error:
+        raise gone(bucket) from error
+
+
+def _is_bucket(info: StreamInfo) -> bool:
+    return info.config.max_msgs_per_subject >= 1

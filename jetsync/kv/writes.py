@@ -1,0 +1,177 @@
+"""Writing a key, and writing it on a condition: the outcome is known also after a lost answer.
+
+Every write carries a message id. One without a condition can be sent again: the stream drops the
+copy. On a condition a stream may look at that first, so its own earlier copy makes it refuse the
+next one (nats-server 2.15 does, for a stream of one replica). Then the entry that stands in the way
+is looked at: if it has our id, it is ours and the write has succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jetsync._api_errors import MessageNotFoundError, MessageTooLargeError, WrongLastSequenceError
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import KeyExistsError, KeyWrongRevisionError, PublishUnknownError
+from jetsync.jetstream import AUTO, StoredMsg
+from jetsync.jetstream.publish.headers import MSG_ID, Auto
+from jetsync.kv.entry import KeyValueOperation, operation_of
+from jetsync.kv.place import Place
+
+__all__ = ["Write"]
+
+_PAUSE = 0.05
+
+
+class Write:
+    """One write of one key, in as many attempts as it takes to know its outcome.
+
+    For one thread; one of its three ways of storing is called once. They block and raise
+    KeyExistsError or KeyWrongRevisionError for a condition that does not hold, and what
+    ``JetStream.publish`` raises: NotStoredError, PublishUnknownError, ConfigError.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        key: str,
+        value: bytes,
+        deadline: Deadline,
+        *,
+        headers: Mapping[str, str] | None = None,
+        rollup: str | None = None,
+        ttl: Seconds | None = None,
+    ) -> None:
+        self._place = place
+        self._key = key
+        self._value = value
+        self._deadline = deadline
+        self._headers = headers
+        self._rollup = rollup
+        self._ttl = ttl
+        self._msg_id: str | Auto = AUTO
+        self._conflict: WrongLastSequenceError | None = None  # how the last attempt was refused
+        self._unknown: PublishUnknownError | None = None  # although an earlier one may be stored
+
+    # -- the three ways ----------------------------------------------------------------------------
+
+    def store(self, expected: int | None = None) -> int:
+        """Store it and return its revision; not repeated after a refusal."""
+        try:
+            return self._publish(self._msg_id, expected)
+        except MessageTooLargeError:
+            # The id counts towards the size of a value: one that just fits goes without.
+            return self._publish(None, expected)
+
+    def store_behind(self, revision: int) -> int:
+        """Store it if ``revision`` is the key's last one; return the new revision."""
+        while True:
+            stored = self._attempt(revision)
+            if stored is not None:
+                return stored
+            if self._unknown is None:
+                raise self._wrong_revision(revision)
+            found = self._place.first_behind(self._key, revision, self._deadline)
+            if found is not None:
+                if self._is_mine(found):
+                    return found.seq
+                raise self._unknown
+            self._wait()
+
+    def store_first(self) -> int:
+        """Store it if the key has no value (any more); return its revision."""
+        expected = 0
+        while True:
+            stored = self._attempt(expected)
+            if stored is not None:
+                return stored
+            last = self._last()
+            if last is not None and operation_of(last.raw_headers) is KeyValueOperation.PUT:
+                if self._is_mine(last):
+                    return last.seq
+                raise self._unknown or self._exists(last.seq)
+            behind = 0 if last is None else last.seq
+            if behind == expected:
+                self._wait()  # somebody's write is under way, or what was there has just aged out
+            expected = behind
+
+    # -- attempts ----------------------------------------------------------------------------------
+
+    def _publish(self, msg_id: str | Auto | None, expected: int | None) -> int:
+        try:
+            ack = self._place.origin.publish(
+                self._place.write_prefix + self._key,
+                self._value,
+                headers=self._headers,
+                timeout=self._deadline.remaining(),
+                msg_id=msg_id,
+                rollup=self._rollup,
+                expected_last_subject_seq=expected,
+                ttl=self._ttl,
+            )
+        except PublishUnknownError as error:
+            raise PublishUnknownError(
+                f"it is not known whether key {self._key!r} of bucket {self._place.bucket!r} was "
+                f"written ({error.__cause__}); get it with direct=False and decide",
+                operation="key-value write",
+                msg_id=error.msg_id,
+            ) from error.__cause__
+        return ack.seq
+
+    def _attempt(self, expected: int) -> int | None:
+        """Store it and return its revision; None if the key is at another revision."""
+        try:
+            return self.store(expected)
+        except WrongLastSequenceError as error:
+            self._conflict = error
+        except PublishUnknownError as error:
+            if error.msg_id is None or not isinstance(error.__cause__, WrongLastSequenceError):
+                raise
+            self._unknown, self._msg_id = error, error.msg_id
+        return None
+
+    def _is_mine(self, msg: StoredMsg) -> bool:
+        """Whether a stored message is an earlier attempt of this write."""
+        return self._unknown is not None and msg.headers.get(MSG_ID) == self._msg_id
+
+    def _last(self) -> StoredMsg | None:
+        try:
+            return self._place.read(self._key, None, self._deadline, direct=False)
+        except MessageNotFoundError:
+            return None
+
+    def _wait(self) -> None:
+        """Pause before another attempt; raises what is known when the time is over."""
+        known = self._unknown or self._conflict
+        if self._deadline.expired and known is not None:
+            raise known
+        self._place.js._nc._pause(self._deadline.within(_PAUSE))
+
+    # -- refusals ----------------------------------------------------------------------------------
+
+    def _wrong_revision(self, expected: int) -> KeyWrongRevisionError:
+        place, conflict = self._place, self._conflict
+        actual = None if conflict is None else conflict.actual_seq
+        error = KeyWrongRevisionError(
+            f"key {self._key!r} of bucket {place.bucket!r} is not at revision {expected}"
+            + ("" if actual is None else f" but at {actual}")
+            + ": somebody else wrote it; read it again and decide anew",
+            bucket=place.bucket,
+            key=self._key,
+            expected=expected,
+            actual=actual,
+        )
+        error.__cause__ = conflict
+        return error
+
+    def _exists(self, revision: int) -> KeyExistsError:
+        place = self._place
+        error = KeyExistsError(
+            f"key {self._key!r} of bucket {place.bucket!r} has a value already (revision "
+            f"{revision}); use update with that revision, or put",
+            bucket=place.bucket,
+            key=self._key,
+            revision=revision,
+        )
+        error.__cause__ = self._conflict
+        return error

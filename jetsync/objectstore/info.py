@@ -1,0 +1,217 @@
+"""ObjectMeta, ObjectInfo, ObjectLink: what a bucket says about an object, and its JSON (ADR-20).
+
+What is read was written by anybody: it is checked here, once, so that no other file has to wonder.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from jetsync.errors import ConfigError, ObjectMetaError
+from jetsync.objectstore.names import check_name, is_term
+
+__all__ = ["CHUNK_SIZE", "ObjectInfo", "ObjectLink", "ObjectMeta", "digest_of", "dump", "load"]
+
+CHUNK_SIZE = 128 * 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_DIGEST = "SHA-256="
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectLink:
+    """Where a link leads: to an object, or to a whole bucket (``name`` is None). Immutable."""
+
+    bucket: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectMeta:
+    """What a user says about an object. Immutable. Raises ``ConfigError`` for what cannot be."""
+
+    name: str
+    """Any text of at most 1024 bytes."""
+    description: str | None = None
+    headers: Mapping[str, list[str]] = field(default_factory=dict)
+    """Names with all their values."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Names with one value each."""
+    chunk_size: int = CHUNK_SIZE
+    """Bytes of one message; at most what the server takes (``max_payload``, usually 1 MiB)."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.description is not None and not isinstance(self.description, str):
+            raise ConfigError("ObjectMeta.description must be a str")
+        if not _is_texts(self.metadata):
+            raise ConfigError("ObjectMeta.metadata must map str to str")
+        if not _is_lists(self.headers):
+            raise ConfigError("ObjectMeta.headers must map str to lists of str")
+        size = self.chunk_size
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ConfigError(f"ObjectMeta.chunk_size must be 1 or more, got {size!r}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectInfo:
+    """What a bucket says about an object or a link. Immutable."""
+
+    name: str
+    bucket: str
+    nuid: str
+    """Names this content of the object: another one for each put."""
+    size: int = 0
+    """Bytes."""
+    chunks: int = 0
+    """Messages that they are stored in."""
+    digest: str = ""
+    """``SHA-256=`` and the digest of all bytes in base64url."""
+    deleted: bool = False
+    description: str | None = None
+    headers: Mapping[str, list[str]] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    chunk_size: int = 0
+    """Most bytes of one message; 0 when it is not known."""
+    link: ObjectLink | None = None
+    """Where it leads, if it is a link."""
+    modified_ns: int = field(default=0, compare=False)
+    """When the bucket received this, in nanoseconds since 1970."""
+
+    @property
+    def modified(self) -> datetime:
+        """When the bucket received this (UTC, microseconds)."""
+        return _EPOCH + timedelta(microseconds=self.modified_ns // 1000)
+
+
+def digest_of(content: hashlib._Hash) -> str:
+    """The digest as it is stored."""
+    return _DIGEST + base64.urlsafe_b64encode(content.digest()).decode()
+
+
+def dump(info: ObjectInfo) -> bytes:
+    """The JSON that is stored. The time is the message's own and never a part of it."""
+    options: dict[str, Any] = {}
+    if info.link is not None:
+        options["link"] = {"bucket": info.link.bucket}
+        if info.link.name is not None:
+            options["link"]["name"] = info.link.name
+    if info.chunk_size:
+        options["max_chunk_size"] = info.chunk_size
+    wire: dict[str, Any] = {
+        "name": info.name,
+        "description": info.description,
+        "headers": info.headers,
+        "metadata": info.metadata,
+        "options": options,
+    }
+    wire = {name: value for name, value in wire.items() if value}
+    wire |= {"bucket": info.bucket, "nuid": info.nuid, "size": info.size, "chunks": info.chunks}
+    if info.digest:
+        wire["digest"] = info.digest
+    if info.deleted:
+        wire["deleted"] = True
+    return json.dumps(wire, separators=(",", ":")).encode()
+
+
+def load(data: bytes, bucket: str, modified_ns: int) -> ObjectInfo:
+    """Read stored JSON. Raises ObjectMetaError for what is none, or makes no sense."""
+    try:
+        wire = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _bad(bucket, f"it is no JSON: {error}") from None
+    if not isinstance(wire, dict):
+        raise _bad(bucket, "it is no JSON object")
+    read = _Fields(wire, bucket)
+    options = read.nested("options")
+    link = None
+    if options.wire.get("link") is not None:
+        target = options.nested("link")
+        link = ObjectLink(bucket=target.text("bucket"), name=target.text("name") or None)
+        if not is_term(link.bucket):
+            raise _bad(bucket, f"it links to bucket {link.bucket!r}")
+    name, nuid = read.text("name"), read.text("nuid")
+    try:
+        check_name(name)
+        if link is not None and link.name is not None:
+            check_name(link.name)
+    except ConfigError as error:
+        raise _bad(bucket, str(error)) from None
+    # The id becomes a part of a subject that is purged: a wildcard would purge everything.
+    if not is_term(nuid):
+        raise _bad(bucket, f"{nuid[:40]!r} cannot be an id")
+    digest = read.text("digest").replace("+", "-").replace("/", "_")
+    if digest and not digest.startswith(_DIGEST):
+        raise _bad(bucket, f"the digest {digest[:40]!r} is not a SHA-256 one")
+    headers, metadata = wire.get("headers") or {}, wire.get("metadata") or {}
+    if not _is_lists(headers) or not _is_texts(metadata):
+        raise _bad(bucket, "headers or metadata are not what they should be")
+    return ObjectInfo(
+        name=name,
+        bucket=bucket,
+        nuid=nuid,
+        size=read.count("size"),
+        chunks=read.count("chunks"),
+        digest=digest,
+        deleted=wire.get("deleted") is True,
+        description=read.text("description") or None,
+        headers=headers,
+        metadata=metadata,
+        chunk_size=options.count("max_chunk_size"),
+        link=link,
+        modified_ns=modified_ns,
+    )
+
+
+class _Fields:
+    """Typed looks at a JSON object; what is missing is empty."""
+
+    def __init__(self, wire: dict[str, Any], bucket: str) -> None:
+        self.wire = wire
+        self._bucket = bucket
+
+    def text(self, name: str) -> str:
+        value: str = self._get(name, str, "")
+        return value
+
+    def count(self, name: str) -> int:
+        value: int = self._get(name, int, 0)
+        if isinstance(value, bool) or not 0 <= value < 2**64:
+            raise _bad(self._bucket, f"its {name} is {str(value)[:40]}")
+        return value
+
+    def nested(self, name: str) -> _Fields:
+        return _Fields(self._get(name, dict, {}), self._bucket)
+
+    def _get(self, name: str, kind: type, empty: Any) -> Any:
+        value = self.wire.get(name)
+        if value is None:
+            return empty
+        if not isinstance(value, kind):
+            raise _bad(self._bucket, f"its {name} is a {type(value).__name__}")
+        return value
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(one, str) for key, one in value.items()
+    )
+
+
+def _is_lists(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(many, list) and all(isinstance(x, str) for x in many)
+        for key, many in value.items()
+    )
+
+
+def _bad(bucket: str, why: str) -> ObjectMetaError:
+    return ObjectMetaError(
+        f"what bucket {bucket!r} says about an object cannot be read: {why}; put the object again",
+        bucket=bucket,
+    )

@@ -1,0 +1,156 @@
+"""The two ways in which messages of a range come: a consumer of our own, or direct gets.
+
+Both give batches in the order of the stream and end when they have nothing more to give, which
+proves nothing: see range_read.py. A consumer delivers faster and may have several filters; direct
+gets need no set-up, take nothing from a work queue, and are answered by any server that holds the
+messages, or only some of them: a replica that lags, a mirror that keeps a part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from jetsync.errors import Error
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.positions import Head
+from jetsync.spark.read_options import AUTO, CONSUMER, DIRECT, ReadOptions
+
+if TYPE_CHECKING:
+    from jetsync import Consumer, MsgBatch, Stream
+
+__all__ = [
+    "DIRECT_UP_TO",
+    "by_consumer",
+    "by_direct_get",
+    "needs_direct",
+    "one_ahead",
+    "prefers_direct",
+]
+
+log = logging.getLogger("jetsync.spark")
+
+DIRECT_UP_TO = 10_000
+"""Ranges up to so many sequences are read by direct gets where the choice is free: there making
+and removing a consumer costs more than the slower delivery. Measured by benchmarks/spark."""
+
+# The server removes a consumer that nobody pulls from after this long, whatever happens to us.
+INACTIVE_THRESHOLD = 30.0
+# How long a pull waits for messages that the consumer said it has, before the leader is asked.
+PULL_TIMEOUT = 2.0
+# The library asks for more in pages of this size, and each may be answered by another server.
+DIRECT_PAGE = 8 << 20
+
+
+def needs_direct(head: Head, options: ReadOptions) -> bool:
+    """Tell whether a stream is to be read by direct gets only. Does not block.
+
+    Raises ``JETSYNC_UNSUPPORTED_STREAM`` if the stream does not allow what has to be used.
+    """
+    takes_away = head.retention == "workqueue"
+    if takes_away and options.read_method == CONSUMER:
+        raise SparkSourceError(
+            f"stream {head.stream!r} is a work queue, and a consumer would take its messages away; "
+            "leave option readMethod out",
+            code="JETSYNC_UNSUPPORTED_STREAM",
+        )
+    if not takes_away and options.read_method != DIRECT:
+        return False
+    if not head.allow_direct:
+        why = "a work queue" if takes_away else "a stream with readMethod=direct"
+        raise SparkSourceError(
+            f"stream {head.stream!r} answers no direct gets, and {why} is read by them only; "
+            "update the stream with allow_direct=true",
+            code="JETSYNC_UNSUPPORTED_STREAM",
+        )
+    return True
+
+
+def prefers_direct(head: Head, options: ReadOptions, length: int) -> bool:
+    """Choose how ``length`` sequences are read where there is a choice. Does not block."""
+    return (
+        options.read_method == AUTO
+        and head.allow_direct
+        and length <= DIRECT_UP_TO
+        and len(options.filter_subjects) <= 1
+    )
+
+
+def by_direct_get(
+    stream: Stream, options: ReadOptions, subject: str | None, first: int, last: int
+) -> Generator[MsgBatch, None, None]:
+    """Yield what some server has from ``first`` on, until ``last`` was passed. Blocks."""
+    while first <= last:
+        batch = stream.get_msgs(
+            first,
+            max_messages=min(options.fetch_batch, last - first + 1),
+            max_bytes=min(options.fetch_max_bytes, DIRECT_PAGE),
+            subject=subject,
+        )
+        if not len(batch):
+            return
+        yield batch
+        end = batch[-1].metadata
+        if end.num_pending == 0:
+            return
+        first = end.stream_seq + 1
+
+
+def by_consumer(
+    stream: Stream, options: ReadOptions, first: int, last: int, *, alone: bool
+) -> Generator[MsgBatch, None, None]:
+    """Yield what a consumer made for this delivers from ``first`` on, until ``last`` was passed.
+
+    Blocks. A message larger than fetchMaxBytes never comes under that limit: ``alone`` takes the
+    first one by itself and without.
+    """
+    consumer = stream.create_consumer(
+        name=f"jetsync-spark-{uuid.uuid4().hex}",
+        deliver_policy="by_start_sequence",
+        opt_start_seq=first,
+        ack_policy="none",
+        filter_subjects=list(options.filter_subjects) or None,
+        mem_storage=True,
+        num_replicas=1,
+        inactive_threshold=INACTIVE_THRESHOLD,
+    )
+    try:
+        pending = consumer.cached_info.num_pending
+        while pending > 0 and first <= last:
+            if alone:
+                batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
+                alone = False
+            else:
+                batch = consumer.fetch(
+                    min(options.fetch_batch, pending, last - first + 1),
+                    max_bytes=options.fetch_max_bytes,
+                    timeout=PULL_TIMEOUT,
+                )
+            if not len(batch):
+                return
+            yield batch
+            end = batch[-1].metadata
+            first, pending = end.stream_seq + 1, end.num_pending
+    finally:
+        _forget(consumer)
+
+
+def _forget(consumer: Consumer) -> None:
+    """Remove the consumer now; if that fails the server does it soon."""
+    try:
+        consumer.delete(timeout=1.0)
+    except Error as error:
+        log.debug("consumer %s was not removed: %s", consumer.name, error)
+
+
+def one_ahead(batches: Generator[MsgBatch, None, None]) -> Generator[MsgBatch, None, None]:
+    """Yield the same, while a thread of its own already gets the next one."""
+    with contextlib.closing(batches), ThreadPoolExecutor(1, "jetsync-spark-read") as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch

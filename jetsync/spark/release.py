@@ -1,0 +1,112 @@
+"""What becomes of messages that Spark has finished with: option ``onCommit``.
+
+Spark tells the end of a batch when it plans the next one, so this lags behind by one batch, and
+what was told last before a query ended may come again when it starts. So everything here may be
+repeated, and covers whatever an earlier call should have done.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jetsync import errors as base_errors
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.offsets import Mark
+from jetsync.spark.positions import head_of, is_not_found, open_stream
+from jetsync.spark.read_options import ACK, PURGE, ReadOptions
+
+if TYPE_CHECKING:
+    from jetsync import Consumer, JetStream, Stream
+
+__all__ = ["prepare", "release"]
+
+log = logging.getLogger("jetsync.spark")
+
+CONSUMER_NOT_FOUND = 10014
+
+
+def prepare(stream: Stream, options: ReadOptions) -> None:
+    """Check that a stream suits ``onCommit``, and make its anchor if there is none. Blocks.
+
+    Raises ``JETSYNC_UNSUPPORTED_STREAM``, or ``JETSYNC_OPTION_CONFLICT`` if the anchor is in use.
+    """
+    config = stream.cached_info.config
+    is_queue = str(config.retention) == "workqueue"
+    if options.on_commit == PURGE:
+        if not is_queue:
+            raise _unsupported(
+                f"onCommit=purge would remove messages of {stream.name!r} that others may want: it "
+                "is for work queues; use onCommit=ack or none"
+            )
+        if config.deny_purge:
+            raise _unsupported(f"stream {stream.name!r} does not allow purging (deny_purge)")
+    if options.on_commit == ACK:
+        if is_queue:
+            raise _unsupported(
+                f"stream {stream.name!r} is a work queue, from which an anchor consumer releases "
+                "nothing; use onCommit=purge"
+            )
+        _check_anchor(_anchor(stream, options), options)
+
+
+def release(js: JetStream, name: str, mark: Mark, options: ReadOptions) -> None:
+    """Give up what lies up to ``mark``. Blocks; may be repeated, does nothing the second time."""
+    stream = open_stream(js, name)
+    if head_of(stream).created != mark.created:
+        # Another stream by now: reading will say so.
+        return
+    if options.on_commit == PURGE:
+        for subject in options.filter_subjects or (None,):
+            stream.purge(seq=mark.seq + 1, subject=subject)
+    if options.on_commit == ACK and options.anchor_consumer is not None:
+        anchor = stream.consumer(options.anchor_consumer)
+        if anchor.cached_info.ack_floor.stream_seq < mark.seq:
+            anchor.reset(mark.seq + 1)
+
+
+def _anchor(stream: Stream, options: ReadOptions) -> Consumer:
+    """Return the durable consumer that is never pulled from, and keeps what Spark has not done."""
+    name = options.anchor_consumer
+    assert name is not None
+    try:
+        return stream.consumer(name)
+    except base_errors.APIError as error:
+        if not is_not_found(error, CONSUMER_NOT_FOUND):
+            raise
+    log.info("stream %s: making the anchor consumer %s", stream.name, name)
+    return stream.create_consumer(
+        durable_name=name,
+        ack_policy="all",
+        deliver_policy="all",
+        filter_subjects=list(options.filter_subjects) or None,
+    )
+
+
+def _check_anchor(anchor: Consumer, options: ReadOptions) -> None:
+    config, info = anchor.cached_info.config, anchor.cached_info
+    wrong = None
+    if config is None or str(config.ack_policy) == "none" or config.deliver_subject is not None:
+        wrong = "it is not a pull consumer with acknowledgements"
+    elif set(_filters(anchor)) != set(options.filter_subjects):
+        wrong = f"its filters are {_filters(anchor)}, those of the query {options.filter_subjects}"
+    elif info.delivered.consumer_seq:
+        # Being moved sets this back to 0, so only messages that were delivered count.
+        wrong = "somebody takes messages from it"
+    if wrong is not None:
+        raise SparkSourceError(
+            f"consumer {anchor.name!r} of stream {anchor.stream_name!r} cannot be the anchor of a "
+            f"query: {wrong}. Name another one in anchorConsumer; it is made when it is missing",
+            code="JETSYNC_OPTION_CONFLICT",
+        )
+
+
+def _filters(consumer: Consumer) -> tuple[str, ...]:
+    config = consumer.cached_info.config
+    one = config.filter_subject if config is not None else None
+    several = config.filter_subjects if config is not None else None
+    return (one,) if one else tuple(several or ())
+
+
+def _unsupported(text: str) -> SparkSourceError:
+    return SparkSourceError(text, code="JETSYNC_UNSUPPORTED_STREAM")

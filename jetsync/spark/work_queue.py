@@ -1,0 +1,169 @@
+"""Working messages off from Spark tasks: many executors share one durable consumer.
+
+The source of the ``jetstream`` format reads without consuming, in ranges that can be read again.
+Here it is the other way round: the server hands each message to one of the tasks and forgets it
+when the work is acknowledged.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from jetsync._deadline import Seconds, to_seconds
+from jetsync.errors import APIError
+from jetsync.spark.connection import link_of, shared, with_patience
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.foreach import counts_like
+from jetsync.spark.options import LinkOptions
+
+if TYPE_CHECKING:
+    from jetsync import Consumer, JetStream, JetStreamMsg, MsgBatch
+
+__all__ = ["consume_partition"]
+
+log = logging.getLogger("jetsync.spark")
+
+_NOT_FOUND = (10014, 10059)  # no consumer, no stream
+
+
+def consume_partition(
+    *,
+    stream: str,
+    consumer: str,
+    work: Callable[[JetStreamMsg], Any],
+    max_messages: int | None = None,
+    idle_timeout: Seconds = 5.0,
+    batch_size: int = 100,
+    nak_delay: Seconds | None = None,
+    max_failures: int = 100,
+    **options: str,
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a function for ``foreachPartition`` or ``mapInArrow`` that works messages off.
+
+    Each task of the data frame calls ``work`` with one message after the other, until it had
+    ``max_messages`` or none came for ``idle_timeout`` seconds; the rows of the data frame do not
+    matter, only how many partitions it has. Further keywords are connection options
+    (``servers=...``). The durable ``consumer`` must exist, be a pull consumer and acknowledge
+    explicitly; all tasks share it.
+
+    A message is acknowledged after ``work`` has returned, and the acknowledgements have reached the
+    server when the task ends. Up to ``batch_size`` messages are held at a time and kept alive
+    however long the work takes. If ``work`` raises, its message is given back (after ``nak_delay``
+    seconds) and the next one follows; the task fails when that happened more than ``max_failures``
+    times. ``work`` may settle a message itself (``msg.term()``). A worker that is killed has
+    acknowledged what it had done, and the rest is delivered again after the consumer's
+    ``ack_wait``: nothing gets lost, the last message may be worked on twice.
+
+    With ``mapInArrow`` (schema ``"done bigint, failed bigint"``) each task gives a row of counts.
+    The function raises ``SparkSourceError``, ``JETSYNC_CONSUMER_NOT_FOUND`` among others.
+    """
+    if batch_size < 1 or max_failures < 0 or (max_messages is not None and max_messages < 1):
+        raise SparkOptionError(
+            "max_messages and batch_size must be 1 or more, max_failures 0 or more",
+            code="JETSYNC_INVALID_OPTION",
+        )
+    idle = to_seconds(idle_timeout, "idle_timeout")
+    delay = None if nak_delay is None else to_seconds(nak_delay, "nak_delay")
+    link = link_of(options)
+
+    def consume(rows: Iterable[Any]) -> Iterator[Any]:
+        example = None
+        for row in rows:  # Spark waits until somebody has taken them
+            example = row
+        worker = _Worker(link, stream, consumer, work, delay, max_failures)
+        worker.run(max_messages, batch_size, idle)
+        return counts_like(example, done=worker.done, failed=worker.failed)
+
+    return consume
+
+
+class _Worker:
+    """One task's part of the work."""
+
+    def __init__(
+        self,
+        link: LinkOptions,
+        stream: str,
+        consumer: str,
+        work: Callable[[JetStreamMsg], Any],
+        nak_delay: float | None,
+        max_failures: int,
+    ) -> None:
+        self._link = link
+        self._names = stream, consumer
+        self._what = f"working off consumer {consumer} of stream {stream}"
+        self._work = work
+        self._nak_delay = nak_delay
+        self._max_failures = max_failures
+        self._handle: Consumer | None = None
+        self.done = 0
+        self.failed = 0
+
+    def run(self, max_messages: int | None, batch_size: int, idle: float) -> None:
+        left = max_messages
+        while left is None or left > 0:
+            wanted = batch_size if left is None else min(left, batch_size)
+            fetch = functools.partial(self._fetch, count=wanted, idle=idle)
+            batch = with_patience(self._link, self._what, fetch)
+            if not len(batch):
+                return
+            self._work_on(batch)
+            if left is not None:
+                left -= len(batch)
+
+    def _fetch(self, js: JetStream, count: int, idle: float) -> MsgBatch:
+        if self._handle is None:
+            self._handle = _open(js, *self._names)
+        try:
+            return self._handle.fetch(count, timeout=idle, eager=True)
+        except Exception:
+            self._handle = None  # look it up again: it may be gone, or its connection
+            raise
+
+    def _work_on(self, batch: MsgBatch) -> None:
+        trouble: Exception | None = None
+        with batch.keep_alive():
+            for message in batch:
+                try:
+                    self._work(message)
+                except Exception as error:  # noqa: BLE001 - the user's own
+                    message.nak(self._nak_delay)
+                    self.failed += 1
+                    log.warning("%s: %s: %s", self._what, type(error).__name__, error)
+                    if self.failed > self._max_failures:
+                        trouble = error
+                        break
+                else:
+                    message.ack()
+                    self.done += 1
+        # A worker process may end right after its task, without sending what is still waiting.
+        with_patience(self._link, self._what, lambda _: shared(self._link).flush())
+        if trouble is not None:
+            raise SparkSourceError(
+                f"{self._what}: the work has failed {self.failed} times in this task (max_failures "
+                f"is {self._max_failures}); last: {type(trouble).__name__}: {trouble}",
+                code="JETSYNC_WORK_FAILED",
+            ) from trouble
+
+
+def _open(js: JetStream, stream: str, consumer: str) -> Consumer:
+    try:
+        found = js.consumer(stream, consumer)
+    except APIError as error:
+        if error.err_code not in _NOT_FOUND:
+            raise
+        raise SparkSourceError(
+            f"stream {stream!r} has no consumer {consumer!r}; create a durable pull consumer first",
+            code="JETSYNC_CONSUMER_NOT_FOUND",
+        ) from error
+    policy = found.cached_info.config.ack_policy
+    if policy != "explicit":
+        raise SparkSourceError(
+            f"consumer {consumer!r} has ack_policy {policy}: tasks can share only one that is "
+            "acknowledged explicitly",
+            code="JETSYNC_CONSUMER_NOT_FOUND",
+        )
+    return found

@@ -1,0 +1,40 @@
+"""A connection to the session's server and a bucket of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+import jetsync
+
+
+@pytest.fixture(scope="session")
+def never_empty(server):
+    """One file stream that stays: a server that loses its last one may refuse the next for a
+    moment."""
+    with jetsync.connect(server.url) as nc:
+        nc.jetstream().create_stream(name="NEVER_EMPTY")
+
+
+@pytest.fixture
+def nc(url, never_empty):
+    connection = jetsync.connect(url)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def js(nc):
+    return nc.jetstream(timeout=20)
+
+
+@pytest.fixture
+def bucket(request):
+    """A name of the test's own."""
+    return f"b{abs(hash(request.node.nodeid)) % 10**9}"
+
+
+@pytest.fixture
+def kv(js, bucket):
+    """A fresh memory bucket with a history of five."""
+    yield js.create_key_value(bucket=bucket, history=5, storage="memory")
+    js.delete_key_value(bucket)

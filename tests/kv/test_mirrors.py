@@ -1,0 +1,181 @@
+"""Copies of buckets and buckets fed by others (ADR-57), here and in other domains (ADR-19)."""
+
+from __future__ import annotations
+
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+from jetsync.server.ports import free_port
+from tests.harness.waiting import wait_until
+
+LONG = 20
+
+
+def holds(kv, key, value):
+    """Whether a copy has caught up."""
+    try:
+        return kv.get(key).value == value
+    except jetsync.KeyNotFoundError:
+        return False
+
+
+@pytest.fixture
+def copy(js, kv, bucket):
+    """A mirror of the bucket in the same account."""
+    name = f"{bucket}-copy"
+    yield js.create_key_value(bucket=name, mirror={"name": bucket}, history=5, storage="memory")
+    js.delete_key_value(name)
+
+
+def test_a_mirror_is_read_here_and_written_there(js, kv, copy):
+    assert kv.put("a.b", b"1") == 1
+    wait_until(lambda: holds(copy, "a.b", b"1"), timeout=LONG)
+    assert copy.put("a.b", b"2") == 2
+    assert kv.get("a.b").value == b"2"
+    wait_until(lambda: holds(copy, "a.b", b"2"), timeout=LONG)
+    assert copy.keys() == ["a.b"]
+    assert [one.revision for one in copy.history("a.b")] == [1, 2]
+    assert copy.get("a.b", revision=1).value == b"1"
+    assert copy.status().config.mirror.name == f"KV_{kv.bucket}"
+    again = js.key_value(copy.bucket)
+    assert again.get("a.b").value == b"2"
+    assert copy.bucket in [one.bucket for one in js.key_value_buckets()]
+
+
+def test_conditions_are_decided_where_it_is_written(kv, copy):
+    """Also when the copy has not heard of the last write yet: the leader of the origin is asked."""
+    assert copy.create("a", b"1") == 1
+    with pytest.raises(jetsync.KeyExistsError):
+        copy.create("a", b"2")
+    assert copy.get("a", direct=False).value == b"1"
+    assert copy.update("a", b"2", 1) == 2
+    with pytest.raises(jetsync.KeyWrongRevisionError):
+        copy.update("a", b"3", 1)
+    assert copy.delete("a") == 3
+    assert copy.create("a", b"4") == 4
+    assert kv.get("a").value == b"4"
+    assert copy.purge("a") == 5
+    assert kv.keys() == []
+
+
+def test_a_mirror_is_watched_here(kv, copy):
+    with copy.watch() as watcher:
+        kv.put("a", b"1")
+        kv.delete("a")
+        assert [watcher.next(timeout=LONG).operation for _ in range(2)] == ["PUT", "DEL"]
+    assert copy.purge_deletes(older_than=0) == 2
+    with pytest.raises(jetsync.KeyNotFoundError):
+        kv.history("a")
+
+
+def test_sources_are_taken_in_under_their_keys(js, kv, bucket):
+    """ADR-57: keys of a bucket keep their names; a rule of your own makes keys of any stream."""
+    events, name = f"EVENTS{bucket}", f"{bucket}-all"
+    js.create_stream(name=events, subjects=[f"{events}.>"], storage="memory")
+    rule = {"src": f"{events}.*.done", "dest": f"$KV.{name}.done.{{{{wildcard(1)}}}}"}
+    everything = js.create_key_value(
+        bucket=name,
+        storage="memory",
+        sources=[{"name": bucket}, {"name": events, "subject_transforms": [rule]}],
+    )
+    kv.put("a.b", b"1")
+    js.publish(f"{events}.x.done", b"2")
+    everything.put("own", b"3")
+    wanted = ["a.b", "done.x", "own"]
+    wait_until(lambda: sorted(everything.keys()) == wanted, timeout=LONG)
+    assert everything.get("a.b").value == b"1"
+    assert everything.get("done.x").value == b"2"
+    js.delete_key_value(name)
+    js.delete_stream(events)
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    """A hub and a leaf node, each with a JetStream domain; a connection to each."""
+    port = free_port()
+    hub_config = f'jetstream {{ domain: "hub" }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
+    leaf_config = (
+        'jetstream { domain: "edge" }\n'
+        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{port}" }} ] }}'
+    )
+    with (
+        NatsServer(config=hub_config) as hub,
+        NatsServer(config=leaf_config) as edge,
+        jetsync.connect(hub.url) as there,
+        jetsync.connect(edge.url) as here,
+    ):
+
+        def joined():
+            try:
+                return here.jetstream(domain="hub").account_info(timeout=1).domain == "hub"
+            except (jetsync.JetStreamNotEnabledError, jetsync.TimeoutError):
+                return False
+
+        wait_until(joined, timeout=30)
+        yield there.jetstream(timeout=LONG), here
+
+
+def test_buckets_of_one_name_in_two_domains(worlds):
+    """A write goes to the domain asked for, although the near one takes the subject too."""
+    there, here = worlds
+    near = here.jetstream(timeout=LONG).create_key_value(bucket="both")
+    far = here.jetstream(domain="hub", timeout=LONG).create_key_value(bucket="both")
+    assert (near.put("a", b"near"), near.put("b", b"near")) == (1, 2)
+    assert far.create("a", b"far") == 1
+    assert (near.get("a").value, far.get("a").value) == (b"near", b"far")
+    assert there.key_value("both").get("a").value == b"far"
+    with pytest.raises(jetsync.KeyExistsError):
+        far.create("a", b"x")
+    assert far.update("a", b"again", 1) == 2
+    assert (far.keys(), near.keys()) == (["a"], ["a", "b"])
+    assert [one.value for one in far.history("a")] == [b"again"]
+    with far.watch(updates_only=True) as watcher:
+        far.delete("a")
+        assert watcher.next(timeout=LONG).operation == "DEL"
+    assert far.create("a", b"new") == 4
+    assert near.get("a").revision == 1
+
+
+def test_a_mirror_of_another_domain(worlds):
+    """Reads come from the leaf, writes go to the hub and come back."""
+    there, here = worlds
+    origin = there.create_key_value(bucket="settings", history=5)
+    copy = here.jetstream(timeout=LONG).create_key_value(
+        bucket="near",
+        history=5,
+        mirror={"name": "settings", "external": {"api": "$JS.hub.API", "deliver": ""}},
+    )
+    origin.put("a", b"1")
+    wait_until(lambda: holds(copy, "a", b"1"), timeout=LONG)
+    assert copy.put("a", b"2") == 2
+    wait_until(lambda: holds(copy, "a", b"2"), timeout=LONG)
+    assert origin.get("a").value == b"2"
+    with pytest.raises(jetsync.KeyExistsError):
+        copy.create("a", b"x")
+    assert copy.delete("a") == 3
+    assert copy.create("a", b"3") == 4
+    with copy.watch(include_history=True) as watcher:
+        revisions: list[int] = []
+        while len(revisions) < 4:
+            revisions.append(watcher.next(timeout=LONG).revision)
+    assert revisions == [1, 2, 3, 4]
+    assert [one.value for one in copy.history("a")] == [b"1", b"2", b"", b"3"]
+    bound = here.jetstream(timeout=LONG).key_value("near")
+    assert bound.get("a").value == b"3"
+
+
+def test_a_mirror_goes_on_when_its_origin_is_away(worlds):
+    """Reading needs the near domain only."""
+    there, here = worlds
+    there.create_key_value(bucket="away").put("a", b"1")
+    copy = here.jetstream(timeout=LONG).create_key_value(
+        bucket="kept",
+        mirror={"name": "away", "external": {"api": "$JS.hub.API", "deliver": ""}},
+    )
+    wait_until(lambda: holds(copy, "a", b"1"), timeout=LONG)
+    there.delete_key_value("away")
+    assert copy.get("a").value == b"1"
+    assert copy.keys() == ["a"]
+    with pytest.raises(jetsync.PublishError):
+        copy.put("a", b"2", timeout=1)

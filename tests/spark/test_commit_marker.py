@@ -1,0 +1,105 @@
+"""Option commitMarker: a batch that was published completely is never published again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+
+import pytest
+from pyspark.sql import functions as F
+
+import jetsync
+from jetsync.spark.connection import link_of
+from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.marker import BUCKET, is_done, make_bucket, mark_done
+from tests.harness.waiting import wait_until
+from tests.spark.streaming import read_stream
+
+
+@pytest.fixture
+def link(server, js):
+    chosen = link_of({"servers": server.url})
+    make_bucket(chosen, 1)
+    yield chosen
+    with contextlib.suppress(jetsync.BucketNotFoundError):  # a test deleted it
+        js.delete_key_value(BUCKET)
+
+
+def test_the_marker_knows_every_batch_up_to_it_and_never_moves_back(link, js):
+    assert not is_done(link, "q", 0)
+    mark_done(link, "q", 4, 100)
+    assert [is_done(link, "q", batch) for batch in (3, 4, 5)] == [True, True, False]
+    mark_done(link, "q", 2, 100)
+    assert is_done(link, "q", 4)
+    assert not is_done(link, "another", 0)
+    assert json.loads(js.key_value(BUCKET).get("spark.q").value) == {"batchId": 4, "rows": 100}
+
+
+def test_a_bucket_that_exists_is_left_as_it_is(link, js):
+    js.update_key_value(bucket=BUCKET, history=5)
+    make_bucket(link, 1)
+    assert js.key_value(BUCKET).status().history == 5
+
+
+def test_what_is_not_a_marker_is_told(link, js):
+    js.key_value(BUCKET).put("spark.q", b"?")
+    with pytest.raises(SparkSourceError) as caught:
+        is_done(link, "q", 0)
+    assert caught.value.code == "JETSYNC_INVALID_OFFSET"
+
+
+def test_a_missing_bucket_is_told(link, js):
+    js.delete_key_value(BUCKET)
+    for action in (lambda: is_done(link, "q", 0), lambda: mark_done(link, "q", 0, 1)):
+        with pytest.raises(SparkSourceError) as caught:
+            action()
+        assert caught.value.code == "JETSYNC_STREAM_NOT_FOUND"
+
+
+@pytest.mark.parametrize("marker", ["true", "false"])
+def test_a_batch_repeated_after_the_stream_forgot_its_ids(
+    spark, new_stream, tmp_path, link, marker
+):
+    """Without the marker the last batch is stored twice: that is what it is for."""
+    source, target = new_stream(60), new_stream(duplicate_window=0.1, allow_direct=True)
+
+    def copy():
+        query = (
+            read_stream(spark, source, maxOffsetsPerTrigger=40)
+            .select(F.lit(f"{target.name}.copy").alias("subject"), "data")
+            .writeStream.format("jetstream")
+            .options(commitMarker=marker, **target.write_options)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+
+    def copies():
+        handle = target.js.stream(target.name)
+        found = handle.get_msgs(1, max_messages=1000, subject=f"{target.name}.copy")
+        return Counter(message.data for message in found)
+
+    copy()
+    assert set(copies().values()) == {1}
+    assert len(copies()) == 60
+    wait_until_ids_are_forgotten(target)
+    # As after a crash between the sink's commit and Spark's own note that the batch is done.
+    for path in (tmp_path / "commits").glob("*1*"):
+        path.unlink()
+    copy()
+    last_batch = {b"%d" % i for i in range(41, 61)}
+    expected = 1 if marker == "true" else 2
+    assert {copies()[data] for data in last_batch} == {expected}
+
+
+def wait_until_ids_are_forgotten(stream):
+    """An id that came after all others is forgotten after them."""
+
+    def taken():
+        ack = stream.js.publish(f"{stream.name}.probe", b"", msg_id="probe")
+        return not ack.duplicate
+
+    assert taken()
+    wait_until(taken, timeout=20)

@@ -1,0 +1,66 @@
+"""Headers: a value is found without reading the others, and is the one that reading would give."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from jetsync import Headers
+
+NAMES: list[Any] = [
+    "A",
+    "A-B",
+    "",
+    "é",
+    "\udcc3\udca9",
+    "A:",
+    "A\r",
+    "A\r\nB",
+    "NATS/1.0",
+    5,
+    "\udcff",
+]
+PIECES = b"A|A-B|\xc3\xa9|\xff|:|: |\r\n|\r|\n| |\t|x|NATS/1.0|NATS/1.0 404".split(b"|")
+
+
+def test_the_first_value_is_the_same_before_and_after_reading_the_block():
+    """Any bytes may be in a block: names without values, values that look like lines."""
+    chosen = random.Random(3)
+    found = 0
+    for _ in range(30_000):
+        raw = b"NATS/1.0\r\n" if chosen.random() < 0.7 else b""
+        raw += b"".join(chosen.choices(PIECES, k=chosen.randrange(14)))
+        name = chosen.choice(NAMES)
+        unread, read = Headers.parse(raw), Headers.parse(raw)
+        assert read.malformed >= 0
+        assert unread.get(name) == read.get(name), (raw, name)
+        found += read.get(name) is not None
+    assert found > 100
+
+
+def test_looking_a_name_up():
+    headers = Headers.parse(b"NATS/1.0\r\nA:  1\t\r\na: 2\r\nA: 3\r\nbad\r\n\r\n")
+    assert (headers.get("A"), headers["a"], headers.get("b"), headers.get("b", 7)) == (
+        "1",
+        "2",
+        None,
+        7,
+    )
+    assert "A" in headers
+    assert NAMES[9] not in headers
+    with pytest.raises(KeyError):
+        headers["b"]
+    assert headers.malformed == 1
+    assert headers.get_all("A") == ["1", "3"]
+    assert headers.get("A") == "1"
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_pickled_copy_is_equal(read):
+    headers = Headers.parse(b"NATS/1.0\r\nA: 1\r\nbad\r\n\r\n")
+    assert not read or len(headers) == 1
+    copy = pickle.loads(pickle.dumps(headers))
+    assert (copy, copy.malformed) == (headers, 1)
