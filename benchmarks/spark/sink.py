@@ -141,8 +141,10 @@ def measure(
             before()
             began = time.perf_counter()
             case()
-            if number:
-                found[name].append(rows / (time.perf_counter() - began))
+            speed = rows / (time.perf_counter() - began)
+            print(f"  round {number}: {name}: {speed:,.0f} rows/s", file=sys.stderr, flush=True)
+            if number:  # round 0 warms up
+                found[name].append(speed)
     return found
 
 

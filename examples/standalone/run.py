@@ -107,9 +107,11 @@ def main() -> None:
             .option("minPartitions", 4)
             .load()
         )
-        row = messages.selectExpr(
-            "count(*)", "count(distinct seq)", "count(distinct spark_partition_id())"
-        ).first()
+        row = (
+            messages.selectExpr("seq", "spark_partition_id() as task")
+            .selectExpr("count(*)", "count(distinct seq)", "count(distinct task)")
+            .first()
+        )
         print(f"{row[0]} messages, {row[1]} distinct, in {row[2]} tasks")
         spark.stop()
 

@@ -135,10 +135,11 @@ class Place:
             # After a lost answer our own copy can be what stands in the way.
             try:
                 now = self.look(name, Deadline(_CLEANING) if unknown else deadline)
-            except Error:
+            except Error as error:
                 raise unknown or NotStoredError(
-                    f"object {name!r} of bucket {self.bucket!r} was changed by others all the time"
-                ) from None
+                    f"object {name!r} of bucket {self.bucket!r} was not stored: somebody else "
+                    "was faster, and what is there now could not be read in time"
+                ) from error
             if now is not None and now.data == data and (found is None or now.seq != found.seq):
                 return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
             if unknown is not None:

@@ -119,3 +119,24 @@ def test_chunks_that_arrive_in_another_order_are_put_right(js, store, chunks, mo
     store.put(jetsync.ObjectMeta(name="x", chunk_size=1000), data)
     assert count > 20  # some were sent again
     assert (chunks(), store.get_bytes("x")) == (20, data)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_answer_that_is_lost_at_the_very_end(store, chunks, js, monkeypatch, stored):
+    """What was stored is found; what may still be stored keeps its chunks."""
+    publish = js.publish
+
+    def lost(*arguments, **options):
+        if stored:
+            publish(*arguments, **options)
+        raise jetsync.PublishUnknownError("no answer")
+
+    store.put("x", b"old")
+    monkeypatch.setattr(js, "publish", lost)
+    if stored:
+        store.put("x", b"new")
+        assert (store.get_bytes("x"), chunks()) == (b"new", 1)
+    else:
+        with pytest.raises(jetsync.PublishUnknownError):
+            store.put("x", b"new")
+        assert (store.get_bytes("x"), chunks()) == (b"old", 2)

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import jetsync
-from tests.harness.soak import SOAKING
 from tests.spark.programs import ROOT, run_program
 
 EXAMPLES = ROOT / "examples"
@@ -97,8 +96,6 @@ def test_stream_to_stream_stores_once_even_when_it_starts_anew(tmp_path, fresh_s
     assert sorted(amounts) == list(range(100, COUNT))
 
 
-if SOAKING:  # five Java processes one after another: too slow for every commit
-
-    def test_a_standalone_cluster_starts_works_and_ends(tmp_path, fresh_server, js):
-        said = run_example(tmp_path, fresh_server, "standalone/run.py")
-        assert said == f"{COUNT} messages, {COUNT} distinct, in 4 tasks\n"
+def test_a_standalone_cluster_starts_works_and_ends(tmp_path, fresh_server, js):
+    said = run_example(tmp_path, fresh_server, "standalone/run.py")
+    assert said == f"{COUNT} messages, {COUNT} distinct, in 4 tasks\n"
