@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+import jetsync
 from jetsync.errors import ServerUnavailableError
 from jetsync.server import NatsCluster, NatsServer, find_binary
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
@@ -67,6 +68,13 @@ def server() -> Iterator[NatsServer]:
 def url(server: NatsServer) -> str:
     """The URL of the session's server."""
     return server.url
+
+
+@pytest.fixture(scope="session")
+def never_empty(server: NatsServer) -> None:
+    """A file stream that stays: a server that loses its last one may refuse the next one."""
+    with jetsync.connect(server.url) as nc:
+        nc.jetstream().create_stream(name="NEVER_EMPTY")
 
 
 @pytest.fixture

@@ -7,14 +7,6 @@ import pytest
 import jetsync
 
 
-@pytest.fixture(scope="session")
-def never_empty(server):
-    """One file stream that stays: a server that loses its last one may refuse the next for a
-    moment."""
-    with jetsync.connect(server.url) as nc:
-        nc.jetstream().create_stream(name="NEVER_EMPTY")
-
-
 @pytest.fixture
 def nc(url, never_empty):
     connection = jetsync.connect(url)
