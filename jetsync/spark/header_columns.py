@@ -74,6 +74,8 @@ def _given(column: Any) -> _Entries:
         keys, values = column.keys, column.items
     else:
         keys, values = column.values.field(0), column.values.field(1)
+    if pa.types.is_large_list(values.type):
+        values = values.cast(pa.list_(values.type.value_type))
     if pa.types.is_list(values.type):
         # Copied, so that lists begin at 0 and one that is null is empty.
         values = values.take(_numbers(len(values)))

@@ -56,17 +56,14 @@ def test_the_duplicate_window_may_warn_or_fail():
     assert refusal(minDuplicateWindow="error:long").code == "JETSYNC_INVALID_OPTION"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("atomic", "chunk"),
-        ("commitMarker", "true"),
-        ("onOverwrite", "purge"),
-        ("maxInflightBytes", "16MiB"),
-    ],
-)
-def test_documented_options_that_cannot_be_honoured_are_refused_not_ignored(name, value):
-    assert refusal(**{name: value}).code == "JETSYNC_UNSUPPORTED_OPTION"
+def test_what_a_write_may_do_besides():
+    assert parse(atomic="chunk").atomic
+    assert parse(commitMarker="true").commit_marker
+    assert parse(maxInflightBytes="16MiB").max_inflight_bytes == 16 << 20
+    assert parse(onOverwrite="purge", subject="a").purge_on_overwrite
+    assert refusal(onOverwrite="purge").code == "JETSYNC_MISSING_OPTION"
+    assert refusal(atomic="all").code == "JETSYNC_INVALID_OPTION"
+    assert refusal(commitMarker="true", queryId="a b").code == "JETSYNC_INVALID_OPTION"
 
 
 def test_options_of_the_source_are_unknown_here():

@@ -9,6 +9,7 @@ from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.publishing import Published
 from jetsync.spark.write_options import WriteOptions
 from jetsync.spark.writer import JetStreamStreamWriter, JetStreamWriter, PublishedMessage
 
@@ -38,11 +39,11 @@ def test_an_empty_partition_needs_no_server():
     writer = JetStreamWriter(WriteOptions.parse({"servers": "nats://127.0.0.1:1"}), ROWS, False)
     message = writer.write(iter(()))
     assert isinstance(message, PublishedMessage)
-    assert (message.stored, message.duplicates) == (0, 0)
+    assert message.published == Published()
 
 
 def test_commit_and_abort_take_the_messages_of_lost_tasks_too():
-    messages = [PublishedMessage(3, 1), None]
+    messages = [PublishedMessage(Published(3, 1, 7), "q"), None]
     batch = JetStreamWriter(WriteOptions.parse({}), ROWS, False)
     batch.commit(messages)
     batch.abort(messages)
