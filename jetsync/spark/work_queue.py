@@ -135,6 +135,7 @@ class _Worker:
                     log.warning("%s: %s: %s", self._what, type(error).__name__, error)
                     if self.failed > self._max_failures:
                         trouble = error
+                        batch.nak()  # those that nobody has begun to work on
                         break
                 else:
                     message.ack()
