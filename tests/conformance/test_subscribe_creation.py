@@ -90,7 +90,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "opt_start_seq",
     ),
     "an alarm without heartbeats": ({"subject": "a", "heartbeat_alarm": 3}, "heartbeat"),
-    "no callable": ({"subject": "a", "callback": 5}, "callable"),
+    "no callable": ({"subject": "a", "callback": 5}, "function"),
     "a negative limit": ({"subject": "a", "pending_bytes_limit": -1}, "pending_bytes_limit"),
     "ordered and queue": ({"subject": "a", "ordered": True, "queue": "q"}, "queue"),
     "ordered and durable": ({"subject": "a", "ordered": True, "durable": "d"}, "'d'"),
