@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import MessageNotFoundError
+from jetsync._api_errors import JetStreamUnavailableError, MessageNotFoundError
 from jetsync._deadline import Deadline
 from jetsync.errors import BucketNotFoundError
 from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Place", "gone"]
 
 _DEFAULT_API = "$JS.API"
+_ASK_AGAIN = 0.05
 
 
 class Place:
@@ -85,9 +86,9 @@ class Place:
         """
         last = 0
         for pattern in patterns:
-            body = {"last_by_subj": self.prefix + pattern}
+            body: dict[str, object] = {"last_by_subj": self.prefix + pattern}
             with contextlib.suppress(MessageNotFoundError):
-                last = max(last, get_from_leader(self.js, self.stream, body, deadline).seq)
+                last = max(last, _ask_leader(self.js, self.stream, body, deadline).seq)
         return last
 
     def first_behind(self, key: str, revision: int, deadline: Deadline) -> StoredMsg | None:
@@ -108,7 +109,20 @@ class Place:
         return int(answer.get("purged", 0))
 
     def _ask_origin(self, body: dict[str, object], deadline: Deadline) -> StoredMsg:
-        return get_from_leader(self.origin, self.origin_stream, body, deadline)
+        return _ask_leader(self.origin, self.origin_stream, body, deadline)
+
+
+def _ask_leader(
+    js: JetStream, stream: str, body: dict[str, object], deadline: Deadline
+) -> StoredMsg:
+    """Get a message from the leader, waiting for one: an election is shorter than most budgets."""
+    while True:
+        try:
+            return get_from_leader(js, stream, body, deadline)
+        except JetStreamUnavailableError:
+            if deadline.expired:
+                raise
+            js._nc._pause(deadline.within(_ASK_AGAIN))
 
 
 def gone(bucket: str) -> BucketNotFoundError:

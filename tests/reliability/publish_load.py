@@ -24,6 +24,7 @@ class Ledger:
         self.stored: dict[bytes, int] = {}  # payload -> sequence, 0 where a report has only sums
         self.not_stored: set[bytes] = set()
         self.unknown: set[bytes] = set()
+        self.reasons: set[str] = set()  # why outcomes are unknown
 
     @property
     def told(self) -> int:
@@ -34,6 +35,7 @@ class Ledger:
             self.stored[payload] = seq
         elif isinstance(error, jetsync.PublishUnknownError):
             self.unknown.add(payload)
+            self.reasons.add(f"{error!r:.300}")
         else:
             assert isinstance(error, jetsync.NotStoredError), repr(error)
             self.not_stored.add(payload)
@@ -57,7 +59,7 @@ class Load:
 
     def __init__(self, js: jetsync.JetStream, subject: str, *, burst: int = 1500) -> None:
         self.ledger = Ledger()
-        self.longest = 0.0  # what one synchronous publish took
+        self.took: list[float] = []  # seconds of each synchronous publish
         self._js = js
         self._subject = subject
         self._burst = burst
@@ -94,7 +96,7 @@ class Load:
                 self._note(payload, error)
             else:
                 self._note(payload, None, ack.seq)
-            self.longest = max(self.longest, time.monotonic() - begun)
+            self.took.append(time.monotonic() - begun)
 
     def _async(self, name: str) -> None:
         futures = []
