@@ -46,9 +46,9 @@ def test_leaders_that_step_down_stall_nobody():
         js.create_stream(name="S", subjects=["s"], num_replicas=3)
         with Load(js, "s", burst=300) as load:
             for _ in range(STEPS):
-                load.grow(STEP, timeout=60)
+                load.grow(STEP, timeout=150)
                 js.step_down_stream_leader("S")
-            load.grow(STEP, timeout=60)
+            load.grow(STEP, timeout=150)
         found, sequences = contents(js, "S")
         load.ledger.compare(found, sequences)
         assert not load.ledger.not_stored
