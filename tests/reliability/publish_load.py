@@ -57,12 +57,15 @@ class Ledger:
 class Load:
     """Publishers of all four kinds on one connection, each on its thread, until the block ends."""
 
-    def __init__(self, js: jetsync.JetStream, subject: str, *, burst: int = 1500) -> None:
+    def __init__(
+        self, js: jetsync.JetStream, subject: str, *, burst: int = 1500, patience: float = PATIENCE
+    ) -> None:
         self.ledger = Ledger()
         self.took: list[float] = []  # seconds of each synchronous publish
         self._js = js
         self._subject = subject
         self._burst = burst
+        self._patience = patience
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._problem: BaseException | None = None
@@ -91,7 +94,7 @@ class Load:
             payload = f"{name}.{n}".encode()
             begun = time.monotonic()
             try:
-                ack = self._js.publish(self._subject, payload, timeout=PATIENCE)
+                ack = self._js.publish(self._subject, payload, timeout=self._patience)
             except jetsync.PublishError as error:
                 self._note(payload, error)
             else:
@@ -103,7 +106,7 @@ class Load:
         for n in range(self._burst):
             payload = f"{name}.{n}".encode()
             futures.append(
-                (payload, self._js.publish_async(self._subject, payload, timeout=PATIENCE))
+                (payload, self._js.publish_async(self._subject, payload, timeout=self._patience))
             )
         for payload, future in futures:
             error = future.exception()
@@ -113,14 +116,14 @@ class Load:
         payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
         self._report(
             payloads,
-            self._js.publish_many([(self._subject, p) for p in payloads], timeout=PATIENCE),
+            self._js.publish_many([(self._subject, p) for p in payloads], timeout=self._patience),
         )
 
     def _arrow(self, name: str) -> None:
         payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
         batch = pa.record_batch({"data": payloads})
         self._report(
-            payloads, self._js.publish_arrow(batch, subject=self._subject, timeout=PATIENCE)
+            payloads, self._js.publish_arrow(batch, subject=self._subject, timeout=self._patience)
         )
 
     def _report(self, payloads: list[bytes], report: jetsync.PublishReport) -> None:
