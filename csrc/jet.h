@@ -10,6 +10,7 @@
 
 #define JET_VERSION "0.1.0"
 
+#include "jet_blake2.h"
 #include "jet_buf.h"
 #include "jet_columns.h"
 #include "jet_encode.h"
@@ -21,6 +22,7 @@
 #include "jet_slots.h"
 #include "jet_stored.h"
 #include "jet_subject.h"
+#include "jet_tally.h"
 #include "jet_types.h"
 #include "jet_utf8.h"
 

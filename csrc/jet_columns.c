@@ -8,29 +8,33 @@
 #include "jet_stored.h"
 #include "jet_utf8.h"
 
-/* The next message that has a row, as its columns show it. Returns 0 at the end. `metadata` is zero
- * where `*has_metadata` is 0. */
-static int next_row(jet_chain_iter *it, jet_columns_kind kind, jet_record *r, jet_jsack *metadata,
-                    int *has_metadata) {
-    jet_stored stored;
+/* The next message that has a row. Returns 0 at the end. */
+static int next_row(jet_chain_iter *it, jet_record *r) {
     do
         if (!jet_chain_next(it, r)) return 0;
     while (r->status);
-    if (!kind.stored) {
-        *has_metadata = jet_jsack_parse(r->reply, metadata) == JET_OK;
-        if (!*has_metadata) memset(metadata, 0, sizeof *metadata);
-        return 1;
-    }
+    return 1;
+}
+
+/* Make of what a direct get brought what was published. Returns 0 when the server's lines are
+ * missing; `metadata` is zero then. */
+static int read_stored(jet_record *r, jet_jsack *metadata) {
+    jet_stored stored;
     memset(metadata, 0, sizeof *metadata);
     r->reply.len = 0;
-    *has_metadata = jet_stored_parse(r->header, &stored);
-    if (!*has_metadata) return 1;
+    if (!jet_stored_parse(r->header, &stored)) return 0;
     r->subject = stored.subject;
     r->header = stored.published;
     metadata->stream_seq = stored.seq;
     metadata->timestamp_ns = stored.timestamp_ns;
     metadata->num_pending = stored.num_pending;
     return 1;
+}
+
+static int read_delivered(const jet_record *r, jet_jsack *metadata) {
+    if (jet_jsack_parse(r->reply, metadata) == JET_OK) return 1;
+    memset(metadata, 0, sizeof *metadata);
+    return 0;
 }
 
 /* A hostile block of 64 KiB can hold 20,000 lines, and looking back over all of them would be
@@ -78,14 +82,13 @@ void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
     jet_chain_iter it;
     jet_record r;
     jet_jsack metadata;
-    int has_metadata;
     jet_chain_begin(c, &it);
-    while (next_row(&it, kind, &r, &metadata, &has_metadata)) {
+    while (next_row(&it, &r)) {
+        if (kind.stored) read_stored(&r, &metadata);
         size->rows++;
         size->subject_bytes += jet_utf8_lossy_len(r.subject);
         size->data_bytes += r.payload.len;
         size->reply_bytes += jet_utf8_lossy_len(r.reply);
-        size->metadata_rows += (size_t)has_metadata;
         if (headers && r.header.len) {
             size->header_rows++;
             measure_headers(r.header, kind.text, size);
@@ -130,7 +133,7 @@ void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *ou
     jet_chain_iter it;
     jet_record r;
     jet_jsack metadata;
-    int has_metadata;
+    int has_metadata = 0;
     position at;
     size_t row = 0;
     memset(&at, 0, sizeof at);
@@ -141,7 +144,11 @@ void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *ou
         out->header_offsets[0] = out->key_offsets[0] = out->list_offsets[0] = out->value_offsets[0] = 0;
 
     jet_chain_begin(c, &it);
-    while (next_row(&it, kind, &r, &metadata, &has_metadata)) {
+    out->metadata_rows = 0;
+    while (next_row(&it, &r)) {
+        if (kind.stored) has_metadata = read_stored(&r, &metadata);
+        else if (out->metadata_valid) has_metadata = read_delivered(&r, &metadata);
+        out->metadata_rows += (size_t)has_metadata;
         if (out->subject_offsets) {
             at.subject += jet_utf8_lossy_copy(r.subject, out->subject + at.subject);
             out->subject_offsets[row + 1] = (int32_t)at.subject;

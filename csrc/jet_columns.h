@@ -21,7 +21,6 @@ typedef struct jet_columns_size {
     size_t header_values;
     size_t key_bytes; /* as valid UTF-8 */
     size_t value_bytes;
-    size_t metadata_rows; /* rows that have metadata */
 } jet_columns_size;
 
 /* What the messages are, and how their header values are wanted. */
@@ -52,6 +51,8 @@ typedef struct jet_columns {
     uint64_t *num_delivered;
     uint64_t *num_pending;
     int64_t *timestamp_ns;
+    size_t metadata_rows; /* filled too: rows that have metadata (0 when nobody wants them, except
+                             for stored messages) */
 } jet_columns;
 
 /* Add what the chain needs to `size` (zero it first). `headers` 0 skips them. */

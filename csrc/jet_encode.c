@@ -5,13 +5,9 @@
 #include "jet_subject.h"
 
 size_t jet_encode_u64(uint8_t *to, uint64_t value) {
-    uint8_t digits[20];
-    size_t n = 0;
-    do {
-        digits[n++] = (uint8_t)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    for (size_t i = 0; i < n; i++) to[i] = digits[n - 1 - i];
+    size_t n = 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10) n++;
+    for (size_t i = n; i-- > 0; value /= 10) to[i] = (uint8_t)('0' + value % 10);
     return n;
 }
 

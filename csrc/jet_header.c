@@ -52,7 +52,7 @@ jet_span jet_header_description(jet_span block) {
     jet_span rest = block;
     jet_span line = take_line(&rest);
     jet_span token, tail = jet_span_of(line.ptr + VERSION_LEN, line.len - VERSION_LEN);
-    jet_scan_token(&tail, tail.ptr + tail.len, &token);
+    jet_scan_token(&tail, &token);
     while (tail.len && jet_is_blank(tail.ptr[0])) tail.ptr++, tail.len--;
     while (tail.len && jet_is_blank(tail.ptr[tail.len - 1])) tail.len--;
     return tail;

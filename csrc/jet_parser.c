@@ -55,23 +55,43 @@ static int simple_line(jet_parser *p, jet_op op, jet_span text, size_t line_len,
     return 1;
 }
 
-/* MSG <subject> <sid> [reply] <size>  and  HMSG <subject> <sid> [reply] <header size> <size> */
-static int message(jet_parser *p, jet_span args, int has_header, size_t line_len, jet_span bytes,
-                   jet_frame *f, size_t *consumed) {
-    jet_span token[6];
+#define MAX_WORDS 5 /* of a message line, without the verb */
+
+/* Split a message line as servers write it: one blank between words, and nothing odd in them.
+ * Returns how many words, or 0 for every other line, which then is read with care. */
+static int split_usual(jet_span bytes, int *has_header, jet_span word[], size_t *line_len) {
+    if (bytes.len < 5) return 0;
+    *has_header = bytes.ptr[0] == 'H';
+    const uint8_t *p = bytes.ptr + *has_header;
+    const uint8_t *end = bytes.ptr + bytes.len;
+    const uint8_t *stop;
     int n = 0;
-    while (n < 6 && jet_scan_token(&args, bytes.ptr + bytes.len, &token[n])) n++;
+    if (memcmp(p, "MSG ", 4) != 0) return 0;
+    p += 4;
+    do {
+        stop = jet_find_blank(p, end);
+        if (stop == NULL || stop == p || n == MAX_WORDS) return 0;
+        word[n++] = jet_span_of(p, (size_t)(stop - p));
+        p = stop + 1;
+    } while (*stop == ' ');
+    *line_len = (size_t)(stop - bytes.ptr);
+    return *stop == '\r' && p < end && *p == '\n' && *line_len < JET_MAX_LINE ? n : 0;
+}
+
+/* <subject> <sid> [reply] <size> after MSG, <subject> <sid> [reply] <header size> <size> after HMSG */
+static int message(jet_parser *p, const jet_span word[], int n, int has_header, size_t line_len,
+                   jet_span bytes, jet_frame *f, size_t *consumed) {
     int fixed = has_header ? 4 : 3;
     if (n != fixed && n != fixed + 1) return JET_ERR_ARGS;
 
     uint64_t total, header = 0;
-    memset(f, 0, sizeof *f);
     f->op = JET_OP_MSG;
-    f->subject = token[0];
-    if (!jet_scan_u64(token[1], &f->sid)) return JET_ERR_ARGS;
-    if (n == fixed + 1) f->reply = token[2];
-    if (!jet_scan_u64(token[n - 1], &total) || total > p->max_size) return JET_ERR_SIZE;
-    if (has_header && (!jet_scan_u64(token[n - 2], &header) || header > total)) return JET_ERR_SIZE;
+    f->status = 0;
+    f->subject = word[0];
+    f->reply = n > fixed ? word[2] : jet_span_of(NULL, 0);
+    if (!jet_scan_u64(word[1], &f->sid)) return JET_ERR_ARGS;
+    if (!jet_scan_u64(word[n - 1], &total) || total > p->max_size) return JET_ERR_SIZE;
+    if (has_header && (!jet_scan_u64(word[n - 2], &header) || header > total)) return JET_ERR_SIZE;
 
     size_t body = line_len + 2;
     size_t whole = body + (size_t)total + 2;
@@ -87,16 +107,30 @@ static int message(jet_parser *p, jet_span args, int has_header, size_t line_len
     return 1;
 }
 
+static int split_with_care(jet_span rest, jet_span word[]) {
+    int n = 0;
+    while (n <= MAX_WORDS && jet_scan_token(&rest, &word[n])) n++;
+    return n;
+}
+
 int jet_parser_next(jet_parser *p, jet_span bytes, jet_frame *f, size_t *consumed) {
     if (bytes.len < p->need) return 0;
+    jet_span word[MAX_WORDS + 1];
     size_t len = 0;
+    int has_header;
+    /* What was searched once is not split again from its beginning with each byte that comes. */
+    int n = p->scanned ? 0 : split_usual(bytes, &has_header, word, &len);
+    if (n) return message(p, word, n, has_header, len, bytes, f, consumed);
+
     int found = find_line(p, bytes, &len);
     if (found != 1) return found;
-
     jet_span line = jet_span_of(bytes.ptr, len);
     jet_span rest;
-    if (verb_is(line, "MSG", 3, &rest)) return message(p, rest, 0, len, bytes, f, consumed);
-    if (verb_is(line, "HMSG", 4, &rest)) return message(p, rest, 1, len, bytes, f, consumed);
+    has_header = verb_is(line, "HMSG", 4, &rest);
+    if (has_header || verb_is(line, "MSG", 3, &rest)) {
+        n = split_with_care(rest, word);
+        return message(p, word, n, has_header, len, bytes, f, consumed);
+    }
     if (verb_is(line, "PING", 4, &rest)) return simple_line(p, JET_OP_PING, rest, len, f, consumed);
     if (verb_is(line, "PONG", 4, &rest)) return simple_line(p, JET_OP_PONG, rest, len, f, consumed);
     if (verb_is(line, "INFO", 4, &rest)) return simple_line(p, JET_OP_INFO, rest, len, f, consumed);

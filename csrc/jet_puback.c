@@ -44,7 +44,8 @@ static int is(jet_span s, const char *text) {
     return s.len == n && memcmp(s.ptr, text, n) == 0;
 }
 
-int jet_puback_parse(jet_span json, jet_puback *out) {
+/* `number` is where the sequence stands. */
+static int parse(jet_span json, jet_puback *out, jet_span *number) {
     cursor c = {json.ptr, json.ptr + json.len};
     int has_seq = 0, has_stream = 0;
     memset(out, 0, sizeof *out);
@@ -57,13 +58,17 @@ int jet_puback_parse(jet_span json, jet_puback *out) {
         if (c.p < c.end && *c.p == '"') {
             if (!take_string(&c, &value)) return 0;
             if (is(key, "stream")) out->stream = value, has_stream = 1;
+            else out->further = 1;
         } else {
             if (!take_word(&c, &value)) return 0; /* an object or a list */
             if (is(key, "seq")) {
                 if (!jet_scan_u64(value, &out->seq)) return 0;
+                *number = value;
                 has_seq = 1;
             } else if (is(key, "duplicate")) {
                 out->duplicate = is(value, "true");
+            } else {
+                out->further = 1;
             }
         }
         if (take(&c, ',')) continue;
@@ -71,4 +76,29 @@ int jet_puback_parse(jet_span json, jet_puback *out) {
         skip_space(&c);
         return has_seq && has_stream && out->seq > 0 && c.p == c.end;
     }
+}
+
+int jet_puback_parse(jet_span json, jet_puback *out) {
+    jet_span number;
+    return parse(json, out, &number);
+}
+
+int jet_puback_next(jet_puback_form *form, jet_span json, jet_puback *out) {
+    if (form->len && json.len > form->len && json.ptr[json.len - 1] == '}' &&
+        memcmp(json.ptr, form->head, form->len) == 0) {
+        jet_span rest = jet_span_of(json.ptr + form->len, json.len - form->len - 1);
+        *out = form->like;
+        out->stream.ptr = json.ptr + form->stream_at;
+        if (jet_scan_u64(rest, &out->seq) && out->seq > 0) return 1;
+    }
+    jet_span number;
+    if (!parse(json, out, &number)) return 0;
+    size_t n = (size_t)(number.ptr - json.ptr);
+    if (n + number.len + 1 == json.len && n <= sizeof form->head) {
+        memcpy(form->head, json.ptr, n);
+        form->len = n;
+        form->stream_at = (size_t)(out->stream.ptr - json.ptr);
+        form->like = *out;
+    }
+    return 1;
 }

@@ -118,6 +118,7 @@ jet_status jet_chain_append(jet_chain *c, const jet_record *r) {
     to = put(to, r->reply);
     to = put(to, r->header);
     put(to, r->payload);
+    c->tail->last = c->tail->len;
     c->tail->len += n;
     c->count++;
     c->bytes += bytes;
@@ -152,7 +153,7 @@ int jet_chain_peek(const jet_chain *c, jet_record *out) {
 
 int jet_chain_last(const jet_chain *c, jet_record *out) {
     if (c->count == 0) return 0;
-    for (size_t pos = c->tail->pos; pos < c->tail->len;) pos = read_record(c->tail, pos, out);
+    read_record(c->tail, c->tail->last, out);
     return 1;
 }
 
@@ -179,7 +180,10 @@ static size_t next_first_cap(const jet_chain *c) {
 }
 
 void jet_chain_move(jet_chain *to, jet_chain *from) {
+    size_t first_cap = next_first_cap(from);
+    /* Segments that were read to their end stay behind: the tail holds the newest record. */
     if (to->count == 0) jet_chain_free(to);
+    if (from->count == 0) jet_chain_free(from);
     to->pool = from->pool;
     if (to->tail) to->tail->next = from->head;
     else to->head = from->head;
@@ -187,7 +191,6 @@ void jet_chain_move(jet_chain *to, jet_chain *from) {
     to->count += from->count;
     to->bytes += from->bytes;
     to->statuses += from->statuses;
-    size_t first_cap = next_first_cap(from);
     jet_pool *pool = from->pool;
     jet_chain_init(from);
     from->first_cap = first_cap;

@@ -27,6 +27,7 @@ typedef struct jet_segment {
     size_t len;    /* bytes written */
     size_t cap;
     size_t pos;    /* bytes read */
+    size_t last;   /* where the newest record begins */
 } jet_segment;
 
 /* Segments of full size that wait to be used again: getting memory from the system and giving it

@@ -4,7 +4,77 @@
 
 #include "jet_scan.h"
 
+/* What stands before the lines of a message that was published without headers. */
 static const char VERSION_LINE[] = "NATS/1.0\r\n";
+#define VERSION_LINE_LEN (sizeof VERSION_LINE - 1)
+
+static int cut_time(jet_span *s, int64_t *ns);
+
+static void advance(jet_span *s, size_t n) {
+    s->ptr += n;
+    s->len -= n;
+}
+
+static void finish(jet_span block, size_t published, jet_stored *out) {
+    out->published = jet_span_of(block.ptr, published);
+    out->lines = jet_span_of(block.ptr + published, block.len - published);
+    if (published == VERSION_LINE_LEN && memcmp(block.ptr, VERSION_LINE, VERSION_LINE_LEN) == 0)
+        out->published.len = 0;
+}
+
+/* -- from the front: the lines exactly as servers write them ------------------------------------ */
+
+static int cut_text(jet_span *s, const char *text, size_t n) {
+    if (s->len < n || memcmp(s->ptr, text, n) != 0) return 0;
+    advance(s, n);
+    return 1;
+}
+#define CUT(s, text) cut_text(s, text, sizeof text - 1)
+
+static int cut_word(jet_span *s, jet_span *word) {
+    const uint8_t *end = jet_find_blank(s->ptr, s->ptr + s->len);
+    if (end == NULL) return 0;
+    *word = jet_span_of(s->ptr, (size_t)(end - s->ptr));
+    advance(s, word->len);
+    return 1;
+}
+
+static int cut_u64(jet_span *s, uint64_t *number) {
+    size_t digits = jet_scan_leading_u64(*s, number);
+    advance(s, digits);
+    return digits > 0;
+}
+
+/* Read the lines at the start of `s`, and nothing may follow them. */
+static int read_lines(jet_span s, jet_stored *out) {
+    uint64_t ignored;
+    out->num_pending = 0;
+    /* Only answers of many messages have the last three. */
+    return CUT(&s, "Nats-Stream: ") && cut_word(&s, &out->stream) &&
+           CUT(&s, "\r\nNats-Subject: ") && cut_word(&s, &out->subject) &&
+           CUT(&s, "\r\nNats-Sequence: ") && cut_u64(&s, &out->seq) &&
+           CUT(&s, "\r\nNats-Time-Stamp: ") && cut_time(&s, &out->timestamp_ns) &&
+           (!CUT(&s, "\r\nNats-Num-Pending: ") || cut_u64(&s, &out->num_pending)) &&
+           (!CUT(&s, "\r\nNats-Last-Sequence: ") || cut_u64(&s, &ignored)) &&
+           (!CUT(&s, "\r\nNats-UpTo-Sequence: ") || cut_u64(&s, &ignored)) &&
+           CUT(&s, "\r\n\r\n") && s.len == 0;
+}
+
+/* Try at the start of each line. Names within these lines differ, so they begin at one place only. */
+static int parse_forwards(jet_span block, jet_stored *out) {
+    jet_span rest = block;
+    for (;;) {
+        if (read_lines(rest, out)) {
+            finish(block, block.len - rest.len, out);
+            return 1;
+        }
+        const uint8_t *end = rest.len ? memchr(rest.ptr, '\n', rest.len) : NULL;
+        if (end == NULL) return 0;
+        advance(&rest, (size_t)(end - rest.ptr) + 1);
+    }
+}
+
+/* -- from the end: whatever a publisher left in front of them, or a server will write ------------ */
 
 /* Cut the line "name: value" off the end of a block. `name` includes colon and blank. The value is
  * what follows it, up to the line's end; it holds no CR and no LF. */
@@ -28,50 +98,39 @@ static int cut_number(jet_span *block, const char *name, uint64_t *number) {
     return 1;
 }
 
-int jet_stored_parse(jet_span block, jet_stored *out) {
-    const uint8_t *end = block.ptr + block.len;
+static int parse_backwards(jet_span block, jet_stored *out) {
+    jet_span time, rest = block;
     uint64_t ignored;
-    jet_span time;
     if (block.len < 2 || memcmp(block.ptr + block.len - 2, "\r\n", 2) != 0) return 0;
-    block.len -= 2;
+    rest.len -= 2;
     out->num_pending = 0;
-    /* Only answers of many messages have the last three. */
-    cut_number(&block, "Nats-UpTo-Sequence: ", &ignored);
-    cut_number(&block, "Nats-Last-Sequence: ", &ignored);
-    cut_number(&block, "Nats-Num-Pending: ", &out->num_pending);
-    if (!cut_line(&block, "Nats-Time-Stamp: ", &time) || !jet_stored_time(time, &out->timestamp_ns))
+    cut_number(&rest, "Nats-UpTo-Sequence: ", &ignored);
+    cut_number(&rest, "Nats-Last-Sequence: ", &ignored);
+    cut_number(&rest, "Nats-Num-Pending: ", &out->num_pending);
+    if (!cut_line(&rest, "Nats-Time-Stamp: ", &time) || !jet_stored_time(time, &out->timestamp_ns))
         return 0;
-    if (!cut_number(&block, "Nats-Sequence: ", &out->seq)) return 0;
-    if (!cut_line(&block, "Nats-Subject: ", &out->subject)) return 0;
-    if (!cut_line(&block, "Nats-Stream: ", &out->stream)) return 0;
-    out->published = block;
-    out->lines = jet_span_of(block.ptr + block.len, (size_t)(end - block.ptr) - block.len);
-    if (jet_span_equal(block, jet_span_of((const uint8_t *)VERSION_LINE, sizeof VERSION_LINE - 1)))
-        out->published.len = 0;
+    if (!cut_number(&rest, "Nats-Sequence: ", &out->seq)) return 0;
+    if (!cut_line(&rest, "Nats-Subject: ", &out->subject)) return 0;
+    if (!cut_line(&rest, "Nats-Stream: ", &out->stream)) return 0;
+    finish(block, rest.len, out);
     return 1;
+}
+
+int jet_stored_parse(jet_span block, jet_stored *out) {
+    return parse_forwards(block, out) || parse_backwards(block, out);
 }
 
 /* -- times ------------------------------------------------------------------------------------- */
 
-/* Cut a number of exactly n digits off the front. */
-static int cut_digits(jet_span *s, size_t n, int64_t *number) {
-    if (s->len < n) return 0;
-    *number = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned digit = (unsigned)s->ptr[i] - '0';
-        if (digit > 9) return 0;
-        *number = *number * 10 + digit;
-    }
-    s->ptr += n;
-    s->len -= n;
-    return 1;
+/* The number that two digits are, or 100 when they are none. */
+static int two_digits(const uint8_t *p) {
+    unsigned tens = (unsigned)p[0] - '0', ones = (unsigned)p[1] - '0';
+    return tens > 9 || ones > 9 ? 100 : (int)(tens * 10 + ones);
 }
 
-static int cut_one_of(jet_span *s, const char *set, char *found) {
-    if (s->len == 0 || s->ptr[0] == 0 || strchr(set, s->ptr[0]) == NULL) return 0;
-    *found = (char)s->ptr[0];
-    s->ptr++;
-    s->len--;
+static int cut_byte(jet_span *s, char c) {
+    if (s->len == 0 || s->ptr[0] != c) return 0;
+    advance(s, 1);
     return 1;
 }
 
@@ -92,46 +151,48 @@ static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day) {
 
 /* Cut the part of a second off the front, if there is one: nanoseconds; more digits are dropped. */
 static int cut_fraction(jet_span *s, int64_t *ns) {
-    char point;
-    size_t n = 0;
+    uint64_t digits = 0;
     *ns = 0;
-    if (!cut_one_of(s, ".", &point)) return 1;
-    for (; n < s->len && (unsigned)s->ptr[n] - '0' <= 9; n++)
-        if (n < 9) *ns = *ns * 10 + (s->ptr[n] - '0');
+    if (!cut_byte(s, '.')) return 1;
+    size_t n = jet_scan_leading_u64(jet_span_of(s->ptr, s->len < 9 ? s->len : 9), &digits);
+    *ns = (int64_t)digits;
     for (size_t i = n; i < 9; i++) *ns *= 10;
-    s->ptr += n;
-    s->len -= n;
+    advance(s, n);
+    while (n == 9 && s->len && (unsigned)s->ptr[0] - '0' <= 9) advance(s, 1);
     return n > 0;
 }
 
-/* Cut the zone, and nothing may follow: "Z" or how far the clock is ahead, in seconds. */
+/* Cut the zone off the front: "Z" or how far the clock is ahead, in seconds. */
 static int cut_zone(jet_span *s, int64_t *ahead) {
-    char sign, colon;
-    int64_t hours, minutes;
     *ahead = 0;
-    if (!cut_one_of(s, "Zz+-", &sign)) return 0;
-    if (sign == '+' || sign == '-') {
-        if (!cut_digits(s, 2, &hours) || !cut_one_of(s, ":", &colon) || !cut_digits(s, 2, &minutes))
-            return 0;
-        *ahead = (hours * 60 + minutes) * (sign == '+' ? 60 : -60);
-    }
-    return s->len == 0;
+    if (cut_byte(s, 'Z') || cut_byte(s, 'z')) return 1;
+    int sign = cut_byte(s, '+') ? 60 : cut_byte(s, '-') ? -60 : 0;
+    if (!sign || s->len < 5 || s->ptr[2] != ':') return 0;
+    int hours = two_digits(s->ptr), minutes = two_digits(s->ptr + 3);
+    if (hours > 99 || minutes > 99) return 0;
+    *ahead = (hours * 60 + minutes) * sign;
+    advance(s, 5);
+    return 1;
 }
 
-int jet_stored_time(jet_span text, int64_t *ns) {
-    char c;
-    int64_t year, month, day, hour, minute, second, below, ahead;
-    if (!cut_digits(&text, 4, &year) || !cut_one_of(&text, "-", &c) ||
-        !cut_digits(&text, 2, &month) || !cut_one_of(&text, "-", &c) ||
-        !cut_digits(&text, 2, &day) || !cut_one_of(&text, "Tt", &c) ||
-        !cut_digits(&text, 2, &hour) || !cut_one_of(&text, ":", &c) ||
-        !cut_digits(&text, 2, &minute) || !cut_one_of(&text, ":", &c) ||
-        !cut_digits(&text, 2, &second) || !cut_fraction(&text, &below) || !cut_zone(&text, &ahead))
+/* Cut an RFC 3339 time off the front. */
+static int cut_time(jet_span *s, int64_t *ns) {
+    const uint8_t *p = s->ptr;
+    if (s->len < 19 || p[4] != '-' || p[7] != '-' || (p[10] != 'T' && p[10] != 't') ||
+        p[13] != ':' || p[16] != ':')
         return 0;
-    if (year < 1678 || year > 2261 || month < 1 || month > 12 || day < 1 ||
+    int century = two_digits(p), years = two_digits(p + 2);
+    int month = two_digits(p + 5), day = two_digits(p + 8);
+    int hour = two_digits(p + 11), minute = two_digits(p + 14), second = two_digits(p + 17);
+    int64_t year = century * 100 + years, below, ahead;
+    if (years > 99 || year < 1678 || year > 2261 || month < 1 || month > 12 || day < 1 ||
         day > days_of_month(year, month) || hour > 23 || minute > 59 || second > 59)
         return 0;
+    advance(s, 19);
+    if (!cut_fraction(s, &below) || !cut_zone(s, &ahead)) return 0;
     int64_t seconds = ((days_since_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     *ns = (seconds - ahead) * 1000000000 + below;
     return 1;
 }
+
+int jet_stored_time(jet_span text, int64_t *ns) { return cut_time(&text, ns) && text.len == 0; }

@@ -1,10 +1,46 @@
 #include "jet_subject.h"
 
+#include <string.h>
+
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/* Not 0 where one of eight bytes is zero. */
+static inline uint64_t has_zero(uint64_t w) { return (w - EACH(1)) & ~w & EACH(0x80); }
+
+static inline uint64_t eight_at(const uint8_t *p) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
+
+/* Not 0 where one of eight bytes is a control character or a blank. */
+static inline uint64_t has_unsafe(uint64_t w) {
+    return ((w - EACH(0x21)) & ~w & EACH(0x80)) | has_zero(w ^ EACH(0x7f));
+}
+
+/* Whether one of eight bytes is that, or in "*>". */
+static inline int is_suspect(const uint8_t *p) {
+    uint64_t w = eight_at(p);
+    return (has_unsafe(w) | has_zero(w ^ EACH('*')) | has_zero(w ^ EACH('>'))) != 0;
+}
+
+/* Whether there is nothing in it that has to be looked at more closely: nearly all are so. */
+static int is_plain(jet_span s) {
+    if (s.len < 8) return 0;
+    for (size_t i = 0; i + 8 < s.len; i += 8)
+        if (is_suspect(s.ptr + i)) return 0;
+    return !is_suspect(s.ptr + s.len - 8);
+}
+
 int jet_subject_is_safe(jet_span s) {
-    if (s.len == 0) return 0;
+    if (s.len >= 8) {
+        uint64_t unsafe = has_unsafe(eight_at(s.ptr + s.len - 8));
+        for (size_t i = 0; i + 8 < s.len; i += 8) unsafe |= has_unsafe(eight_at(s.ptr + i));
+        return unsafe == 0;
+    }
     for (size_t i = 0; i < s.len; i++)
         if (s.ptr[i] <= ' ' || s.ptr[i] == 0x7f) return 0;
-    return 1;
+    return s.len > 0;
 }
 
 /* Walk the tokens once; `empty` and `wild` count what the callers decide on. */
@@ -27,6 +63,7 @@ static int tokens(jet_span s, size_t *empty, size_t *stars, size_t *inner_gt, si
 }
 
 int jet_subject_is_publishable(jet_span s) {
+    if (is_plain(s)) return 1;
     size_t empty, stars, inner_gt, last_gt;
     return tokens(s, &empty, &stars, &inner_gt, &last_gt) && stars == 0 && inner_gt == 0 &&
            last_gt == 0;

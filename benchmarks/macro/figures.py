@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.macro.workloads import GROWTH
+
 Row = dict[str, Any]
 
 
@@ -99,3 +101,24 @@ class Table:
             for row in self.rows
             if (row["workload"], row["peer"], row["size"]) == (workload, peer, size)
         }
+
+
+def growth_points(result: dict[str, Any], name: str) -> dict[int, Figure]:
+    """The figure of each point that was measured."""
+    measure = {
+        "CPU s per million messages": cpu,
+        "CPU us per subscription": cpu,
+        "requests per second": rate,
+        "CPU s per GiB": per_gib,
+        "bytes per subscription": field("bytes_each"),
+    }[GROWTH[name].unit]
+    found = {}
+    for point in GROWTH[name].points:
+        figure = Figure.of(
+            measure(row)
+            for row in result["growth"]
+            if row["growth"] == name and row["point"] == point
+        )
+        if figure:
+            found[point] = figure
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.macro.figures import Table, cpu, rate
+from benchmarks.macro.figures import Table, cpu, growth_points, rate
 from benchmarks.macro.workloads import GROWTH, PLAIN, SIZES
 
 COLOURS = {
@@ -97,8 +97,6 @@ def _sizes(result: dict[str, Any], path: Path) -> str:
 
 def _growth(result: dict[str, Any], path: Path) -> str:
     import matplotlib.pyplot as plt
-
-    from benchmarks.macro.report import growth_points
 
     found = {name: points for name in GROWTH if (points := growth_points(result, name))}
     if not found:

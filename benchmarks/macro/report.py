@@ -21,7 +21,7 @@ from benchmarks.macro.figures import (
     Table,
     cpu,
     field,
-    per_gib,
+    growth_points,
     rate,
     readable,
     server_cpu,
@@ -178,27 +178,6 @@ def _growth(result: dict[str, Any]) -> str:
             rows = [[growth.unit, *(str(figure) for figure in found.values())]]
             parts.append(f"**{growth.does}** (wanted: {growth.goal})\n\n{_grid(head, rows)}")
     return "\n\n".join(parts) or "(not measured in this run)"
-
-
-def growth_points(result: dict[str, Any], name: str) -> dict[int, Figure]:
-    """The figure of each point that was measured."""
-    measure = {
-        "CPU s per million messages": cpu,
-        "CPU us per subscription": cpu,
-        "requests per second": rate,
-        "CPU s per GiB": per_gib,
-        "bytes per subscription": field("bytes_each"),
-    }[GROWTH[name].unit]
-    found = {}
-    for point in GROWTH[name].points:
-        figure = Figure.of(
-            measure(row)
-            for row in result["growth"]
-            if row["growth"] == name and row["point"] == point
-        )
-        if figure:
-            found[point] = figure
-    return found
 
 
 def _micro(result: dict[str, Any]) -> str:

@@ -6,8 +6,9 @@ import pyarrow
 import pytest
 
 from benchmarks.micro.wire import COUNT, HEADERS, Wire
+from jetsync._core.encoding import encode_headers
 from jetsync._core.message import message_jsack, parse_puback
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.outbound import Outbound
 
 SIZES = (16, 128, 1024)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jetsync._core.handles import Publishing
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
@@ -36,26 +37,18 @@ def frames(sid: int, size: int, headers: bytes = b"") -> bytes:
     return b"".join(out)
 
 
-class Wire:
+class Wire(Publishing):
     """An Inbound with one mailbox, and a batch of frames for it.
 
-    It is also what its messages take for their connection: answers land in ``outbound``.
+    It is also the connection of its messages: answers land in ``outbound``.
     """
 
-    _refusal = None
-
     def __init__(self, size: int, headers: bytes = b"") -> None:
-        self.outbound = self._outbound = Outbound(offline_limit=1 << 30)
+        self.outbound = Outbound(offline_limit=1 << 30)
+        super().__init__(self.outbound)
         self.inbound = Inbound(self.outbound)
         self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self)
         self.bytes = frames(self.inbound.add(self.mailbox), size, headers)
-
-    @property
-    def _repeats(self) -> Wire:
-        return self
-
-    def find_out(self, wanted: int) -> None:
-        """Whether the answers have arrived is nobody's concern here."""
 
     def receive(self) -> None:
         self.inbound.feed(self.bytes)

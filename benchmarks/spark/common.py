@@ -14,7 +14,7 @@ from typing import Any
 import jetsync
 from jetsync.server import NatsServer
 
-__all__ = ["filled_server", "measure", "publish_rows", "session", "show"]
+__all__ = ["filled_server", "make_stream", "measure", "publish_rows", "session", "show"]
 
 HERE = Path(__file__).resolve().parents[2]
 _LARGE = {"max_pending": 2 * 2**30}
@@ -54,12 +54,17 @@ def publish_rows(js: Any, subject: str, count: int, size: int) -> None:
     report.raise_for_failed()
 
 
+def make_stream(js: Any, stream: str) -> None:
+    """Make a memory stream with the subjects ``<stream>.>``."""
+    js.create_stream(name=stream, subjects=[f"{stream}.>"], storage="memory", allow_direct=True)
+
+
 @contextlib.contextmanager
 def filled_server(stream: str, count: int, size: int) -> Iterator[str]:
     """Give the URL of a server with one memory stream of ``count`` messages (0: just empty)."""
     with NatsServer(config=_LARGE) as server, jetsync.connect(server.url) as nc:
         js = nc.jetstream(timeout=60)
-        js.create_stream(name=stream, subjects=[f"{stream}.>"], storage="memory", allow_direct=True)
+        make_stream(js, stream)
         publish_rows(js, f"{stream}.x", count, size)
         yield server.url
 

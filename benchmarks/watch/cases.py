@@ -11,17 +11,28 @@ import gc
 import json
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 from benchmarks.micro.wire import COUNT, HEADERS, STORED, Wire
+from jetsync._core.arrow_rows import ArrowRows
+from jetsync._core.bulk import BulkWindow
+from jetsync._core.content_ids import ContentIds
 from jetsync._core.deliveries import Deliveries, DeliveryIterator, Sequences
-from jetsync._core.handles import Publishing
+from jetsync._core.encoding import encode_headers
+from jetsync._core.futures import AsyncWindow
+from jetsync._core.handles import AsyncPublishing, Publishing
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack, parse_puback
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync._core.stored import StoredMaker
+from jetsync._core.window import PublishWindow
 from jetsync.jetstream import DirectMsg
 from jetsync.jetstream.message import MsgBatch
 
 TIMES = 5
+
+W = TypeVar("W", BulkWindow, AsyncWindow)
 
 
 def _parse_and_queue(size: int) -> Callable[[], None]:
@@ -146,7 +157,7 @@ def _ack_each() -> Callable[[], None]:
     def run() -> None:
         wire.receive()
         for msg in wire.take():
-            msg._answer(b"+ACK")
+            msg.ack()
 
     return run
 
@@ -162,12 +173,76 @@ def _publish() -> Callable[[], None]:
     return run
 
 
+class _Confirmed:
+    """The wire of a window of publishes: each of COUNT messages is confirmed."""
+
+    def __init__(self) -> None:
+        self.inbound = Inbound(Outbound())
+        self.mailbox = Mailbox()
+        sid = self.inbound.add(self.mailbox)
+        self.bytes = b"".join(
+            b'MSG _INBOX.1234567890.%d %d 32\r\n{"stream":"ORDERS","seq":1%05d}\r\n' % (n, sid, n)
+            for n in range(COUNT)
+        )
+
+    def window(self, kind: type[W]) -> W:
+        outbound = Outbound(offline_limit=1 << 30)
+        return kind(outbound, self.mailbox, b"_INBOX.1234567890.", b"1234567890.", b"", COUNT)
+
+    def settle(self, window: PublishWindow) -> None:
+        self.inbound.feed(self.bytes)
+        window.collect(0)
+        assert window.open_count == 0
+
+
+def _publish_in_bulk() -> Callable[[], None]:
+    wire = _Confirmed()
+    rows = [("orders.new", b"x" * 128)] * COUNT
+
+    def run() -> None:
+        window = wire.window(BulkWindow)
+        start = 0
+        while start < COUNT:
+            start += window.add_rows(rows, start)
+        wire.settle(window)
+
+    return run
+
+
+def _publish_async() -> Callable[[], None]:
+    wire = _Confirmed()
+    data = b"x" * 128
+    js = AsyncPublishing()
+    js._nc = Publishing(Outbound())
+
+    def run() -> None:
+        window = js._window = wire.window(AsyncWindow)
+        window.timeout, window.auto_ids = 5.0, True
+        for _ in range(COUNT):
+            js.publish_async("orders.new", data)
+        wire.settle(window)
+
+    return run
+
+
 def _encode_headers() -> Callable[[], None]:
     headers = {"Nats-Msg-Id": "1234567890", "Content-Type": "text/plain"}
 
     def run() -> None:
         for _ in range(COUNT):
             encode_headers(headers)
+
+    return run
+
+
+def _content_ids() -> Callable[[], None]:
+    wire = Wire(128)
+    wire.receive()
+    rows = ArrowRows(wire.take())
+    ids = ContentIds(b"0123456789ab.0.0", 1_000_000)
+
+    def run() -> None:
+        ids.column(rows, "data", "subject", None, None)
 
     return run
 
@@ -195,7 +270,10 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
     "ack a whole batch": _ack_batch,
     "ack each message": _ack_each,
     "encode a publish": _publish,
+    "publish in bulk, 128 B": _publish_in_bulk,
+    "publish with a future, 128 B": _publish_async,
     "encode headers": _encode_headers,
+    "ids by content, 128 B": _content_ids,
     "read a confirmation": _confirmation,
 }
 

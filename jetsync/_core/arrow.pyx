@@ -17,6 +17,9 @@ COLUMNS = ("subject", "data", "headers", "stream_seq", "consumer_seq", "num_deli
 # What only a consumer's delivery has: null for stored messages.
 cdef tuple CONSUMERS = ("consumer_seq", "num_delivered", "reply")
 
+# The others are made of the bytes of the message alone.
+cdef frozenset METADATA = frozenset(COLUMNS) - {"subject", "data", "headers", "reply"}
+
 cdef enum:
     NULLABLE = 2
 
@@ -171,10 +174,10 @@ cdef ArrowArray *text_array(size_t rows, size_t nbytes, int32_t **offsets,
     return a
 
 
-cdef ArrowArray *number_array(size_t rows, size_t valid, void **values) except NULL:
+cdef ArrowArray *number_array(size_t rows, void **values) except NULL:
     cdef ArrowArray *a = new_array(rows, 2, 0)
     try:
-        bitmap(a, rows, valid)
+        bitmap(a, rows, rows)
         values[0] = buffer(a, 1, rows * 8)
     except BaseException:
         release_array(a)
@@ -252,14 +255,14 @@ cdef ArrowArray *column_array(str name, jet_columns_size *size, jet_columns *c) 
     if name == "headers":
         return headers_array(size, c)
     if name == "stream_seq":
-        return number_array(rows, size.metadata_rows, <void **>&c.stream_seq)
+        return number_array(rows, <void **>&c.stream_seq)
     if name == "consumer_seq":
-        return number_array(rows, size.metadata_rows, <void **>&c.consumer_seq)
+        return number_array(rows, <void **>&c.consumer_seq)
     if name == "num_delivered":
-        return number_array(rows, size.metadata_rows, <void **>&c.num_delivered)
+        return number_array(rows, <void **>&c.num_delivered)
     if name == "num_pending":
-        return number_array(rows, size.metadata_rows, <void **>&c.num_pending)
-    return number_array(rows, size.metadata_rows, <void **>&c.timestamp_ns)
+        return number_array(rows, <void **>&c.num_pending)
+    return number_array(rows, <void **>&c.timestamp_ns)
 
 
 cdef int check_size(jet_columns_size *size) except -1:
@@ -284,17 +287,17 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
     with nogil:
         jet_columns_measure(chain, kind, headers, &size)
     check_size(&size)
-    if kind.stored and size.metadata_rows != size.rows:
-        raise ProtocolError("a direct get was answered without the server's own headers")
     array.length = <int64_t>size.rows
     bits = (size.rows + 7) // 8
     # The five numeric columns share one validity; the C code fills it once, here it is copied.
-    c.metadata_valid = <uint8_t *>calloc(bits + 8, 1)
-    # The C code writes all five when it writes any; columns not asked for go to a scratch area.
-    cdef uint64_t *scratch = <uint64_t *>malloc(size.rows * 8 + 8)
+    # It writes all five when it writes any; columns not asked for go to a scratch area.
+    cdef uint64_t *scratch = NULL
     try:
-        if c.metadata_valid == NULL or scratch == NULL:
-            raise MemoryError("no memory for Arrow columns")
+        if not METADATA.isdisjoint(names):
+            c.metadata_valid = <uint8_t *>calloc(bits + 8, 1)
+            scratch = <uint64_t *>malloc(size.rows * 8 + 8)
+            if c.metadata_valid == NULL or scratch == NULL:
+                raise MemoryError("no memory for Arrow columns")
         c.stream_seq = c.consumer_seq = c.num_delivered = c.num_pending = scratch
         c.timestamp_ns = <int64_t *>scratch
         for i, name in enumerate(names):
@@ -302,13 +305,16 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
             put_array(array, i, column_array(name, &size, &c))
         with nogil:
             jet_columns_fill(chain, kind, &c)
+        if kind.stored and c.metadata_rows != size.rows:
+            raise ProtocolError("a direct get was answered without the server's own headers")
         for i, name in enumerate(names):
             if kind.stored and name in CONSUMERS:
                 make_null(array.children[i], size.rows)
-            elif name == "headers":
-                settle(array.children[i])
-            elif name not in ("subject", "data", "reply"):
+            elif name in METADATA:
                 memcpy(<void *>array.children[i].buffers[0], c.metadata_valid, bits)
+                array.children[i].null_count = <int64_t>(size.rows - c.metadata_rows)
+                settle(array.children[i])
+            elif name == "headers":
                 settle(array.children[i])
     finally:
         free(c.metadata_valid)

@@ -8,9 +8,12 @@ from jetsync._core.csrc cimport JET_ERR_MEMORY, JET_OK, jet_header_append, jet_s
 from jetsync.errors import ConfigError
 
 
+cdef bint is_null(const uint8_t *validity, int64_t at) noexcept nogil:
+    return validity != NULL and not (validity[at // 8] >> (at % 8)) & 1
+
+
 cdef bint column_is_null(Column *c, int64_t row) noexcept nogil:
-    cdef int64_t at = row + c.start
-    return c.validity != NULL and not (c.validity[at // 8] >> (at % 8)) & 1
+    return is_null(c.validity, row + c.start)
 
 
 cdef jet_span column_get(Column *c, int64_t row) noexcept nogil:
@@ -26,6 +29,16 @@ cdef jet_span column_get(Column *c, int64_t row) noexcept nogil:
         a = (<const int32_t *>c.offsets)[at]
         b = (<const int32_t *>c.offsets)[at + 1]
     return span_of(c.data + a, <size_t>(b - a))
+
+
+cdef void header_range(HeaderColumn *c, int64_t row, int64_t *first, int64_t *last) noexcept nogil:
+    """The entries of a row; none for null."""
+    cdef int64_t at = row + c.start
+    if is_null(c.validity, at):
+        first[0] = last[0] = 0
+        return
+    first[0] = c.offsets[at] + c.entries
+    last[0] = c.offsets[at + 1] + c.entries
 
 
 cdef int bind_text(ArrowSchema *s, ArrowArray *a, str what, Column *out) except -1:
@@ -93,43 +106,45 @@ cdef class ArrowRows:
             "(or binary instead of string)"
         )
 
-    cdef int append_headers(self, int64_t child, int64_t row, jet_buf *out) except -1:
-        """Append the "name: value" lines of one row; returns how many there are."""
+    cdef int header_column(self, int64_t child, HeaderColumn *out) except -1:
+        """Bind a column that `check_headers` found."""
         cdef ArrowArray *a = self.array.children[child]
         cdef ArrowSchema *entries_s = self.schema.children[child].children[0]
         cdef ArrowArray *entries = a.children[0]
         cdef ArrowArray *values = entries.children[1]
         cdef ArrowSchema *values_s = entries_s.children[1]
-        cdef Column key, value
-        cdef int64_t at = row + a.offset
-        cdef int64_t i, j, first, last
-        cdef int count = 0
-        cdef bint lists = <bytes>values_s.format == b"+l"
-        cdef const uint8_t *lists_valid = NULL
-        cdef const uint8_t *valid = <const uint8_t *>a.buffers[0] if a.null_count != 0 else NULL
-        if valid != NULL and not (valid[at // 8] >> (at % 8)) & 1:
-            return 0
-        bind_text(entries_s.children[0], entries.children[0], "a header name", &key)
-        if lists:
-            bind_text(values_s.children[0], values.children[0], "a header value", &value)
+        out.validity = <const uint8_t *>a.buffers[0] if a.null_count != 0 else NULL
+        out.offsets = <const int32_t *>a.buffers[1]
+        out.start = a.offset
+        # Children of a sliced struct are addressed relative to the struct's own offset.
+        out.entries = entries.offset
+        bind_text(entries_s.children[0], entries.children[0], "a header name", &out.name)
+        out.lists = NULL
+        if <bytes>values_s.format == b"+l":
+            out.lists = <const int32_t *>values.buffers[1]
             # A null list may still span items.
-            lists_valid = <const uint8_t *>values.buffers[0] if values.null_count != 0 else NULL
-        else:
-            bind_text(values_s, values, "a header value", &value)
-        for i in range((<const int32_t *>a.buffers[1])[at], (<const int32_t *>a.buffers[1])[at + 1]):
-            # Children of a sliced struct are addressed relative to the struct's own offset.
-            i += entries.offset
-            if lists:
-                at = i + values.offset
-                if lists_valid != NULL and not (lists_valid[at // 8] >> (at % 8)) & 1:
+            out.lists_validity = <const uint8_t *>values.buffers[0] if values.null_count != 0 else NULL
+            out.lists_start = values.offset
+            values, values_s = values.children[0], values_s.children[0]
+        return bind_text(values_s, values, "a header value", &out.value)
+
+    cdef int append_headers(self, int64_t child, int64_t row, jet_buf *out) except -1:
+        """Append the "name: value" lines of one row; returns how many there are."""
+        cdef HeaderColumn c
+        cdef int64_t i, j, begin, end, first, last
+        cdef int count = 0
+        self.header_column(child, &c)
+        header_range(&c, row, &begin, &end)
+        for i in range(begin, end):
+            first, last = i, i + 1
+            if c.lists != NULL:
+                if is_null(c.lists_validity, i + c.lists_start):
                     continue
-                first = (<const int32_t *>values.buffers[1])[at]
-                last = (<const int32_t *>values.buffers[1])[at + 1]
-            else:
-                first, last = i, i + 1
+                first = c.lists[i + c.lists_start]
+                last = c.lists[i + c.lists_start + 1]
             for j in range(first, last):
-                if not column_is_null(&value, j):
-                    self._append(column_get(&key, i), column_get(&value, j), out)
+                if not column_is_null(&c.value, j):
+                    self._append(column_get(&c.name, i), column_get(&c.value, j), out)
                     count += 1
         return count
 

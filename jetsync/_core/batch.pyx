@@ -10,8 +10,8 @@ from jetsync._core.sync cimport monotonic
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
     jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_last,
-    jet_chain_move, jet_chain_next, jet_encode_answer, jet_encode_u64, jet_jsack, jet_jsack_parse, jet_span, span_of,
-    span_of_bytes,
+    jet_chain_move, jet_chain_next, jet_chain_peek, jet_encode_answer, jet_encode_u64, jet_jsack,
+    jet_jsack_parse, jet_span, span_of, span_of_bytes,
 )
 from jetsync._core.stored cimport StoredMaker
 
@@ -108,6 +108,11 @@ cdef class MsgBatch:
 
     def __iter__(self):
         return BatchIterator(self)
+
+    def _first(self):
+        """The first message, without an index of all; None for an empty batch."""
+        cdef jet_record r
+        return self.maker.make(&r) if jet_chain_peek(&self.chain, &r) else None
 
     def _last(self):
         """The last message, without an index of all; None for an empty batch."""

@@ -1,16 +1,16 @@
 """BulkWindow: many publishes in flight with no Python object per message or acknowledgement."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint64_t
 
 from jetsync._core.arrow_rows cimport ArrowRows, Column, column_get
 from jetsync._core.csrc cimport jet_buf_len, jet_buf_ptr, jet_span, span_of, span_of_bytes
-from jetsync._core.outbound cimport text_bytes
+from jetsync._core.encoding cimport data_span, text_span
 from jetsync._core.sync cimport monotonic
 from jetsync._core.window cimport CHUNK_BYTES, FREE, SENDING, Chunk, PublishWindow
 
-from jetsync._core.outbound import encode_headers
+from jetsync._core.encoding import encode_headers
 from jetsync.errors import ConfigError, MaxPayloadError
 
 
@@ -27,20 +27,20 @@ cdef class BulkWindow(PublishWindow):
 
     cdef int _reject(self, object error) except -1:
         """Give the next number to a message that cannot be sent."""
-        self.entries[self.next_ % self.size].state = FREE
+        self.entries[self.next_ & self.mask].state = FREE
         self.rejected.append((self.next_, error))
         self.next_ += 1
         return 0
 
     cdef bint _chunk_full(self) noexcept:
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         return (chunk.open_ >= CHUNK_ROWS or jet_buf_len(&chunk.frames) >= CHUNK_BYTES
                 or self.next_ - self.head >= self.capacity
                 or self.open_bytes >= self.capacity_bytes)
 
     cdef int _send(self, uint64_t first) except -1:
         """Hand the open chunk, whose messages begin at `first`, to the outbound buffer."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef uint64_t n
         self._advance()
         if chunk.open_ == 0:
@@ -49,10 +49,12 @@ cdef class BulkWindow(PublishWindow):
         self.chunk_next += 1
         try:
             self._hand_over(first, span_of(jet_buf_ptr(&chunk.frames), jet_buf_len(&chunk.frames)),
-                            chunk.open_)
+                            chunk.open_, False)
         finally:
             for n in range(first, self.next_):
-                self.entries[n % self.size].state &= ~SENDING
+                self.entries[n & self.mask].state &= ~SENDING
+        # By this thread: to wake the writer for each chunk costs more.
+        self.outbound.send_now()
         return 0
 
     def add_rows(self, list rows not None, size_t start):
@@ -61,7 +63,8 @@ cdef class BulkWindow(PublishWindow):
         Returns how many were taken. A message that cannot be encoded goes to `rejected`."""
         cdef Py_buffer view
         cdef size_t i = start
-        cdef bytes subject, block
+        cdef jet_span subject_span, payload
+        cdef bytes kept, block
         cdef uint64_t first = self.next_
         self._begin()
         try:
@@ -71,18 +74,14 @@ cdef class BulkWindow(PublishWindow):
                 try:
                     if not isinstance(row, (tuple, list)) or not 2 <= len(row) <= 3:
                         raise ConfigError("a message is (subject, data) or (subject, data, headers)")
-                    subject = text_bytes(row[0], "subject")
+                    subject = row[0]
+                    data = row[1]
+                    kept = text_span(subject, "subject", &subject_span)
                     block = encode_headers(row[2]) if len(row) == 3 else b""
-                    if isinstance(row[1], str):
-                        raise ConfigError("data must be bytes; encode text first")
                     try:
-                        PyObject_GetBuffer(row[1], &view, PyBUF_SIMPLE)
-                    except (TypeError, BufferError):
-                        raise ConfigError(
-                            f"data must be bytes-like, not {type(row[1]).__name__}") from None
-                    try:
+                        data_span(data, &view, &payload)
                         self._header(block, span_of(NULL, 0), True, None, -1, 0)
-                        self._add(span_of_bytes(subject), span_of(view.buf, view.len))
+                        self._add(subject_span, payload)
                     finally:
                         PyBuffer_Release(&view)
                 except (ConfigError, MaxPayloadError) as error:

@@ -88,13 +88,19 @@ cdef extern from "jet.h" nogil:
         uint64_t num_pending
 
     jet_status jet_jsack_parse(jet_span reply, jet_jsack *out)
+    jet_status jet_jsack_sequences(jet_span reply, uint64_t *stream_seq, uint64_t *consumer_seq)
 
     ctypedef struct jet_puback:
         uint64_t seq
         int duplicate
+        int further
         jet_span stream
 
+    ctypedef struct jet_puback_form:
+        pass
+
     int jet_puback_parse(jet_span json, jet_puback *out)
+    int jet_puback_next(jet_puback_form *form, jet_span json, jet_puback *out)
 
     ctypedef struct jet_record:
         jet_span subject
@@ -148,7 +154,6 @@ cdef extern from "jet.h" nogil:
         size_t header_values
         size_t key_bytes
         size_t value_bytes
-        size_t metadata_rows
 
     ctypedef struct jet_columns:
         int32_t *subject_offsets
@@ -170,6 +175,7 @@ cdef extern from "jet.h" nogil:
         uint64_t *num_delivered
         uint64_t *num_pending
         int64_t *timestamp_ns
+        size_t metadata_rows
 
     ctypedef struct jet_columns_kind:
         int text
@@ -189,6 +195,24 @@ cdef extern from "jet.h" nogil:
         jet_span lines
 
     int jet_stored_parse(jet_span block, jet_stored *out)
+
+    ctypedef struct jet_blake2:
+        pass
+
+    void jet_blake2_init(jet_blake2 *s, size_t digest)
+    void jet_blake2_add(jet_blake2 *s, jet_span bytes)
+    void jet_blake2_end(jet_blake2 *s, uint8_t *digest)
+
+    enum:
+        JET_TALLY_KEY
+
+    ctypedef struct jet_tally:
+        pass
+
+    void jet_tally_init(jet_tally *t, size_t limit)
+    void jet_tally_free(jet_tally *t)
+    jet_status jet_tally_add(jet_tally *t, const uint8_t *key, uint32_t *before)
+    void jet_tally_clear(jet_tally *t)
 
 
 cdef extern from "jet_scan.h" nogil:

@@ -1,6 +1,8 @@
 """Deliveries: the messages of a push consumer, handed out without a Python frame for each."""
 
-from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack, jet_jsack_parse, jet_record
+from libc.stdint cimport uint64_t
+
+from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack_sequences, jet_record
 from jetsync._core.sync cimport try_lock, unlock
 
 
@@ -40,7 +42,7 @@ cdef class Deliveries:
 
     cdef Msg quick(self):
         cdef jet_record r
-        cdef jet_jsack ack
+        cdef uint64_t stream_seq, consumer_seq
         cdef Mailbox box = self.mailbox
         cdef Sequences last = self.sequences
         if not try_lock(box.take_lock):
@@ -53,12 +55,12 @@ cdef class Deliveries:
             if r.status:
                 return None
             if last is not None:
-                if (jet_jsack_parse(r.reply, &ack) != JET_OK or not last.known
-                        or ack.consumer_seq != last.consumer + 1
-                        or (self.ordered and (ack.stream_seq <= last.stream or box.box.dropped))):
+                if (jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
+                        or not last.known or consumer_seq != last.consumer + 1
+                        or (self.ordered and (stream_seq <= last.stream or box.box.dropped))):
                     return None
-                last.consumer = ack.consumer_seq
-                last.stream = ack.stream_seq
+                last.consumer = consumer_seq
+                last.stream = stream_seq
             self.taken += 1
             return box._pop()
         finally:

@@ -13,6 +13,7 @@ class _Waiter(Protocol):
     def set(self) -> object: ...
 
 def confirm_as(kind: type[Any], decode: Callable[[bytes], Any]) -> None: ...
+def make_ack(stream: str, seq: int, duplicate: bool) -> PubAck: ...
 
 class PubAckFuture:
     """What will be known about a message of ``publish_async``. Thread-safe.
@@ -50,6 +51,10 @@ class PubAckFuture:
 class AsyncWindow(PublishWindow):
     """A window that is filled from any thread, one message at a time. Thread-safe."""
 
+    auto_ids: bool
+    timeout: float
+    idle: bool
+    ended: bool
     def __init__(
         self,
         outbound: Outbound,
@@ -71,8 +76,10 @@ class AsyncWindow(PublishWindow):
         data: Any,
         block: bytes,
         auto_id: bool,
-        deadline: float,
-    ) -> Any: ...
+        seconds: float,
+    ) -> PubAckFuture | None: ...
+    @property
+    def crowded(self) -> bool: ...
     def flush(self) -> None: ...
     def confirm_text(self, number: int, text: bytes, seq: int, duplicate: bool) -> None: ...
     def fail(self, number: int, error: Exception) -> bool: ...

@@ -4,7 +4,7 @@ import copy
 import threading
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.object cimport PyObject_GenericSetAttr
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -12,14 +12,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
 from jetsync._core.csrc cimport (
-    bytes_of, jet_buf_len, jet_buf_ptr, jet_puback, jet_span, span_of, span_of_bytes,
+    bytes_of, jet_buf_len, jet_buf_ptr, jet_puback, jet_span, span_of,
 )
-from jetsync._core.outbound cimport text_bytes
+from jetsync._core.encoding cimport data_span, text_span
 from jetsync._core.sync cimport acquire, monotonic, unlock
 from jetsync._core.window cimport CHUNK_BYTES, OPEN, SENDING, Chunk, PublishWindow
 
 from jetsync._deadline import Deadline, to_seconds
-from jetsync.errors import ConfigError, TimeoutError
+from jetsync.errors import TimeoutError
 
 
 cdef extern from *:
@@ -54,6 +54,16 @@ def confirm_as(type kind not None, decode not None):
     global ack_type, decode_ack
     ack_type = kind
     decode_ack = decode
+
+
+cpdef object make_ack(str stream, uint64_t seq, bint duplicate):
+    """Make the usual confirmation."""
+    # The __init__ of a frozen dataclass would take longer than everything else.
+    ack = jetsync_alloc(ack_type)
+    PyObject_GenericSetAttr(ack, "stream", stream)
+    PyObject_GenericSetAttr(ack, "seq", seq)
+    PyObject_GenericSetAttr(ack, "duplicate", duplicate)
+    return ack
 
 
 @cython.freelist(1024)
@@ -108,12 +118,7 @@ cdef class PubAckFuture:
     cdef object acknowledgement(self):
         if self.text is not None:
             return decode_ack(self.text)
-        # The __init__ of a frozen dataclass would take longer than everything else here.
-        ack = jetsync_alloc(ack_type)
-        PyObject_GenericSetAttr(ack, "stream", self.stream)
-        PyObject_GenericSetAttr(ack, "seq", self.seq)
-        PyObject_GenericSetAttr(ack, "duplicate", self.duplicate)
-        return ack
+        return make_ack(self.stream, self.seq, self.duplicate)
 
     cdef int wait(self, timeout) except -1:
         seconds = None if timeout is None else to_seconds(timeout)
@@ -144,16 +149,6 @@ cdef class AsyncWindow(PublishWindow):
 
     Who waits for a future, or has callbacks on it, is told through `take_settled`.
     """
-    cdef readonly object keeper     # who settles the window
-    cdef list outcomes              # a ring like the others
-    cdef double *deadlines
-    cdef bint chunk_open
-    cdef uint64_t waiting_first     # messages from here on were not handed over yet
-    cdef size_t waiting_from        # where their frames begin in the open chunk
-    cdef str stream
-    cdef bytes stream_bytes
-    cdef list settled
-
     def __init__(self, *args, **kwargs):
         self.outcomes = [None] * self.size
         self.settled = []
@@ -170,37 +165,44 @@ cdef class AsyncWindow(PublishWindow):
         """`keeper` settles the window; its `check_process()` raises in a forked child."""
         self.keeper = keeper
 
-    def publish(self, subject, data, bytes block not None, bint auto_id, double deadline):
+    def publish(self, subject, data, bytes block not None, bint auto_id, double seconds):
         """Add and send one message; returns its future, or None when the window is full.
 
-        `block` is a finished header block or empty. Raises what cannot be sent; nothing is added
-        then. `deadline` is a point of the monotonic clock."""
+        `block` is a finished header block or empty; its time is over in `seconds`. Raises what
+        cannot be sent; nothing is added then."""
+        return self.add(subject, data, block, auto_id, seconds)
+
+    @property
+    def crowded(self):
+        """Whether less than a quarter of the window is free: who waits for room waits for so much,
+        not for each message."""
+        cdef uint32_t quarter = max(self.capacity // 4, <uint32_t>1)
+        return (self.open_ > self.capacity - quarter
+                or self.next_ - self.head > self.ring - quarter
+                or self.open_bytes > self.capacity_bytes - self.capacity_bytes // 4)
+
+    cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds):
         cdef Py_buffer view
-        cdef bytes subject_bytes = text_bytes(subject, "subject")
-        if isinstance(data, str):
-            raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+        cdef jet_span subject_span, payload
+        cdef bytes kept = text_span(subject, "subject", &subject_span)
         try:
-            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-        except (TypeError, BufferError):
-            raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
-        try:
+            data_span(data, &view, &payload)
             acquire(self.guard, -1)
             try:
-                if (self.open_ >= self.capacity or self.next_ - self.head >= self.size - 1
+                if (self.open_ >= self.capacity or self.next_ - self.head >= self.ring
                         or self.open_bytes >= self.capacity_bytes):
                     return None
-                return self._publish(span_of_bytes(subject_bytes), span_of(view.buf, view.len),
-                                     block, auto_id, deadline)
+                return self._publish(subject_span, payload, block, auto_id, seconds)
             finally:
                 unlock(self.guard)
         finally:
             PyBuffer_Release(&view)
 
     cdef PubAckFuture _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
-                          double deadline):
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+                               double seconds):
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef uint64_t number = self.next_
-        cdef uint32_t at = number % self.size
+        cdef uint32_t at = number & self.mask
         cdef PubAckFuture outcome
         cdef double now = monotonic()
         if self.chunk_open and (jet_buf_len(&chunk.frames) >= CHUNK_BYTES
@@ -211,7 +213,7 @@ cdef class AsyncWindow(PublishWindow):
             self._advance()
         if not self.chunk_open:
             self._begin()
-            chunk = &self.chunks[self.chunk_next % self.size]
+            chunk = &self.chunks[self.chunk_next & self.mask]
             chunk.sent = now
             self.chunk_open = True
             self.waiting_first = number
@@ -221,7 +223,7 @@ cdef class AsyncWindow(PublishWindow):
         self._add(subject, payload)
         outcome.window = self
         self.outcomes[at] = outcome
-        self.deadlines[at] = deadline
+        self.deadlines[at] = now + seconds
         # As TCP does with small segments (Nagle): while an answer is awaited, more is gathered.
         if (self.open_ == self.next_ - self.waiting_first
                 or jet_buf_len(&chunk.frames) - self.waiting_from >= ENOUGH):
@@ -230,7 +232,7 @@ cdef class AsyncWindow(PublishWindow):
 
     cdef int _flush(self) except -1:
         """Hand over what was gathered."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef uint64_t n, first = self.waiting_first
         cdef size_t start = self.waiting_from
         if first == self.next_ or not self.chunk_open:
@@ -242,7 +244,7 @@ cdef class AsyncWindow(PublishWindow):
                                                   self.waiting_from - start), self.next_ - first)
         finally:
             for n in range(first, self.next_):
-                self.entries[n % self.size].state &= ~SENDING
+                self.entries[n & self.mask].state &= ~SENDING
 
     def flush(self):
         """Hand over what was gathered. Does not wait."""
@@ -259,13 +261,13 @@ cdef class AsyncWindow(PublishWindow):
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
         outcome.window = None
         outcome.state = state
-        self.outcomes[number % self.size] = None
+        self.outcomes[number & self.mask] = None
         if outcome.waiter is not None or outcome.callbacks is not None:
             self.settled.append(outcome)
         return 0
 
     cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
-        cdef PubAckFuture outcome = self.outcomes[number % self.size]
+        cdef PubAckFuture outcome = <PubAckFuture>self.outcomes[number & self.mask]
         self._count(ack.seq, ack.duplicate)
         if (ack.stream.len != <size_t>len(self.stream_bytes)
                 or memcmp(ack.stream.ptr, <const char *>self.stream_bytes, ack.stream.len)):
@@ -274,8 +276,7 @@ cdef class AsyncWindow(PublishWindow):
         outcome.stream = self.stream
         outcome.seq = ack.seq
         outcome.duplicate = ack.duplicate
-        # It has names, and one text: a domain, a counter's value and the like are further ones.
-        if count_of(payload, c'"') > <size_t>(8 if ack.duplicate else 6):
+        if ack.further:  # a domain, a counter's value and the like
             outcome.text = bytes_of(payload)
         return self._end(number, outcome, STORED)
 
@@ -286,7 +287,7 @@ cdef class AsyncWindow(PublishWindow):
         try:
             if self._settle(number):
                 self._count(seq, duplicate)
-                outcome = self.outcomes[number % self.size]
+                outcome = self.outcomes[number & self.mask]
                 outcome.text = text
                 self._end(number, outcome, STORED)
                 self._advance()
@@ -300,7 +301,7 @@ cdef class AsyncWindow(PublishWindow):
         try:
             if not self._settle(number):
                 return False
-            outcome = self.outcomes[number % self.size]
+            outcome = self.outcomes[number & self.mask]
             outcome.error = error
             self._end(number, outcome, FAILED)
             self._advance()
@@ -313,8 +314,8 @@ cdef class AsyncWindow(PublishWindow):
         cdef uint64_t n
         cdef double now = monotonic()
         return [n for n in range(self.head, self.next_)
-                if self.entries[n % self.size].state & OPEN
-                and self.deadlines[n % self.size] <= now]
+                if self.entries[n & self.mask].state & OPEN
+                and self.deadlines[n & self.mask] <= now]
 
     def take_settled(self):
         """The futures settled since the last call that somebody waits for or has callbacks on."""
@@ -351,9 +352,3 @@ cdef class AsyncWindow(PublishWindow):
         finally:
             unlock(self.guard)
 
-
-cdef inline size_t count_of(jet_span text, uint8_t byte) noexcept:
-    cdef size_t i, n = 0
-    for i in range(text.len):
-        n += text.ptr[i] == byte
-    return n

@@ -1,14 +1,26 @@
-"""What users call for every single message, compiled: bases of Connection and Subscription."""
+"""What users call for every single message, compiled: bases of what users hold."""
 
+import enum
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from typing_extensions import Unpack
+
+from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync.errors import Error
 from jetsync.headers import HeaderInput
+from jetsync.jetstream.publish.headers import PublishOptions
+
+class Auto(enum.Enum):
+    """The type of :data:`AUTO`."""
+
+    AUTO = "automatic message id"
+
+AUTO: Final = Auto.AUTO
 
 class Publishing:
     """The publishing half of a connection."""
@@ -31,6 +43,35 @@ class Publishing:
         only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes
         are kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
         OutboundFullError, ConnectionClosedError. Thread-safe.
+        """
+
+class AsyncPublishing:
+    """The part of JetStream that stores messages without waiting for each."""
+
+    _nc: Any
+    _window: AsyncWindow | None
+    def publish_async(
+        self,
+        subject: str,
+        data: bytes | bytearray | memoryview = b"",
+        *,
+        headers: HeaderInput | None = None,
+        timeout: float | timedelta | None = None,
+        msg_id: str | Auto | None = ...,
+        **options: Unpack[PublishOptions],
+    ) -> PubAckFuture:
+        """Send one message and return a future for the stream's confirmation.
+
+        ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
+        hold for the future: one message with an id is sent again after a lost connection or a
+        refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
+        from now at the latest. Messages of one thread are sent in order; after a lost connection
+        they may be stored in another.
+
+        Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
+        then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a
+        NotStoredError and a TimeoutError). Raises ConfigError and MaxPayloadError for what cannot
+        be sent, ConnectionClosedError. Thread-safe; may be called from callbacks.
         """
 
 class Receiving:

@@ -1,7 +1,23 @@
-"""What users call for every single message, compiled: bases of Connection and Subscription."""
+"""What users call for every single message, compiled: bases of what users hold."""
 
+import enum
+
+cimport cython
+
+from jetsync._core.futures cimport AsyncWindow, PubAckFuture
 from jetsync._core.outbound cimport put_message
-from jetsync._core.outbound import encode_headers
+from jetsync._core.encoding import encode_headers
+
+
+class Auto(enum.Enum):
+    """The type of :data:`AUTO`."""
+
+    AUTO = "automatic message id"
+
+
+# ``msg_id=AUTO``: give the message an id, so that a retry is never stored twice.
+AUTO = Auto.AUTO
+cdef object auto = AUTO
 
 
 cdef class Publishing:
@@ -22,6 +38,38 @@ cdef class Publishing:
             raise self._refusal()
         put_message(self._outbound, subject, data, reply,
                     encode_headers(headers) if headers else b"", True)
+
+
+@cython.auto_pickle(False)
+cdef class AsyncPublishing:
+    """The part of JetStream that stores messages without waiting for each."""
+
+    def publish_async(self, subject, data=b"", *, headers=None, timeout=None, msg_id=AUTO,
+                      **options):
+        """Send one message and return a future for the stream's confirmation.
+
+        ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
+        hold for the future: one message with an id is sent again after a lost connection or a
+        refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
+        from now at the latest. Messages of one thread are sent in order; after a lost connection
+        they may be stored in another.
+
+        Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
+        then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a
+        NotStoredError and a TimeoutError). Raises ConfigError and MaxPayloadError for what cannot
+        be sent, ConnectionClosedError. Thread-safe; may be called from callbacks.
+        """
+        cdef AsyncWindow window = self._window
+        cdef PubAckFuture future
+        if (window is None or window.ended or self._nc._refusal is not None or options
+                or headers is not None or timeout is not None or msg_id is not auto):
+            return self._publish_async(subject, data, headers, timeout, msg_id, options)
+        future = window.add(subject, data, b"", window.auto_ids, window.timeout)
+        if future is None:  # it is full
+            return self._publish_async(subject, data, None, None, auto, options)
+        if window.idle or window.ended:
+            window.keeper.wake()
+        return future
 
 
 cdef class Receiving:

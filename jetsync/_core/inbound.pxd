@@ -4,14 +4,15 @@ from libc.stdint cimport uint64_t
 from jetsync._core.csrc cimport jet_buf, jet_frame, jet_parser, jet_slots, jet_span
 from jetsync._core.mailbox cimport Box
 from jetsync._core.outbound cimport Outbound
+from jetsync._core.seat cimport Seat
 from jetsync._core.sync cimport Leaf
 
 
-cdef class Inbound:
+cdef class Inbound(Seat):
     cdef Leaf route_lock
     cdef jet_slots subs               # guarded by route_lock
     cdef jet_slots replies            # guarded by route_lock
-    cdef jet_buf buf                  # the rest belongs to the reader
+    cdef jet_buf buf                  # the rest belongs to whoever has the seat
     cdef jet_parser parser
     cdef jet_buf raw                  # on a filtered link: where bytes are received
     cdef object filter                # None: what comes is plain

@@ -5,6 +5,7 @@ from typing import Any
 
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Filter, Outbound
+from jetsync._core.seat import Seat
 
 # What feed() and pump() report, with the detail that comes along:
 EVENT_INFO: int  # bytes: the JSON text
@@ -15,7 +16,7 @@ EVENT_LAST: int  # the same: nothing more comes for it
 EVENT_EOF: int  # int: errno, 0 for an ordinary end
 EVENT_BAD: int  # str: what is wrong with the bytes
 
-class Inbound:
+class Inbound(Seat):
     """Routes received messages. One thread feeds or pumps, any thread adds and removes."""
 
     def __new__(cls, outbound: Outbound, max_size: int = ...) -> Inbound: ...

@@ -1,6 +1,6 @@
 """Inbound: from the socket to the mailboxes, without the GIL."""
 
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EAGAIN, EINTR, errno
 from libc.string cimport memcmp
 
 from jetsync._core.csrc cimport (
@@ -11,12 +11,14 @@ from jetsync._core.csrc cimport (
     jet_slots_add, jet_slots_free, jet_slots_get, jet_slots_init, jet_slots_remove, span_of,
 )
 from jetsync._core.mailbox cimport PUT_LAST, PUT_NOTHING, Mailbox, Put, box_put
+from jetsync._core.seat cimport Seat
 from jetsync._core.sync cimport (
     gate_open, jetsync_add, jetsync_count, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
 )
 
 
 cdef extern from "sys/socket.h" nogil:
+    int MSG_DONTWAIT
     ssize_t recv(int fd, void *bytes, size_t n, int flags)
 
 
@@ -47,8 +49,17 @@ cdef dict BAD_TEXT = {
 }
 
 
-cdef class Inbound:
+cdef int leave_seat(Mailbox mailbox) except -1:
+    """Nothing comes for this mailbox any more: its waiters have nothing to read."""
+    if mailbox is not None:
+        mailbox.seat = None
+    return 0
+
+
+cdef class Inbound(Seat):
     """Routes received messages to mailboxes. One thread feeds or pumps, any thread adds and removes.
+
+    The one that pumps may lend its seat to a caller who waits for a message.
 
     `max_size` bounds the size of a message that is taken from the server.
     """
@@ -86,6 +97,7 @@ cdef class Inbound:
         if sid == 0:
             raise MemoryError("no room for another subscription")
         self.boxes[sid] = mailbox
+        mailbox.seat = self
         return sid
 
     def remove(self, uint64_t sid):
@@ -94,7 +106,7 @@ cdef class Inbound:
             lock_leaf(&self.route_lock)
             jet_slots_remove(&self.subs, sid)
             unlock_leaf(&self.route_lock)
-        self.boxes.pop(sid, None)
+        leave_seat(self.boxes.pop(sid, None))
 
     def get(self, sid):
         """Return the mailbox of a subscription id, or None."""
@@ -123,6 +135,7 @@ cdef class Inbound:
         if token == 0:
             raise MemoryError("no room for another request")
         self.reply_boxes[token] = mailbox
+        mailbox.seat = self
         return token
 
     def remove_reply(self, uint64_t token):
@@ -131,7 +144,7 @@ cdef class Inbound:
             lock_leaf(&self.route_lock)
             jet_slots_remove(&self.replies, token)
             unlock_leaf(&self.route_lock)
-        self.reply_boxes.pop(token, None)
+        leave_seat(self.reply_boxes.pop(token, None))
 
     def pending_replies(self):
         """The mailboxes of requests that still wait."""
@@ -169,6 +182,8 @@ cdef class Inbound:
         cdef Box *box
         cdef Box *held = NULL       # whose lock we hold: runs of frames for one box lock once
         cdef Box *wake = NULL
+        cdef Box *last_box = NULL
+        cdef uint64_t last_sid = 0, msgs = 0, bytes_ = 0
         cdef double now = monotonic()
         lock_leaf(&self.route_lock)
         while event == NOTHING and jet_buf_len(&self.buf):
@@ -181,9 +196,14 @@ cdef class Inbound:
                 event = BAD
                 break
             if f.op == JET_OP_MSG:
-                jetsync_add(&self.msgs, 1)
-                jetsync_add(&self.bytes_, f.header.len + f.payload.len)
-                box = self._route(&f)
+                msgs += 1
+                bytes_ += f.header.len + f.payload.len
+                if f.sid == last_sid:
+                    box = last_box
+                else:
+                    box = self._route(&f)
+                    if f.sid != self.reply_sid:
+                        last_sid, last_box = f.sid, box
                 if box == NULL:
                     jetsync_add(&self.unmatched_, 1)
                 else:
@@ -217,6 +237,8 @@ cdef class Inbound:
                 text[0] = f.payload
             # Consuming only moves a mark: what `text` points to stays until the next recv.
             jet_buf_consume(&self.buf, used)
+        jetsync_add(&self.msgs, msgs)
+        jetsync_add(&self.bytes_, bytes_)
         if held != NULL:
             unlock_leaf(&held.lock)
         while wake != NULL:
@@ -267,6 +289,8 @@ cdef class Inbound:
         with nogil:
             while kind == NOTHING:
                 kind = self._parse(&text)
+                if kind == NOTHING and self.bell >= 0:
+                    kind = self.lend(&text)
                 if kind == NOTHING:
                     kind = self._receive(fd, filter is not None)
         if kind == EOF_:
@@ -275,9 +299,14 @@ cdef class Inbound:
             return BAD, self.trouble
         return self._event(kind, text)
 
+    cdef int look(self, int fd, jet_span *text) noexcept nogil:
+        cdef int kind = self._receive(fd, False)
+        return self._parse(text) if kind == NOTHING else kind
+
     cdef int _receive(self, int fd, bint filtered) noexcept nogil:
-        """Receive once; returns NOTHING, EOF_ or BAD."""
+        """Receive once; returns NOTHING, EOF_ or BAD. With a bell it does not wait."""
         cdef jet_buf *into = &self.raw if filtered else &self.buf
+        cdef int flags = MSG_DONTWAIT if self.bell >= 0 else 0
         cdef size_t room = RECV
         cdef unsigned char *to
         cdef ssize_t n
@@ -290,9 +319,11 @@ cdef class Inbound:
                 self.trouble = BAD_TEXT[JET_ERR_MEMORY]
             return BAD
         while True:
-            n = recv(fd, to, room, 0)
+            n = recv(fd, to, room, flags)
             if n >= 0 or errno != EINTR:
                 break
+        if n < 0 and errno == EAGAIN:
+            return NOTHING
         if n <= 0:
             self.errno_ = errno if n < 0 else 0
             return EOF_
@@ -323,6 +354,7 @@ cdef class Inbound:
         """Keep the tables of a forked child usable, although a thread of the parent may hold their
         lock for ever. Nothing feeds them any more."""
         leaf_init(&self.route_lock)
+        self.abandon_seat()
 
     def reset(self, size_t max_size):
         """Forget half-received bytes of the last link."""

@@ -4,6 +4,7 @@ from libc.stdint cimport uint64_t
 from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
 from jetsync._core.outbound cimport Outbound
+from jetsync._core.seat cimport Seat
 from jetsync._core.sync cimport Gate, Leaf, Lock
 
 
@@ -54,10 +55,13 @@ cdef class Mailbox:
     cdef double in_hand_since   # when the last message in there was received
     cdef Lock take_lock
     cdef Maker maker
+    cdef Seat seat              # of the link that fills this; None: it has none
     cdef readonly object error  # why it ended, None for an ordinary end
     cdef uint64_t used          # messages handed to the user (atomic)
 
     cdef int _fill(self, double deadline) except -1
+    cdef int _read(self, double deadline) except -1
+    cdef bint _quiet(self) noexcept nogil
     cdef Msg _pop(self)
     cdef Counts _look(self) noexcept nogil
     cdef void _publish_held(self) noexcept nogil

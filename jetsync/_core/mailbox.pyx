@@ -22,6 +22,9 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 
+# Who waits for longer than this, in seconds, waits for the reader.
+cdef double SIT = 0.02
+
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
 
 
@@ -90,7 +93,7 @@ cdef class Mailbox:
 
         Returns 0 when time is up, when the box has ended, or after a poke. A deadline of 0 does
         not wait."""
-        cdef bint got
+        cdef bint looked = self.seat is None
         while True:
             if self.in_hand.count:
                 return 1
@@ -105,8 +108,38 @@ cdef class Mailbox:
                 self.box.poked = False
                 unlock_leaf(&self.box.lock)
                 return 0
+            if not looked:
+                unlock_leaf(&self.box.lock)
+                looked = True
+                self._read(deadline)
+                continue
             if not gate_wait(&self.box.gate, &self.box.lock, deadline):
                 deadline = 0
+
+    cdef int _read(self, double deadline) except -1:
+        """Read the link in this thread until something came for this box, if nobody else does; not
+        for long. Routes what comes for others as well. A signal handler may raise."""
+        cdef Seat seat = self.seat
+        cdef double until
+        if not seat.take():
+            return 0
+        with nogil:
+            until = monotonic() + SIT
+            if 0 < deadline < until:
+                until = deadline
+            while seat.read(until) and self._quiet():
+                pass
+            seat.leave()
+        PyErr_CheckSignals()
+        return 0
+
+    cdef bint _quiet(self) noexcept nogil:
+        """Whether a consumer has to go on waiting."""
+        cdef bint quiet
+        lock_leaf(&self.box.lock)
+        quiet = not (self.box.chain.count or self.box.finished or self.box.poked)
+        unlock_leaf(&self.box.lock)
+        return quiet
 
     cdef Msg _pop(self):
         cdef jet_record r

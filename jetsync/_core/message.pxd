@@ -33,8 +33,6 @@ cdef class Msg:
     cdef uint8_t flags          # without a batch: what was said about it
     cdef double since           # the same: when it was received at the latest, or kept alive
 
-    cdef bint held_long(self) noexcept
-
 
 cdef class Maker:
     """Builds messages of one type and remembers the last subject."""

@@ -11,8 +11,7 @@ from jetsync._core.csrc cimport (
     JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
     jet_puback_parse, span_of, span_of_bytes,
 )
-from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport monotonic
+from jetsync._core.headers cimport received
 
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.headers import Headers
@@ -76,10 +75,6 @@ cdef extern from *:
     Py_ssize_t jetsync_raw_headers_at(Msg m)
 
 
-# Seconds: whoever held a message for a shorter time did not keep its consumer waiting.
-cdef enum:
-    LONG = 1
-
 cdef tuple EMPTY = ()
 cdef object NO_HEADERS = Headers()
 
@@ -112,10 +107,10 @@ cdef class Msg:
         self.raw_headers = b""
         self.reply_bytes = b""
 
-    @staticmethod
-    def build(subject, data=b"", reply=None, raw_headers=b"", int status=0, *, owner=None):
+    @classmethod
+    def build(cls, subject, data=b"", reply=None, raw_headers=b"", int status=0, *, owner=None):
         """Make a message from its parts; for upper rooms that get one in another form."""
-        cdef Msg m = Msg.__new__(Msg)
+        cdef Msg m = cls.__new__(cls)
         m.subject = subject
         m.data = data
         m.raw_headers = raw_headers
@@ -139,7 +134,7 @@ cdef class Msg:
         """The headers; empty (never None) when the message has none. Malformed lines are counted
         in `headers.malformed`, and `raw_headers` has every byte."""
         if self.parsed is None:
-            self.parsed = Headers.parse(self.raw_headers) if self.raw_headers else NO_HEADERS
+            self.parsed = received(self.raw_headers) if self.raw_headers else NO_HEADERS
         return self.parsed
 
     @property
@@ -166,51 +161,6 @@ cdef class Msg:
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
         self._owner.publish(self.reply, data, headers=headers)
-
-    @property
-    def _flags(self):
-        """What was said about the message: DONE, ACKED, CONFIRMED; for upper rooms."""
-        return self.flags if self.marks is None else self.marks.flags[self.row]
-
-    @_flags.setter
-    def _flags(self, uint8_t flags):
-        if self.marks is None:
-            self.flags = flags
-        else:
-            self.marks.flags[self.row] = flags
-
-    cdef bint held_long(self) noexcept:
-        cdef double since = self.since if self.marks is None else self.marks.since
-        return since > 0 and monotonic() - since > LONG
-
-    def _held(self):
-        """Seconds since it was received, or kept alive; 0 when that is not known."""
-        cdef double since = self.since if self.marks is None else self.marks.since
-        return monotonic() - since if since > 0 else 0.0
-
-    def _kept_alive(self):
-        """Its time begins anew."""
-        if self.marks is None:
-            self.since = monotonic()
-        else:
-            self.marks.since = monotonic()
-
-    def _answer(self, bytes payload not None, bint keep=False):
-        """Publish `payload` to the reply subject exactly as it came; for upper rooms.
-
-        With `keep` it is sent again after a lost link, unless it is known to have arrived. Returns
-        whether the message was held for so long that it may be too late."""
-        if not self.reply_bytes:
-            raise NotJetStreamMessageError("the message has no reply subject to answer to")
-        if self._owner is None:
-            raise ConfigError("the message is not bound to a connection")
-        refusal = self._owner._refusal
-        if refusal is not None:
-            raise refusal()
-        cdef Outbound outbound = self._owner._outbound
-        outbound.answer_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
-                              span_of_bytes(payload), keep)
-        return self.held_long()
 
     def __repr__(self):
         return (f"{type(self).__name__}(subject={self.subject!r}, reply={self.reply!r}, "

@@ -2,6 +2,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport jet_buf, jet_span, jet_status
+from jetsync._core.kept cimport Kept
 from jetsync._core.sync cimport Gate, Leaf, Lock
 
 
@@ -14,14 +15,13 @@ cdef class Outbound:
     cdef jet_buf pending               # whole frames, not yet taken by a sender
     cdef jet_buf sending               # what the holder of send_lock is sending
     cdef jet_buf plain                 # on a filtered link: what the holder encrypts next
-    cdef jet_buf kept                  # sent, to be sent again over the next link; under `lock`
-    cdef uint64_t kept_end             # bytes ever put in there
-    cdef size_t kept_mark              # with so many in there somebody has to find out
-    cdef public object on_kept         # who: called with what _keep returns, if that is not 0
+    cdef Kept kept                     # what may not have arrived; under `lock`
+    cdef public object on_kept         # who finds out: called with what _keep returns
     cdef bint filtered                 # whether there is one, readable without the GIL
     cdef object filter                 # None: bytes leave as they are; changed under send_lock
     cdef int fd                        # -1: no link
     cdef bint closed
+    cdef bint hurried                  # the writer has more to send than what is kept
     cdef bint nudged                   # there may be something to send besides `pending`
     cdef object __weakref__
     cdef readonly size_t high_water
@@ -29,15 +29,18 @@ cdef class Outbound:
     cdef public double write_timeout
     cdef public size_t max_payload
     cdef uint64_t msgs, bytes_
+    cdef readonly uint64_t pings  # put in for this link
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
                            jet_span payload, bint wake) except -1
     cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
                           bint keep=*) except -1
-    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*) except -1
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
+                           bint wake=*) except -1
     cdef int _keep(self, size_t before) noexcept nogil
     cdef void pong(self) noexcept nogil
     cdef int _enter(self, size_t size) except -1
+    cdef int _await_room(self, size_t size) except -1
     cdef int _refuse(self) except -1
     cdef int _too_large(self, size_t size) except -1
     cdef void _forget(self) noexcept nogil
@@ -47,7 +50,5 @@ cdef class Outbound:
     cdef bint _encrypt(self) noexcept
 
 
-cdef int raise_status(jet_status status, jet_span subject) except -1
-cdef bytes text_bytes(object value, str what)
-cdef bytes text_span(object value, str what, jet_span *span)
+cdef bint has_room(Outbound out, size_t size) noexcept nogil
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1

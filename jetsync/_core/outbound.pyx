@@ -1,18 +1,18 @@
 """Outbound: the bytes waiting to leave, and the only code that calls send()."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_CheckExact, PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_CheckExact
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.string cimport memcpy
 
 from jetsync._core.csrc cimport (
-    JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_OK, jet_buf_append,
-    jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
-    jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub, jet_encode_sift,
-    jet_encode_sub, jet_encode_unsub, jet_header_append, span_of, span_of_bytes,
+    JET_OK, jet_buf_append, jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len,
+    jet_buf_ptr, jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub,
+    jet_encode_sift, jet_encode_sub, jet_encode_unsub, span_of, span_of_bytes,
 )
+from jetsync._core.encoding cimport data_span, raise_status, text_bytes, text_span
+from jetsync._core.kept cimport kept_add, kept_arrived, kept_free, kept_init
 from jetsync._core.sync cimport (
     acquire, free_lock, gate_free, gate_init, gate_open, gate_wait, gate_wait_nogil, leaf_free,
     leaf_init, lock_leaf, lock_nogil, monotonic, new_lock, try_lock, unlock, unlock_leaf,
@@ -21,12 +21,6 @@ from jetsync._core.sync cimport (
 from jetsync.errors import (
     ConfigError, ConnectionClosedError, MaxPayloadError, OutboundFullError,
 )
-
-
-cdef extern from "Python.h":
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
-    void *PyUnicode_1BYTE_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 
 cdef extern from "unistd.h" nogil:
@@ -41,137 +35,53 @@ cdef extern from "sys/socket.h" nogil:
     int shutdown(int fd, int how)
 
 
-# Memory kept in an empty buffer: enough for steady traffic, little when idle.
 cdef enum:
-    KEEP = 1 << 20
+    # With so much waiting a publisher waits too. More would help nobody: the kernel's buffers come
+    # on top, and what has left the caches by then is slower to send.
+    HIGH_WATER = 2 << 20
+    # Memory kept in an empty buffer: what steady traffic needs. Getting it anew each time would
+    # cost more, in page faults, than to send it.
+    KEEP = 2 * HIGH_WATER
     PIECE = 256 * 1024      # what is encrypted at a time
-    KEPT_MORE = 1 << 20     # with so much more of what may not have arrived, find out at once
-    KEPT_MOST = 8 << 20     # more is not kept
     LITTLE = 16 * 1024      # what is sent with the GIL held
     # Where message follows message, to wake the writer for a few costs more than to send them: after
     # so many since it last woke up it waits for more, in microseconds. Answers to single requests
-    # never come to so many, so they leave at once.
+    # never come to so many, so they leave at once. For what is kept nobody waits: that may take
+    # longer.
     MANY = 16
     GATHER = 50
+    GATHER_KEPT = 200
     DRAINED = 0
     BLOCKED = 1
     BROKEN = 2
 
 
-cdef int raise_status(jet_status status, jet_span subject) except -1:
-    """Turn a refusal of the encoder into its error. Nothing was appended."""
-    if status == JET_OK:
-        return 0
-    shown = (<const char *>subject.ptr)[:subject.len].decode("utf-8", "replace") if subject.len else ""
-    if status == JET_ERR_SUBJECT:
-        raise ConfigError(
-            f"subject, reply or queue is not valid near {shown!r}: it must not be empty, hold "
-            "spaces, control characters or empty tokens, nor wildcards when publishing"
-        )
-    if status == JET_ERR_LINE:
-        raise ConfigError(
-            "subject and reply together make a control line over 4096 bytes, which the server "
-            "refuses; use shorter ones"
-        )
-    if status == JET_ERR_HEADER:
-        raise ConfigError("a header name or value holds characters that would break framing")
-    if status == JET_ERR_MEMORY:
-        raise MemoryError("no memory for the outbound buffer")
-    raise ConfigError(f"message cannot be encoded (status {<int>status})")
-
-
-cdef bytes text_bytes(object value, str what):
-    """A subject or name as bytes; surrogate escapes give back what came from the wire."""
-    if not isinstance(value, str):
-        raise ConfigError(f"{what} must be a str, not {type(value).__name__}")
-    try:
-        return (<str>value).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise ConfigError(f"{what} holds a lone surrogate, which has no UTF-8 form") from None
-
-
-cdef bytes text_span(object value, str what, jet_span *span):
-    """Let `span` be the bytes of a subject or name. Returns what has to live as long as the span,
-    or None when that is the str itself: nothing is copied then."""
-    cdef bytes kept = None
-    if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
-        span[0] = span_of(PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value))
-    else:
-        kept = text_bytes(value, what)
-        span[0] = span_of_bytes(kept)
-    return kept
+cdef bint has_room(Outbound out, size_t size) noexcept nogil:
+    """Whether so many bytes may be put in now. The caller holds `lock`."""
+    cdef size_t waiting = jet_buf_len(&out.pending)
+    if out.fd < 0:
+        return waiting + size <= out.offline_limit
+    return waiting == 0 or waiting + size <= out.high_water
 
 
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1:
     """Append one PUB or HPUB to `out`. This is what every publish of single messages does."""
     cdef Py_buffer view
-    cdef jet_span subject_span
+    cdef jet_span subject_span, payload
     cdef jet_span reply_span = span_of(NULL, 0)
     cdef bytes kept = text_span(subject, "subject", &subject_span)
     cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
-    if PyBytes_CheckExact(data):
-        return out.publish_spans(subject_span, reply_span, span_of_bytes(header),
-                                 span_of_bytes(<bytes>data), wake)
-    if isinstance(data, str):
-        raise ConfigError("data must be bytes; encode text first, for example text.encode()")
     try:
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    except TypeError:
-        raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
-    except BufferError:
-        raise ConfigError("data must be a contiguous buffer") from None
-    try:
-        return out.publish_spans(subject_span, reply_span, span_of_bytes(header),
-                                 span_of(view.buf, view.len), wake)
+        data_span(data, &view, &payload)
+        return out.publish_spans(subject_span, reply_span, span_of_bytes(header), payload, wake)
     finally:
         PyBuffer_Release(&view)
-
-
-def encode_headers(headers) -> bytes:
-    """Return the header block of a mapping (name to value or list of values); b"" for nothing."""
-    cdef jet_status status
-    cdef jet_buf block
-    cdef bytes key, text
-    cdef jet_span none = span_of(NULL, 0)
-    if not headers:
-        return b""
-    if hasattr(headers, "to_dict"):
-        headers = headers.to_dict()
-    if not hasattr(headers, "items"):
-        raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
-    jet_buf_init(&block)
-    try:
-        raise_status(jet_buf_append(&block, b"NATS/1.0\r\n", 10), none)
-        for name, values in headers.items():
-            key = text_bytes(name, "a header name")
-            if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-                values = (values,)
-            for value in values:
-                if isinstance(value, bytes):
-                    text = value
-                elif isinstance(value, str):
-                    text = text_bytes(value, f"header {name!r}")
-                else:
-                    raise ConfigError(
-                        f"header {name!r} must be str or bytes, not {type(value).__name__}"
-                    )
-                status = jet_header_append(&block, span_of_bytes(key), span_of_bytes(text))
-                if status == JET_ERR_HEADER:
-                    raise ConfigError(
-                        f"header {name!r} is not valid: a name has visible ASCII without colon, a "
-                        "value no CR, LF or NUL"
-                    )
-                raise_status(status, none)
-        raise_status(jet_buf_append(&block, b"\r\n", 2), none)
-        return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
-    finally:
-        jet_buf_free(&block)
 
 
 cdef class Outbound:
     """Bytes waiting to leave. Thread-safe; frames go out whole and in the order they were put in."""
 
-    def __cinit__(self, size_t high_water=16 << 20, size_t offline_limit=8 << 20,
+    def __cinit__(self, size_t high_water=HIGH_WATER, size_t offline_limit=8 << 20,
                   double write_timeout=10.0):
         self.fd = -1
         self.high_water = high_water
@@ -181,7 +91,7 @@ cdef class Outbound:
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
-        jet_buf_init(&self.kept)
+        kept_init(&self.kept)
         leaf_init(&self.lock)
         self.send_lock = new_lock()
         self.turn = new_lock()
@@ -192,7 +102,7 @@ cdef class Outbound:
         jet_buf_free(&self.pending)
         jet_buf_free(&self.sending)
         jet_buf_free(&self.plain)
-        jet_buf_free(&self.kept)
+        kept_free(&self.kept)
         gate_free(&self.work)
         gate_free(&self.room)
         free_lock(self.turn)
@@ -203,8 +113,14 @@ cdef class Outbound:
 
     cdef int _enter(self, size_t size) except -1:
         """Take `lock` when there is room for `size` more bytes; wait for room up to write_timeout."""
-        cdef double deadline = -1
-        cdef size_t waiting
+        lock_leaf(&self.lock)
+        if not self.closed and has_room(self, size):
+            return 0
+        unlock_leaf(&self.lock)
+        return self._await_room(size)
+
+    cdef int _await_room(self, size_t size) except -1:
+        cdef double deadline = monotonic() + self.write_timeout
         cdef bint in_turn = False
         try:
             while True:
@@ -212,19 +128,14 @@ cdef class Outbound:
                 if self.closed:
                     unlock_leaf(&self.lock)
                     raise ConnectionClosedError("the connection is closed; make a new one")
-                waiting = jet_buf_len(&self.pending)
+                if has_room(self, size):
+                    return 0
                 if self.fd < 0:
-                    if waiting + size <= self.offline_limit:
-                        return 0
                     unlock_leaf(&self.lock)
                     raise OutboundFullError(
                         f"not connected, and the reconnect buffer of {self.offline_limit} bytes "
                         "is full; wait for the connection or raise reconnect_buffer_size"
                     )
-                if waiting == 0 or waiting + size <= self.high_water:
-                    return 0
-                if deadline < 0:
-                    deadline = monotonic() + self.write_timeout
                 if in_turn:
                     if not gate_wait(&self.room, &self.lock, deadline):
                         self._refuse()
@@ -270,6 +181,8 @@ cdef class Outbound:
         self._enter(size)
         before = jet_buf_len(&self.pending)
         status = jet_encode_pub(&self.pending, subject, reply, header, payload)
+        if wake:
+            self.hurried = True
         self._leave(status, 1, before, wake)
         return raise_status(status, subject)
 
@@ -287,13 +200,17 @@ cdef class Outbound:
         status = jet_encode_answer(&self.pending, subject, reply, payload)
         if keep and status == JET_OK:
             wanted = self._keep(before)
+        else:
+            self.hurried = True
         self._leave(status, 1, before, True)
         if wanted and self.on_kept is not None:
             self.on_kept(wanted)
         return raise_status(status, subject)
 
-    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False) except -1:
-        """Append frames that were encoded and checked elsewhere; `keep` as in answer_spans."""
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False,
+                           bint wake=True) except -1:
+        """Append frames that were encoded and checked elsewhere; `keep` as in answer_spans. With
+        `wake=False` the caller has to call `send_now`."""
         cdef jet_status status
         cdef size_t before
         cdef int wanted = 0
@@ -302,28 +219,18 @@ cdef class Outbound:
         status = jet_buf_append(&self.pending, frames.ptr, frames.len)
         if keep and status == JET_OK:
             wanted = self._keep(before)
-        self._leave(status, count, before, True)
+        elif wake:
+            self.hurried = True
+        self._leave(status, count, before, wake)
         if wanted and self.on_kept is not None:
             self.on_kept(wanted)
         return raise_status(status, span_of(NULL, 0))
 
     cdef int _keep(self, size_t before) noexcept nogil:
-        """Copy what was appended behind `before`. The caller holds `lock`.
-
-        Returns 1 when this is the first and nobody is finding out yet whether such arrive, 2 when
-        it has become so much that it should be found out now, else 0."""
-        cdef size_t n = jet_buf_len(&self.pending) - before
-        cdef bint first = self.kept_mark == 0
-        if jet_buf_len(&self.kept) + n > KEPT_MOST:
-            # The peer takes all of this and answers no PING.
-            jet_buf_clear(&self.kept, KEEP)
-            self.kept_mark = KEPT_MORE
-        if jet_buf_append(&self.kept, jet_buf_ptr(&self.pending) + before, n) == JET_OK:
-            self.kept_end += n
-        if not first and jet_buf_len(&self.kept) < self.kept_mark:
-            return 0
-        self.kept_mark = jet_buf_len(&self.kept) + KEPT_MORE
-        return 1 if first else 2
+        """Keep what was appended behind `before`. The caller holds `lock`, and tells `on_kept` what
+        is returned when it does no longer, if that is not 0."""
+        return kept_add(&self.kept, jet_buf_ptr(&self.pending) + before,
+                        jet_buf_len(&self.pending) - before)
 
     cdef void pong(self) noexcept nogil:
         """Answer a PING. Called by the reader: never waits, takes the leaf lock only. A peer that
@@ -372,35 +279,30 @@ cdef class Outbound:
         unlock_leaf(&self.lock)
 
     def ping(self):
-        """Append a PING."""
+        """Append a PING; returns which one it is on this link, beginning with 1; 0: not any more."""
+        cdef uint64_t number = 0
         lock_leaf(&self.lock)
-        if not self.closed:
-            jet_encode_ping(&self.pending)
+        if not self.closed and jet_encode_ping(&self.pending) == JET_OK:
+            self.pings += 1
+            number = self.pings
             gate_open(&self.work)
         unlock_leaf(&self.lock)
+        return number
 
     def kept_so_far(self):
         """A point in what is kept, for `arrived`."""
         lock_leaf(&self.lock)
-        cdef uint64_t end = self.kept_end
+        cdef uint64_t end = self.kept.end
         unlock_leaf(&self.lock)
         return end
 
     def arrived(self, uint64_t point, bint last):
         """Forget what was kept up to `point`: the server has it. Returns whether there is more. If
         there is none and this was the `last` question, the next one kept wants a new one."""
-        cdef size_t n
         lock_leaf(&self.lock)
-        n = jet_buf_len(&self.kept)
-        if n > self.kept_end - point:
-            jet_buf_consume(&self.kept, n - <size_t>(self.kept_end - point))
-            n = <size_t>(self.kept_end - point)
-        if n == 0:
-            jet_buf_clear(&self.kept, KEEP)
-        if self.kept_mark:
-            self.kept_mark = 0 if last and n == 0 else n + KEPT_MORE
+        cdef bint more = kept_arrived(&self.kept, point, last)
         unlock_leaf(&self.lock)
-        return n > 0
+        return more
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -460,9 +362,12 @@ cdef class Outbound:
         Never waits for the network: what does not fit into the socket is the writer's. A little is
         sent with the GIL held: where another thread computes, giving it up for some microseconds
         would mean to wait for it a whole switch interval, on top of the one for the answer.
+
+        On a filtered link the writer sends all: a filter is Python code, which Ctrl-C in this thread
+        may break off with what it has encrypted neither sent nor forgotten.
         """
         cdef int state = BLOCKED
-        if try_lock(self.send_lock):
+        if not self.filtered and try_lock(self.send_lock):
             if jet_buf_len(&self.pending) <= LITTLE:
                 state = self._drain(MSG_DONTWAIT)
             else:
@@ -481,7 +386,7 @@ cdef class Outbound:
 
     def pump(self):
         """Send until `close()`. Blocks without the GIL; this is the whole life of the writer."""
-        cdef bint gather
+        cdef unsigned int gather
         cdef uint64_t seen = 0
         with nogil:
             while True:
@@ -489,15 +394,17 @@ cdef class Outbound:
                 while not (self.closed or self.nudged
                            or (self.fd >= 0 and jet_buf_len(&self.pending))):
                     gate_wait_nogil(&self.work, &self.lock)
-                gather = not self.nudged and self.msgs - seen > MANY
+                gather = 0
+                if not self.nudged and self.msgs - seen > MANY:
+                    gather = GATHER if self.hurried else GATHER_KEPT
                 seen = self.msgs
-                self.nudged = False
+                self.nudged = self.hurried = False
                 if self.closed:
                     unlock_leaf(&self.lock)
                     break
                 unlock_leaf(&self.lock)
                 if gather:
-                    usleep(GATHER)
+                    usleep(gather)
                 lock_nogil(self.send_lock)
                 if self._drain(0) == BROKEN:
                     # The reader declares the link dead; we only make sure that it notices.
@@ -539,8 +446,10 @@ cdef class Outbound:
         status = jet_buf_append(into, <const char *>first, len(first))
         lock_leaf(&self.lock)
         if status == JET_OK:
-            status = jet_buf_append(into, jet_buf_ptr(&self.kept), jet_buf_len(&self.kept))
+            status = jet_buf_append(into, jet_buf_ptr(&self.kept.frames),
+                                    jet_buf_len(&self.kept.frames))
         refused = jet_encode_sift(&self.pending, max_payload)
+        self.pings = 0
         self.fd = fd
         self.max_payload = max_payload
         self.nudged = True
@@ -573,7 +482,7 @@ cdef class Outbound:
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
-        jet_buf_init(&self.kept)
+        kept_init(&self.kept)
         self.fd = -1
         self.closed = True
 
@@ -582,7 +491,7 @@ cdef class Outbound:
         lock_leaf(&self.lock)
         self.closed = True
         jet_buf_clear(&self.pending, 0)
-        jet_buf_clear(&self.kept, 0)
+        kept_free(&self.kept)
         gate_open(&self.work)
         gate_open(&self.room)
         unlock_leaf(&self.lock)

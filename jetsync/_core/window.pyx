@@ -9,19 +9,20 @@ sent may be stored; what to do about it is decided above (jetstream/publish/wind
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from jetsync._core.arrow_rows cimport ArrowRows
 from jetsync._core.csrc cimport (
-    JET_OK, bytes_of, jet_buf, jet_buf_append, jet_buf_clear, jet_buf_commit, jet_buf_free,
-    jet_buf_init, jet_buf_len, jet_buf_ptr, jet_buf_reserve, jet_chain_take, jet_encode_pub,
-    jet_encode_u64, jet_header_append, jet_header_find, jet_puback, jet_puback_parse, jet_record,
+    JET_OK, bytes_of, jet_buf, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init,
+    jet_buf_len, jet_buf_ptr, jet_buf_reserve, jet_chain_take, jet_encode_pub, jet_encode_u64,
+    jet_header_append, jet_header_find, jet_puback, jet_puback_next, jet_record,
     jet_scan_leading_u64, jet_span, span_of, span_of_bytes,
 )
 from jetsync._core.mailbox cimport Mailbox
-from jetsync._core.outbound cimport Outbound, raise_status
+from jetsync._core.encoding cimport raise_status
+from jetsync._core.outbound cimport Outbound, has_room
 from jetsync._core.sync cimport (
-    acquire, deadline_of, free_lock, monotonic, new_lock, unlock,
+    acquire, deadline_of, free_lock, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
 )
 
 from jetsync.errors import MaxPayloadError
@@ -45,25 +46,39 @@ cdef class PublishWindow:
 
     def __cinit__(self, Outbound outbound not None, Mailbox mailbox not None,
                   bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
-                  uint32_t capacity, size_t capacity_bytes=32 << 20, bint only_linked=False,
+                  uint32_t capacity, size_t capacity_bytes=16 << 20, bint only_linked=False,
                   uint32_t ring=0):
+        cdef jet_span found
+        cdef bytes numbered
         self.guard = new_lock()
         self.outbound = outbound
         self.mailbox = mailbox
         self.reply_prefix = reply_prefix
-        self.id_prefix = id_prefix
-        self.fixed = fixed
+        self.fixed = VERSION_LINE + fixed + b"\r\n" if fixed else b""
+        self.fixed_has_id = jet_header_find(span_of_bytes(self.fixed), span_of_bytes(ID_NAME), &found)
         self.capacity = min(max(capacity, 1), MAX_CAPACITY)
         self.capacity_bytes = capacity_bytes
         self.only_linked = only_linked
-        self.size = min(max(ring, self.capacity), <uint32_t>MAX_CAPACITY) + 1
-        jet_buf_init(&self.header)
+        self.ring = min(max(ring, self.capacity), <uint32_t>MAX_CAPACITY)
+        self.size = 2
+        while self.size <= self.ring:
+            self.size *= 2
+        self.mask = self.size - 1
+        jet_buf_init(&self.scratch)
         self.entries = <Entry *>calloc(self.size, sizeof(Entry))
         self.chunks = <Chunk *>calloc(self.size, sizeof(Chunk))
         self.reply = <uint8_t *>malloc(len(reply_prefix) + 20)
-        if self.entries == NULL or self.chunks == NULL or self.reply == NULL:
+        if id_prefix is not None and not self.fixed_has_id:
+            numbered = VERSION_LINE + fixed + ID_NAME + b": " + id_prefix
+            self.auto_id = len(VERSION_LINE) + len(fixed)
+            self.auto_len = len(numbered)
+            self.auto_ = <uint8_t *>malloc(self.auto_len + 20 + 4)
+        if (self.entries == NULL or self.chunks == NULL or self.reply == NULL
+                or (self.auto_len and self.auto_ == NULL)):
             raise MemoryError("no memory for a publish window")
-        put(self.reply, reply_prefix)
+        memcpy(self.reply, <const char *>reply_prefix, len(reply_prefix))
+        if self.auto_len:
+            memcpy(self.auto_, <const char *>numbered, self.auto_len)
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -73,7 +88,8 @@ cdef class PublishWindow:
         free(self.chunks)
         free(self.entries)
         free(self.reply)
-        jet_buf_free(&self.header)
+        free(self.auto_)
+        jet_buf_free(&self.scratch)
         free_lock(self.guard)
 
     @property
@@ -101,81 +117,106 @@ cdef class PublishWindow:
         """Whether the window takes no more messages now."""
         return (self.next_ - self.head >= self.capacity
                 or self.open_bytes >= self.capacity_bytes
-                or (self.only_linked and not self._room(CHUNK_BYTES * 2)))
+                or (self.only_linked and not self._room(CHUNK_MEMORY)))
 
     # -- adding ----------------------------------------------------------------------------------
 
     cdef int _begin(self) except -1:
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
-        jet_buf_clear(&chunk.frames, CHUNK_BYTES * 2)
+        """Begin a chunk, in the memory of a settled one if there is any."""
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
+        cdef jet_buf *spare = &self.chunks[self.chunk_spare & self.mask].frames
+        if self.chunk_spare < self.chunk_head:
+            jet_buf_free(&chunk.frames)  # it has some if nothing of the chunk before could be sent
+            chunk.frames = spare[0]
+            jet_buf_init(spare)
+            self.chunk_spare += 1
         chunk.open_ = 0
+        if jet_buf_reserve(&chunk.frames, CHUNK_MEMORY) == NULL:
+            raise MemoryError("no memory for a publish window")
         return 0
+
+    def trim(self):
+        """Give back the memory that is kept for messages to come."""
+        acquire(self.guard, -1)
+        while self.chunk_spare < self.chunk_head:
+            jet_buf_free(&self.chunks[self.chunk_spare & self.mask].frames)
+            self.chunk_spare += 1
+        unlock(self.guard)
 
     cdef int _header(self, bytes block, jet_span msg_id, bint auto_id, ArrowRows rows,
                      int64_t headers, int64_t row) except -1:
-        """Build the header block of the next message in the scratch buffer; empty when it has none.
+        """Let `header` be the header block of the next message; empty when it has none.
 
         `block` is a finished block of the user's, or lines come from an Arrow column (>= 0)."""
-        cdef uint8_t *to
-        cdef size_t n
         cdef jet_span found
         cdef jet_span name = span_of_bytes(ID_NAME)
         cdef jet_span none = span_of(NULL, 0)
-        jet_buf_clear(&self.header, 1 << 16)
-        raise_status(jet_buf_append(&self.header, <const char *>VERSION_LINE, len(VERSION_LINE)), none)
-        raise_status(jet_buf_append(&self.header, <const char *>self.fixed, len(self.fixed)), none)
+        cdef size_t prefix = len(self.reply_prefix), lines = 0
+        self.digits = jet_encode_u64(self.reply + prefix, self.next_)
+        self.reply_len = prefix + self.digits
+        auto_id = auto_id and self.auto_len != 0
+        if headers < 0 and not block and not msg_id.len:
+            if auto_id:
+                self._numbered_header()
+            else:
+                self.header = span_of_bytes(self.fixed)
+                self.header_has_id = self.fixed_has_id
+            return 0
+        jet_buf_clear(&self.scratch, 1 << 16)
+        if self.fixed:
+            lines = len(self.fixed) - 2
+            raise_status(jet_buf_append(&self.scratch, <const char *>self.fixed, lines), none)
+        else:
+            lines = len(VERSION_LINE)
+            raise_status(jet_buf_append(&self.scratch, <const char *>VERSION_LINE, lines), none)
         if block:
-            raise_status(jet_buf_append(&self.header, <const char *>block + len(VERSION_LINE),
+            raise_status(jet_buf_append(&self.scratch, <const char *>block + len(VERSION_LINE),
                                         len(block) - len(VERSION_LINE) - 2), none)
         elif headers >= 0:
-            rows.append_headers(headers, row, &self.header)
-        self.header_has_id = jet_buf_len(&self.header) > <size_t>len(VERSION_LINE) and jet_header_find(
-            span_of(jet_buf_ptr(&self.header), jet_buf_len(&self.header)), name, &found)
-        if not self.header_has_id:
-            if msg_id.len:
-                raise_status(jet_header_append(&self.header, name, msg_id), msg_id)
-                self.header_has_id = True
-            elif auto_id and self.id_prefix is not None:
-                self.header_has_id = True
-                n = len(ID_NAME) + 2 + len(self.id_prefix) + 20 + 2
-                to = jet_buf_reserve(&self.header, n)
-                if to == NULL:
-                    raise MemoryError("no memory for headers")
-                n = put(to, ID_NAME)
-                to[n] = c':'
-                to[n + 1] = c' '
-                n += 2
-                n += put(to + n, self.id_prefix)
-                n += jet_encode_u64(to + n, self.next_)
-                to[n] = c'\r'
-                to[n + 1] = c'\n'
-                jet_buf_commit(&self.header, n + 2)
-        if jet_buf_len(&self.header) == <size_t>len(VERSION_LINE):
-            jet_buf_clear(&self.header, 1 << 16)
+            rows.append_headers(headers, row, &self.scratch)
+        self.header_has_id = self.fixed_has_id or (
+            jet_buf_len(&self.scratch) > lines
+            and jet_header_find(span_of(jet_buf_ptr(&self.scratch), jet_buf_len(&self.scratch)), name,
+                                &found))
+        if not self.header_has_id and msg_id.len:
+            raise_status(jet_header_append(&self.scratch, name, msg_id), msg_id)
+            self.header_has_id = True
+        elif not self.header_has_id and auto_id:
+            self._numbered_header()
+            raise_status(jet_buf_append(&self.scratch, self.auto_ + self.auto_id,
+                                        self.header.len - self.auto_id - 2), none)
+        if jet_buf_len(&self.scratch) == <size_t>len(VERSION_LINE):
+            self.header = none
             return 0
-        raise_status(jet_buf_append(&self.header, b"\r\n", 2), none)
+        raise_status(jet_buf_append(&self.scratch, b"\r\n", 2), none)
+        self.header = span_of(jet_buf_ptr(&self.scratch), jet_buf_len(&self.scratch))
         return 0
 
+    cdef void _numbered_header(self) noexcept:
+        """Let `header` be the block that has an automatic id and nothing of the message's own."""
+        cdef uint8_t *to = self.auto_ + self.auto_len
+        memcpy(to, self.reply + self.reply_len - self.digits, self.digits)
+        memcpy(to + self.digits, b"\r\n\r\n", 4)
+        self.header = span_of(self.auto_, self.auto_len + self.digits + 4)
+        self.header_has_id = True
+
     cdef int _add(self, jet_span subject, jet_span payload) except -1:
-        """Encode the next message, whose header is in the scratch buffer, into the open chunk."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next % self.size]
-        cdef Entry *entry = &self.entries[self.next_ % self.size]
+        """Encode the next message, whose header `_header` has made, into the open chunk."""
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
+        cdef Entry *entry = &self.entries[self.next_ & self.mask]
         cdef size_t before = jet_buf_len(&chunk.frames)
-        cdef size_t size = jet_buf_len(&self.header) + payload.len
-        cdef size_t n = len(self.reply_prefix)
+        cdef size_t size = self.header.len + payload.len
         if size > self.outbound.max_payload:
             raise MaxPayloadError(
                 f"message of {size} bytes (headers and payload) is over the server's limit of "
                 f"{self.outbound.max_payload}"
             )
-        n += jet_encode_u64(self.reply + n, self.next_)
-        raise_status(jet_encode_pub(&chunk.frames, subject, span_of(self.reply, n),
-                                    span_of(jet_buf_ptr(&self.header), jet_buf_len(&self.header)),
-                                    payload), subject)
-        entry.chunk = self.chunk_next % self.size
+        raise_status(jet_encode_pub(&chunk.frames, subject, span_of(self.reply, self.reply_len),
+                                    self.header, payload), subject)
+        entry.chunk = self.chunk_next & self.mask
         entry.offset = <uint32_t>before
         entry.length = <uint32_t>(jet_buf_len(&chunk.frames) - before)
-        entry.header = <uint32_t>jet_buf_len(&self.header)
+        entry.header = <uint32_t>self.header.len
         entry.size = <uint32_t>size
         entry.state = OPEN | SENDING | (HAS_ID if self.header_has_id else 0)
         chunk.open_ += 1
@@ -186,17 +227,20 @@ cdef class PublishWindow:
 
     cdef bint _room(self, size_t size) noexcept:
         """Whether the outbound buffer takes so many bytes at once, on a link."""
-        cdef size_t pending
-        if self.outbound.fd < 0:
-            return False
-        pending = self.outbound.pending_bytes
-        return pending == 0 or pending + size <= self.outbound.high_water
+        cdef bint room
+        lock_leaf(&self.outbound.lock)
+        room = self.outbound.fd >= 0 and has_room(self.outbound, size)
+        unlock_leaf(&self.outbound.lock)
+        return room
 
-    cdef int _hand_over(self, uint64_t first, jet_span frames, uint64_t count) except -1:
-        """Give frames of messages from `first` on to the outbound buffer, or mark them refused."""
+    cdef int _hand_over(self, uint64_t first, jet_span frames, uint64_t count,
+                        bint wake=True) except -1:
+        """Give frames of messages from `first` on to the outbound buffer, or mark them refused.
+
+        With `wake=False` the caller has to have them sent."""
         if not self.only_linked or self._room(frames.len):
             try:
-                self.outbound.append_frames(frames, count)
+                self.outbound.append_frames(frames, count, False, wake)
                 return 1
             except BaseException:
                 self._mark_refused(first)
@@ -207,8 +251,8 @@ cdef class PublishWindow:
     cdef void _mark_refused(self, uint64_t first) noexcept:
         cdef uint64_t n
         for n in range(max(first, self.head), self.next_):
-            if self.entries[n % self.size].state & SENDING:
-                self.entries[n % self.size].state |= REFUSED
+            if self.entries[n & self.mask].state & SENDING:
+                self.entries[n & self.mask].state |= REFUSED
         self.held = True
 
     cdef int _flush(self) except -1:
@@ -218,12 +262,12 @@ cdef class PublishWindow:
     # -- settling --------------------------------------------------------------------------------
 
     cdef void _advance(self) noexcept:
-        """Move past settled messages and give back the memory of settled chunks."""
-        while self.head < self.next_ and not self.entries[self.head % self.size].state:
+        """Move past settled messages and chunks."""
+        while self.head < self.next_ and not self.entries[self.head & self.mask].state:
             self.head += 1
         while (self.chunk_head < self.chunk_next
-               and self.chunks[self.chunk_head % self.size].open_ == 0):
-            jet_buf_free(&self.chunks[self.chunk_head % self.size].frames)
+               and self.chunks[self.chunk_head & self.mask].open_ == 0):
+            jet_buf_clear(&self.chunks[self.chunk_head & self.mask].frames, CHUNK_MEMORY)
             self.chunk_head += 1
 
     cdef Entry *_open_entry(self, uint64_t number) noexcept:
@@ -231,7 +275,7 @@ cdef class PublishWindow:
         cdef Entry *entry
         if number < self.head or number >= self.next_:
             return NULL
-        entry = &self.entries[number % self.size]
+        entry = &self.entries[number & self.mask]
         return entry if entry.state & OPEN else NULL
 
     cdef bint _settle(self, uint64_t number) noexcept:
@@ -300,7 +344,7 @@ cdef class PublishWindow:
                         span_of(r.subject.ptr + prefix, r.subject.len - prefix), &number)
                     if digits != r.subject.len - prefix:
                         continue
-                    if r.status == 0 and jet_puback_parse(r.payload, &ack):
+                    if r.status == 0 and jet_puback_next(&self.form, r.payload, &ack):
                         if self._settle(number):
                             self._confirmed(number, &ack, r.payload)
                     else:
@@ -318,14 +362,14 @@ cdef class PublishWindow:
     def open_numbers(self):
         """The numbers of the messages that are not settled."""
         cdef uint64_t n
-        return [n for n in range(self.head, self.next_) if self.entries[n % self.size].state & OPEN]
+        return [n for n in range(self.head, self.next_) if self.entries[n & self.mask].state & OPEN]
 
     def oversized(self):
         """The numbers of open messages that are larger than the server takes now."""
         cdef uint64_t n
         return [n for n in range(self.head, self.next_)
-                if self.entries[n % self.size].state & OPEN
-                and self.entries[n % self.size].size > self.outbound.max_payload]
+                if self.entries[n & self.mask].state & OPEN
+                and self.entries[n & self.mask].size > self.outbound.max_payload]
 
     def is_unknown(self, uint64_t number):
         """Whether a copy of an open message may be stored, apart from the last one sent."""
@@ -363,7 +407,7 @@ cdef class PublishWindow:
         acquire(self.guard, -1)
         try:
             for n in range(self.head, self.next_):
-                entry = &self.entries[n % self.size]
+                entry = &self.entries[n & self.mask]
                 if entry.state & OPEN and not entry.state & (REFUSED | SENDING):
                     entry.state |= UNKNOWN | LOST
                     if not entry.state & HAS_ID:
@@ -408,7 +452,7 @@ cdef class PublishWindow:
         acquire(self.guard, -1)
         try:
             for n in range(self.head, self.next_):
-                entry = &self.entries[n % self.size]
+                entry = &self.entries[n & self.mask]
                 if entry.state & UNKNOWN and entry.state & (LOST | REFUSED):
                     found.add(bytes_of(self._subject(entry)))
             return {name.decode("utf-8", "surrogateescape") for name in found}
@@ -424,7 +468,7 @@ cdef class PublishWindow:
         acquire(self.guard, -1)
         try:
             for n in range(self.head, self.next_):
-                entry = &self.entries[n % self.size]
+                entry = &self.entries[n & self.mask]
                 if entry.state & OPEN and bytes_of(self._subject(entry)) == wanted:
                     found.append(n)
             return found
@@ -447,7 +491,7 @@ cdef class PublishWindow:
         try:
             self._flush()
             for n in range(self.head, self.next_):
-                entry = &self.entries[n % self.size]
+                entry = &self.entries[n & self.mask]
                 if not entry.state & (LOST | REFUSED):
                     continue
                 if entry.state & UNKNOWN and (not entry.state & HAS_ID
@@ -476,14 +520,6 @@ cdef class PublishWindow:
             taken = self._hand_over(first, span_of(jet_buf_ptr(frames), jet_buf_len(frames)), count)
             return count if taken else 0
         finally:
-            jet_buf_clear(frames, CHUNK_BYTES * 2)
+            jet_buf_clear(frames, CHUNK_MEMORY)
             for n in range(max(first, self.head), self.next_):
-                self.entries[n % self.size].state &= ~SENDING
-
-
-cdef inline size_t put(uint8_t *to, bytes what) noexcept:
-    cdef size_t n = len(what), i
-    cdef const char *from_ = what
-    for i in range(n):
-        to[i] = <uint8_t>from_[i]
-    return n
+                self.entries[n & self.mask].state &= ~SENDING

@@ -75,7 +75,6 @@ class Connection(Publishing):
     def __init__(self, options: ConnectOptions) -> None:
         super().__init__(
             Outbound(
-                high_water=16 << 20,
                 offline_limit=options.reconnect_buffer_size,
                 write_timeout=to_seconds(options.write_timeout),
             )

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TypedDict
 
 from jetsync._deadline import to_seconds
 from jetsync.client.events import Handler
@@ -16,7 +17,7 @@ from jetsync.protocol.auth import Credentials
 from jetsync.protocol.ids import check_inbox_prefix
 from jetsync.protocol.url import ServerURL, parse_servers
 
-__all__ = ["ConnectOptions", "Secret"]
+__all__ = ["ConnectFields", "ConnectOptions", "Secret"]
 
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
@@ -30,6 +31,46 @@ _DURATIONS = (
     "write_timeout",
     "ping_interval",
 )
+
+
+class ConnectFields(TypedDict, total=False):
+    """The fields of ``ConnectOptions``, as keywords of the calls that take them."""
+
+    servers: str | Sequence[str]
+    name: str | None
+    user: Secret | None
+    password: Secret | None
+    token: Secret | None
+    credentials: str | Path | None
+    nkey_seed: Secret | None
+    jwt: Secret | None
+    tls: TLS | None
+    tls_hostname: str | None
+    tls_handshake_first: bool
+    connect_timeout: float | timedelta
+    timeout: float | timedelta
+    reconnect: bool
+    max_reconnects: int
+    reconnect_wait: float | timedelta
+    reconnect_jitter: float | timedelta | None
+    retry_on_initial_connect: bool
+    reconnect_buffer_size: int
+    pending_bytes_limit: int
+    pending_messages_limit: int
+    write_timeout: float | timedelta
+    ping_interval: float | timedelta
+    max_pings_outstanding: int
+    echo: bool
+    inbox_prefix: str
+    randomize_servers: bool
+    ignore_discovered_servers: bool
+    abort_on_auth_error: int
+    on_error: Handler | None
+    on_disconnected: Handler | None
+    on_reconnected: Handler | None
+    on_closed: Handler | None
+    on_discovered_servers: Handler | None
+    on_lame_duck: Handler | None
 
 
 @dataclasses.dataclass(frozen=True)

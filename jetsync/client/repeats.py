@@ -20,7 +20,8 @@ class Repeats:
     """Finds out that what the outbound buffer keeps has arrived, so that it can be forgotten.
 
     A PONG proves it for everything sent before its PING. While something is kept there is one PING
-    a second, and one for each further megabyte; otherwise there is none. Thread-safe, never waits.
+    a second, and one for each further half megabyte; otherwise there is none. Thread-safe, never
+    waits.
     """
 
     def __init__(self, session: Session, outbound: Outbound, timer: Timer) -> None:

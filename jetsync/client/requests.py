@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
-from jetsync._core.outbound import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     ConnectionClosedError,

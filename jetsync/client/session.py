@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import logging
 import os
@@ -122,7 +121,9 @@ class Session:
         self._first_error: Exception | None = None
         self._lock = threading.Lock()  # link, pongs, suspicion
         self._link: Link | None = None
-        self._pongs: collections.deque[Pong | None] = collections.deque()
+        # By the number of the PING: one that Ctrl-C broke off leaves a gap here, no confusion.
+        self._pongs: dict[int, Pong] = {}
+        self._ponged = 0
         self._unanswered = 0
         self._reads_seen = 0
         self._sock: socket.socket | None = None  # of the link, or being dialled
@@ -260,6 +261,10 @@ class Session:
             self._link = link
             self._suspicion = None
             self._unanswered = 0
+            self._ponged = 0
+        if link.tls is None:
+            # Decrypting is Python code, which Ctrl-C may break off in the thread of a caller.
+            self._inbound.link(link.sock.fileno())
         self._learn(link.info)
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
@@ -310,15 +315,15 @@ class Session:
         with contextlib.suppress(OSError):
             link.sock.shutdown(socket.SHUT_RDWR)
         self._outbound.detach()
+        self._inbound.unlink()
         with self._lock:
             self._link = None
-            pongs = list(self._pongs)
+            pongs = list(self._pongs.values())
             self._pongs.clear()
         link.sock.close()
         lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
         for pong in pongs:
-            if pong is not None:
-                pong.finish(lost)
+            pong.finish(lost)
         self._nc._requests.fail_all(str(lost))
         if self._stop.is_set():
             return
@@ -356,7 +361,9 @@ class Session:
     def _on_pong(self) -> None:
         with self._lock:
             self._unanswered = 0
-            pong = self._pongs.popleft() if self._pongs else None
+            # A PONG that nobody asked for answers nothing.
+            self._ponged = min(self._ponged + 1, self._outbound.pings)
+            pong = self._pongs.pop(self._ponged, None)
         if pong is not None:
             pong.finish()
 
@@ -403,12 +410,12 @@ class Session:
     def ping(self, pong: Pong | None) -> None:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""
         with self._lock:
-            if self._link is None:
-                if pong is not None:
+            number = 0 if self._link is None else self._outbound.ping()
+            if pong is not None:
+                if number:
+                    self._pongs[number] = pong
+                else:
                     pong.finish(DisconnectedError("not connected at the moment; try again"))
-                return
-            self._pongs.append(pong)
-            self._outbound.ping()
         self._outbound.send_now()
 
     def _schedule_ping(self) -> None:

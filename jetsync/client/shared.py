@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jetsync.client.connect import connect
 from jetsync.client.connection import Connection
 from jetsync.client.options import ConnectOptions
 from jetsync.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.client.options import ConnectFields
 
 __all__ = ["shared_connection"]
 
@@ -18,21 +23,23 @@ _lock = threading.Lock()
 _connections: dict[tuple[int, ConnectOptions], Connection] = {}
 
 
-def shared_connection(options: ConnectOptions | str | None = None, **fields: Any) -> Connection:
+def shared_connection(
+    options: ConnectOptions | str | None = None, **fields: Unpack[ConnectFields]
+) -> Connection:
     """Return this process's connection for these options; make it when there is none or it closed.
 
-    ``options`` is a ConnectOptions or a URL; further keywords override its fields. Blocks like
-    :func:`jetsync.connect` when it has to connect, and raises what that raises. Thread-safe, and
-    safe after a fork: the child gets a connection of its own. Do not close it: others use it.
+    ``options`` is a ConnectOptions or a URL; keywords are fields that override those of it. Blocks
+    like :func:`jetsync.connect` when it has to connect, and raises what that raises. Thread-safe,
+    and safe after a fork: the child gets a connection of its own. Do not close it: others use it.
     """
     if options is None:
-        options = ConnectOptions(**fields)
+        options = ConnectOptions()
     elif isinstance(options, str):
-        options = ConnectOptions(servers=options, **fields)
-    elif isinstance(options, ConnectOptions):
-        options = dataclasses.replace(options, **fields) if fields else options
-    else:
+        options = ConnectOptions(servers=options)
+    elif not isinstance(options, ConnectOptions):
         raise ConfigError("shared_connection takes ConnectOptions or a URL")
+    if fields:
+        options = dataclasses.replace(options, **fields)
     key = (os.getpid(), options)
     with _lock:
         nc = _connections.get(key)

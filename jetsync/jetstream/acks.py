@@ -21,7 +21,6 @@ _AGAIN_AFTER = 1.0
 def confirm(nc: Any, reply: str, seconds: float) -> None:
     """Double ack: send until the server answers. Repeating is safe: it answers every time."""
     deadline = Deadline(seconds)
-    patience = Deadline(min(_PATIENCE, seconds))
     again_after = _AGAIN_AFTER
     with nc._requests.exchange(reply, b"+ACK") as exchange:
         while True:
@@ -32,7 +31,7 @@ def confirm(nc: Any, reply: str, seconds: float) -> None:
             except DisconnectedError:
                 nc._pause(deadline.within(0.05))
             except NoRespondersError:
-                if patience.expired:
+                if deadline.within(seconds) <= max(0.0, seconds - _PATIENCE):
                     raise
                 nc._pause(deadline.within(0.1))
             except TimeoutError:

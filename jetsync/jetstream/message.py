@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
+from jetsync._core.delivered import Delivered
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._deadline import Seconds, to_seconds
-from jetsync.client import Msg
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.errors import ConfigError
 from jetsync.jetstream.ack_wait import tell_if_late
@@ -82,8 +82,8 @@ def _nak(delay: Seconds | None) -> bytes:
     return b"-NAK " + json.dumps({"delay": round(to_seconds(delay, "delay") * 1e9)}).encode()
 
 
-class JetStreamMsg(Msg):
-    """A message delivered by a consumer: a :class:`Msg` with metadata and acknowledgements.
+class JetStreamMsg(Delivered):
+    """A message delivered by a consumer: a :class:`jetsync.Msg` with metadata and acknowledgements.
 
     Acknowledgements do not wait for the server (but :meth:`ack_sync` does). While there is no link
     they are kept and sent after the reconnect. What was on its way when a link broke may be lost:
@@ -99,29 +99,8 @@ class JetStreamMsg(Msg):
         """Stream, sequences, time and delivery count. Raises NotJetStreamMessageError."""
         return _metadata(message_jsack(self))
 
-    @property
-    def is_acked(self) -> bool:
-        """Whether a terminal acknowledgement (ack, nak, term) was sent for the delivery."""
-        return bool(self._flags & DONE)
-
-    def _is_settled(self) -> bool:
-        """Whether there is nothing more to acknowledge."""
-        context = self._context
-        return bool(self._flags & DONE) or (context is not None and context._ack_none)
-
-    def _settle(self, payload: bytes, flags: int, keep: bool) -> None:
-        if not self._is_settled():
-            held_long = self._answer(payload, keep)
-            self._flags = flags
-            if held_long and flags & ACKED:
-                tell_if_late(self._context, self._owner, self._held())
-
-    def ack(self) -> None:
-        """Tell the consumer that the message is dealt with. Does not wait for the server.
-
-        Raises ConnectionClosedError, and OutboundFullError when there is no room for it.
-        """
-        self._settle(b"+ACK", _POSITIVE, True)
+    def _late(self) -> None:
+        tell_if_late(self._context, self._owner, self._held())
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
@@ -133,12 +112,6 @@ class JetStreamMsg(Msg):
         if reason is not None and ("\r" in reason or "\n" in reason):
             raise ConfigError("the reason of term() must be one line")
         self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), DONE, True)
-
-    def in_progress(self) -> None:
-        """Restart the consumer's ``ack_wait`` for this message. Does not wait for the server."""
-        if not self._is_settled():
-            self._answer(b"+WPI")
-            self._kept_alive()
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge and wait until the server has confirmed it: then it is never redelivered.
@@ -158,7 +131,8 @@ class JetStreamMsg(Msg):
             raise ConfigError("the message is not bound to a connection")
         confirm(nc, self.reply, nc._seconds(timeout))
         self._flags = _POSITIVE | CONFIRMED
-        tell_if_late(context, nc, self._held())
+        if self._held() > _LONG:
+            self._late()
 
     def ack_next(
         self,

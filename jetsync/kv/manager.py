@@ -12,7 +12,7 @@ from jetsync.jetstream._wire import build
 from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.kv.config import KeyValueConfig, config_of, stream_config
 from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of
-from jetsync.kv.place import gone
+from jetsync.kv.place import Place, gone
 from jetsync.kv.status import KeyValueStatus
 from jetsync.kv.store import KeyValue
 
@@ -30,7 +30,9 @@ def open_bucket(js: JetStream, bucket: str, deadline: Deadline) -> KeyValue:
             f"stream {stream_of(bucket)!r} is no bucket: it has no max_msgs_per_subject",
             bucket=bucket,
         )
-    return KeyValue(js, info)
+    place = Place(js, info.config)
+    place.check_origin(deadline)
+    return KeyValue(place)
 
 
 def create(
@@ -38,15 +40,18 @@ def create(
 ) -> KeyValue:
     """See ``JetStream.create_key_value``."""
     wanted = build(KeyValueConfig, config, fields)
+    bucket = stream_config(wanted)
+    place = Place(js, bucket)
+    place.check_origin(deadline)
     try:
-        stream = js.create_stream(stream_config(wanted), timeout=deadline.remaining())
+        js.create_stream(bucket, timeout=deadline.remaining())
     except StreamNameInUseError as error:
         raise BucketExistsError(
             f"bucket {wanted.bucket!r} exists with another configuration: update it, or take "
             "another name",
             bucket=wanted.bucket,
         ) from error
-    return KeyValue(js, stream.cached_info)
+    return KeyValue(place)
 
 
 def update(
@@ -57,7 +62,7 @@ def update(
     found = _find(js, bucket, deadline).config
     wanted = build(KeyValueConfig, config_of(found) if config is None else config, fields)
     stream = js.update_stream(stream_config(wanted, found), timeout=deadline.remaining())
-    return KeyValue(js, stream.cached_info)
+    return KeyValue(Place(js, stream.cached_info.config))
 
 
 def create_or_update(

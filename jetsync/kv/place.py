@@ -10,12 +10,12 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import JetStreamUnavailableError, MessageNotFoundError
+from jetsync._api_errors import MessageNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import BucketNotFoundError
+from jetsync.errors import BucketNotFoundError, Error, KeyValueError
 from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
+from jetsync.jetstream.streams.config import StreamConfig
 from jetsync.jetstream.streams.direct import get_from_leader, get_one
-from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.kv.names import STREAM_PREFIX, subjects
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Place", "gone"]
 
 _DEFAULT_API = "$JS.API"
-_ASK_AGAIN = 0.05
+_ORIGIN_ANSWERS = 2.0
+"""Seconds for an origin to say what it is; reading a copy has to go on while it is away."""
 
 
 class Place:
     """The streams of one bucket, as they were when the bucket was looked up. Thread-safe."""
 
-    def __init__(self, js: JetStream, info: StreamInfo) -> None:
-        config = info.config
+    def __init__(self, js: JetStream, config: StreamConfig) -> None:
         self.js = js
         self.stream = config.name
         self.bucket = config.name.removeprefix(STREAM_PREFIX)
@@ -57,6 +57,28 @@ class Place:
         self.write_prefix = self.origin_prefix
         if api != _DEFAULT_API:
             self.write_prefix = f"{api}.{self.origin_prefix}"
+
+    def check_origin(self, deadline: Deadline) -> None:
+        """Refuse a mirror of a mirror. Blocks, for a mirror; does not fail when its origin is away.
+
+        Its entries have the subjects of the first bucket, where no client would look for them, and
+        writes would go to a stream that takes none. Raises KeyValueError.
+        """
+        if self.origin_stream == self.stream:
+            return
+        try:
+            info = self.origin._stream_info(
+                self.origin_stream, None, False, deadline.within(_ORIGIN_ANSWERS)
+            )
+        except Error:
+            return
+        first = info.config.mirror
+        if first is not None:
+            raise KeyValueError(
+                f"bucket {self.bucket!r} is a mirror of {self.origin_stream!r}, which is a mirror "
+                f"itself: mirror {first.name!r} instead",
+                bucket=self.bucket,
+            )
 
     def read(
         self, key: str, revision: int | None, deadline: Deadline, *, direct: bool
@@ -88,7 +110,7 @@ class Place:
         for pattern in patterns:
             body: dict[str, object] = {"last_by_subj": self.prefix + pattern}
             with contextlib.suppress(MessageNotFoundError):
-                last = max(last, _ask_leader(self.js, self.stream, body, deadline).seq)
+                last = max(last, get_from_leader(self.js, self.stream, body, deadline).seq)
         return last
 
     def first_behind(self, key: str, revision: int, deadline: Deadline) -> StoredMsg | None:
@@ -109,20 +131,7 @@ class Place:
         return int(answer.get("purged", 0))
 
     def _ask_origin(self, body: dict[str, object], deadline: Deadline) -> StoredMsg:
-        return _ask_leader(self.origin, self.origin_stream, body, deadline)
-
-
-def _ask_leader(
-    js: JetStream, stream: str, body: dict[str, object], deadline: Deadline
-) -> StoredMsg:
-    """Get a message from the leader, waiting for one: an election is shorter than most budgets."""
-    while True:
-        try:
-            return get_from_leader(js, stream, body, deadline)
-        except JetStreamUnavailableError:
-            if deadline.expired:
-                raise
-            js._nc._pause(deadline.within(_ASK_AGAIN))
+        return get_from_leader(self.origin, self.origin_stream, body, deadline)
 
 
 def gone(bucket: str) -> BucketNotFoundError:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import ClassVar
 
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.buckets.status import BucketStatus
 from jetsync.kv.config import KeyValueConfig, config_of
 from jetsync.kv.names import STREAM_PREFIX
 
 __all__ = ["KeyValueStatus"]
 
 
-@dataclass(frozen=True)
-class KeyValueStatus:
+class KeyValueStatus(BucketStatus):
     """The state of a bucket at one moment (ADR-8). Immutable."""
 
-    stream_info: StreamInfo
-    """What the server said about the stream that holds the bucket."""
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        return self.stream_info.config.name.removeprefix(STREAM_PREFIX)
+    _prefix: ClassVar[str] = STREAM_PREFIX
 
     @property
     def config(self) -> KeyValueConfig:
@@ -45,26 +37,6 @@ class KeyValueStatus:
         return self.stream_info.config.max_msgs_per_subject
 
     @property
-    def ttl(self) -> float:
-        """How long a revision is kept, in seconds; 0 for ever."""
-        return self.stream_info.config.max_age
-
-    @property
     def limit_marker_ttl(self) -> float:
         """How long a marker stays where a key has aged out, in seconds; 0: there are none."""
         return self.stream_info.config.subject_delete_marker_ttl
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the file store is compressed."""
-        return self.config.compression
-
-    @property
-    def backing_store(self) -> str:
-        """What the bucket is made of: always ``"JetStream"``."""
-        return "JetStream"
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Names and values that were given to the bucket, and the server's own."""
-        return self.stream_info.config.metadata

@@ -6,21 +6,17 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jetsync._api_errors import MessageNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     ConfigError,
-    DisconnectedError,
     KeyDeletedError,
     KeyNotFoundError,
     KeyValueError,
-    TimeoutError,
 )
-from jetsync.jetstream import OrderedConsumer
 from jetsync.jetstream.consumers.config import DeliverPolicy
-from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.kv.entry import OPERATION, Entry, KeyValueOperation, from_store
 from jetsync.kv.names import check_key, check_patterns
 from jetsync.kv.place import Place, gone
@@ -28,14 +24,9 @@ from jetsync.kv.status import KeyValueStatus
 from jetsync.kv.watcher import Watcher
 from jetsync.kv.writes import Write
 
-if TYPE_CHECKING:
-    from jetsync.jetstream import JetStream
-
 __all__ = ["KeyValue"]
 
 _OLD = 30 * 60.0
-_FIRST_SILENCE = 2.0
-_PAUSE = 0.05
 
 
 class KeyValue:
@@ -51,8 +42,8 @@ class KeyValue:
     known PublishUnknownError.
     """
 
-    def __init__(self, js: JetStream, info: StreamInfo) -> None:
-        self._place = Place(js, info)
+    def __init__(self, place: Place) -> None:
+        self._place = place
 
     @property
     def bucket(self) -> str:
@@ -199,38 +190,17 @@ class KeyValue:
         with self._named():
             if resume_from_revision is not None:
                 self._check_reached(resume_from_revision - 1, deadline)
-            ordered = self._read_in_order(
-                patterns, policy, resume_from_revision, meta_only, deadline
+            ordered = place.js.ordered_consumer(
+                place.stream,
+                filter_subjects=[place.prefix + pattern for pattern in patterns],
+                deliver_policy=policy,
+                opt_start_seq=resume_from_revision,
+                headers_only=meta_only,
+                timeout=deadline.remaining(),
             )
             if not updates_only:
                 end = place.last_revision(patterns, deadline)
         return Watcher(place, patterns, ordered, end=end, ignore_deletes=ignore_deletes)
-
-    def _read_in_order(
-        self,
-        patterns: Sequence[str],
-        policy: str,
-        start: int | None,
-        meta_only: bool,
-        deadline: Deadline,
-    ) -> OrderedConsumer:
-        place, patience = self._place, _FIRST_SILENCE
-        while True:
-            try:
-                return place.js.ordered_consumer(
-                    place.stream,
-                    filter_subjects=[place.prefix + pattern for pattern in patterns],
-                    deliver_policy=policy,
-                    opt_start_seq=start,
-                    headers_only=meta_only,
-                    timeout=deadline.within(patience),
-                )
-            except (TimeoutError, DisconnectedError):
-                # Asked again soon, for another consumer: an election may have eaten the request.
-                if deadline.expired:
-                    raise
-                patience *= 2
-                place.js._nc._pause(deadline.within(_PAUSE))
 
     def _check_reached(self, revision: int, deadline: Deadline) -> None:
         """Refuse to wait for revisions behind one that the bucket never had."""

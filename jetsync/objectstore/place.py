@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from jetsync._api_errors import MessageNotFoundError, StreamNotFoundError, WrongLastSequenceError
+from jetsync._api_errors import (
+    JetStreamNotEnabledError,
+    MessageNotFoundError,
+    StreamNotFoundError,
+    WrongLastSequenceError,
+)
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     Error,
     NotStoredError,
     ObjectMetaError,
     ObjectNotFoundError,
+    ObjectStoreError,
     ObjectStoreNotFoundError,
+    PermissionsError,
     PublishUnknownError,
 )
 from jetsync.jetstream import Stream
@@ -36,6 +44,8 @@ __all__ = ["Found", "Place", "gone", "new_nuid"]
 logger = logging.getLogger("jetsync")
 
 _DEFAULT_API = "$JS.API"
+_OWN_API = re.compile(r"\$JS\.([^.]+\.)?API")
+"""The API of the account: the near one, or one of a domain."""
 _CLEANING = 5.0
 """Seconds for removing chunks that nobody needs, whatever the call has left."""
 
@@ -56,9 +66,14 @@ class Place:
         self.stream = stream
         self.bucket = stream.name.removeprefix(STREAM_PREFIX)
         self.prefix = subjects(self.bucket)
-        # A stream of another domain takes messages below the prefix of its API (ADR-19).
+        self.every_meta = f"{self.prefix}M.>"
+        """What is said about all objects."""
+        # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
+        # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, which
+        # nobody writes to); as they are they pass every leaf node.
         api = js._api.prefix
-        self._write = "" if api == _DEFAULT_API else f"{api}."
+        self._write = "" if _OWN_API.fullmatch(api) else f"{api}."
+        self._may_have_double = api != _DEFAULT_API and not self._write
 
     def meta_subject(self, name: str) -> str:
         """What is said about an object has this subject."""
@@ -71,6 +86,25 @@ class Place:
     def to_write(self, subject: str) -> str:
         """Where a message is sent to be stored under ``subject``."""
         return self._write + subject
+
+    def check_double(self, deadline: Deadline) -> None:
+        """Refuse to write to the bucket of a domain while the near domain has one of this name: it
+        would store the same messages. Blocks the first time. Raises ObjectStoreError."""
+        if not self._may_have_double:
+            return
+        near = self.js._nc.jetstream()
+        try:
+            info = near._stream_info(self.stream.name, None, False, deadline.remaining())
+        except (StreamNotFoundError, JetStreamNotEnabledError, PermissionsError):
+            info = None
+        there = self.stream.cached_info
+        if info is not None and (info.domain, info.created) != (there.domain, there.created):
+            raise ObjectStoreError(
+                f"domains {info.domain!r} and {there.domain!r} both have a bucket {self.bucket!r}, "
+                "and both would store what is written here: give one of them another name",
+                bucket=self.bucket,
+            )
+        self._may_have_double = False
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -103,6 +137,13 @@ class Place:
             )
         return found.info
 
+    def last_change(self, deadline: Deadline) -> int:
+        """Sequence of the last message about any object; 0 for none. Blocks."""
+        try:
+            return self.stream.get_last_msg(self.every_meta, timeout=deadline.remaining()).seq
+        except MessageNotFoundError:
+            return 0
+
     # -- replacing ---------------------------------------------------------------------------------
 
     def replace(
@@ -113,6 +154,7 @@ class Place:
         Decided anew when somebody else was faster. Raises what ``decide`` raises, NotStoredError,
         or PublishUnknownError when it may be stored.
         """
+        self.check_double(deadline)
         found = self.look(name, deadline)
         while True:
             wanted = decide(found)

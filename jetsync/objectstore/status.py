@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import ClassVar
 
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.buckets.status import BucketStatus
 from jetsync.objectstore.config import ObjectStoreConfig, config_of
 from jetsync.objectstore.names import STREAM_PREFIX
 
 __all__ = ["ObjectStoreStatus"]
 
 
-@dataclass(frozen=True)
-class ObjectStoreStatus:
+class ObjectStoreStatus(BucketStatus):
     """The state of a bucket at one moment (ADR-20). Immutable."""
 
-    stream_info: StreamInfo
-    """What the server said about the stream that holds the bucket."""
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        return self.stream_info.config.name.removeprefix(STREAM_PREFIX)
+    _prefix: ClassVar[str] = STREAM_PREFIX
 
     @property
     def config(self) -> ObjectStoreConfig:
@@ -33,16 +25,6 @@ class ObjectStoreStatus:
     def description(self) -> str | None:
         """What the bucket is for."""
         return self.stream_info.config.description
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Names and values that were given to the bucket, and the server's own."""
-        return self.stream_info.config.metadata
-
-    @property
-    def ttl(self) -> float:
-        """How long an object is kept, in seconds; 0 for ever."""
-        return self.stream_info.config.max_age
 
     @property
     def storage(self) -> str:
@@ -63,13 +45,3 @@ class ObjectStoreStatus:
     def size(self) -> int:
         """Bytes of everything in it: chunks, their subjects and headers, descriptions."""
         return self.stream_info.state.bytes
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the file store is compressed."""
-        return self.config.compression
-
-    @property
-    def backing_store(self) -> str:
-        """What the bucket is made of: always ``"JetStream"``."""
-        return "JetStream"

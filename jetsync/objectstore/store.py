@@ -21,6 +21,7 @@ from jetsync.errors import (
     ObjectLinkError,
 )
 from jetsync.jetstream import Stream
+from jetsync.jetstream.consumers.config import DeliverPolicy
 from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.objectstore.info import ObjectInfo, ObjectLink, ObjectMeta, digest_of
 from jetsync.objectstore.names import check_bucket, check_name, stream_of
@@ -112,7 +113,9 @@ class ObjectStore:
     def _put(self, meta: ObjectMeta, data: Source, deadline: Deadline) -> ObjectInfo:
         place = self._place
         # Whoever cannot be told anything afterwards is told before the work.
-        place.look(meta.name, Deadline(deadline.within(STALL)))
+        opening = Deadline(deadline.within(STALL))
+        place.check_double(opening)
+        place.look(meta.name, opening)
         nuid = new_nuid()
         upload = Upload(place, nuid, meta.chunk_size, deadline)
         may_be_visible = False
@@ -309,7 +312,7 @@ class ObjectStore:
         """Return what the bucket says about all of its objects and links, oldest change first."""
         deadline = self._deadline(timeout)
         found: dict[str, ObjectInfo] = {}
-        with self._watch(deadline, ignore_deletes=False) as watcher:
+        with self.watch(timeout=deadline.remaining()) as watcher:
             for info in watcher.initial(deadline.remaining()):
                 found.pop(info.name, None)
                 if show_deleted or not info.deleted:
@@ -331,28 +334,24 @@ class ObjectStore:
         """
         if include_history and updates_only:
             raise ConfigError("give either include_history or updates_only, not both")
-        return self._watch(
-            self._deadline(timeout),
-            ignore_deletes=ignore_deletes,
-            include_history=include_history,
-            updates_only=updates_only,
-        )
-
-    def _watch(
-        self,
-        deadline: Deadline,
-        *,
-        ignore_deletes: bool,
-        include_history: bool = False,
-        updates_only: bool = False,
-    ) -> ObjectWatcher:
-        return ObjectWatcher(
-            self._place,
-            deadline,
-            ignore_deletes=ignore_deletes,
-            include_history=include_history,
-            updates_only=updates_only,
-        )
+        policy: str = DeliverPolicy.LAST_PER_SUBJECT
+        if include_history:
+            policy = DeliverPolicy.ALL
+        elif updates_only:
+            policy = DeliverPolicy.NEW
+        deadline = self._deadline(timeout)
+        place = self._place
+        try:
+            ordered = place.js.ordered_consumer(
+                place.stream.name,
+                filter_subjects=place.every_meta,
+                deliver_policy=policy,
+                timeout=deadline.remaining(),
+            )
+            end = 0 if updates_only else place.last_change(deadline)
+        except StreamNotFoundError as error:
+            raise gone(self.bucket) from error
+        return ObjectWatcher(place, ordered, end=end, ignore_deletes=ignore_deletes)
 
     # -- links -------------------------------------------------------------------------------------
 

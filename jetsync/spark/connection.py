@@ -33,7 +33,7 @@ from jetsync.errors import (
     TLSRequiredError,
 )
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
-from jetsync.spark.options import LinkOptions, Values
+from jetsync.spark.options import LinkOptions, Values, connection_name
 
 if TYPE_CHECKING:
     from jetsync import Connection, ConnectOptions, JetStream
@@ -116,7 +116,7 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
             )
         return jetsync.ConnectOptions(
             servers=link.servers,
-            name=link.connection_name,
+            name=link.connection_name or connection_name() or "jetsync-spark",
             user=link.user,
             password=_secret(link.password, link.password_env, "passwordEnv"),
             token=_secret(link.token, link.token_env, "tokenEnv"),
@@ -256,11 +256,12 @@ os.register_at_fork(after_in_child=_leases.__init__)  # type: ignore[misc]
 
 def link_of(options: Mapping[str, str] | None) -> LinkOptions:
     """Check connection options. Keeps what it found, so that helpers may ask for each row."""
-    return _link(tuple(sorted((options or {}).items())), os.environ.get("NATS_URL"))
+    given = tuple(sorted((options or {}).items()))
+    return _link(given, os.environ.get("NATS_URL"), connection_name())
 
 
 @functools.lru_cache(maxsize=64)
-def _link(options: tuple[tuple[str, str], ...], _: str | None) -> LinkOptions:
+def _link(options: tuple[tuple[str, str], ...], *_: str | None) -> LinkOptions:
     return LinkOptions.from_values(Values(dict(options), (), "connections"))
 
 

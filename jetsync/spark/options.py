@@ -9,13 +9,21 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from jetsync.spark.errors import SparkOptionError
 
-__all__ = ["LINK_OPTIONS", "LinkOptions", "Values", "parse_bytes", "parse_seconds"]
+__all__ = [
+    "LINK_OPTIONS",
+    "LinkOptions",
+    "Values",
+    "connection_name",
+    "parse_bytes",
+    "parse_seconds",
+]
 
 T = TypeVar("T")
 
@@ -196,6 +204,20 @@ class Values:
             )
 
 
+def connection_name() -> str | None:
+    """Return the default name of connections, where this process knows its Spark application.
+
+    That is its driver's, and any with a task of a query; not one that Spark uses for planning.
+    """
+    pyspark = sys.modules.get("pyspark")
+    context = getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None)
+    if context is not None:
+        return f"jetsync-spark/{context.appName}"
+    task = pyspark.TaskContext.get() if pyspark is not None else None
+    name = task.getLocalProperty("spark.app.name") if task is not None else None
+    return f"jetsync-spark/{name}" if name else None
+
+
 def _file(values: Values, name: str) -> str | None:
     path = values.text(name)
     if path is not None and not os.path.isfile(path):
@@ -227,7 +249,7 @@ class LinkOptions:
     api_prefix: str | None = None
     connect_timeout: float = 5.0
     request_timeout: float = 5.0
-    connection_name: str = "jetsync-spark"
+    connection_name: str | None = None
     server_unavailable_timeout: float = 60.0
 
     @classmethod
@@ -280,6 +302,6 @@ class LinkOptions:
             api_prefix=values.text("apiPrefix"),
             connect_timeout=values.seconds("connectTimeout", 5.0, positive=True),
             request_timeout=values.seconds("requestTimeout", 5.0, positive=True),
-            connection_name=values.text("connectionName") or "jetsync-spark",
+            connection_name=values.text("connectionName") or connection_name(),
             server_unavailable_timeout=values.seconds("serverUnavailableTimeout", 60.0),
         )

@@ -15,6 +15,7 @@ from jetsync._api_errors import (
 )
 from jetsync._deadline import Deadline
 from jetsync.errors import Error, MaxPayloadError, PermissionsError, TimeoutError
+from jetsync.jetstream.publish.content_ids import ContentIds
 from jetsync.spark.atomic import chunks, has_stored_rows, store_chunk
 from jetsync.spark.connection import is_transient, shared, with_patience
 from jetsync.spark.errors import SparkSourceError
@@ -23,7 +24,7 @@ from jetsync.spark.expectations import (
     is_refused_expectation,
     stored_before,
 )
-from jetsync.spark.ids import ContentIds, PositionIds, short_hash
+from jetsync.spark.ids import PositionIds, short_hash
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.target import find_stream
 from jetsync.spark.write_options import WriteOptions

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import jetsync
+from jetsync.client.options import ConnectFields
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
@@ -139,6 +140,11 @@ def test_connect_and_options_have_the_same_parameters():
     parameters.pop("options")
     fields = {f.name: f.default for f in dataclasses.fields(jetsync.ConnectOptions)}
     assert {name: p.default for name, p in parameters.items()} == fields
+
+
+def test_the_typed_keywords_of_shared_connection_are_the_fields_of_the_options():
+    keywords = {name: hint.__forward_arg__ for name, hint in ConnectFields.__annotations__.items()}
+    assert keywords == {f.name: f.type for f in dataclasses.fields(jetsync.ConnectOptions)}
 
 
 def test_options_pickle_and_connect_elsewhere(url):

@@ -303,6 +303,7 @@ def test_a_shared_connection_is_one_per_process_and_options(server):
     one = jetsync.shared_connection(server.url)
     assert jetsync.shared_connection(server.url) is one
     assert jetsync.shared_connection(server.url, name="x") is not one
+    assert jetsync.shared_connection(servers=server.url) is one
     jetsync.shared_connection(server.url, name="x").close()
     one.close()
     assert jetsync.shared_connection(server.url) is not one

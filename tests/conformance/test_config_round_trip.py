@@ -13,7 +13,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -58,6 +57,9 @@ from jetsync.jetstream.streams.info import (
     StreamSourceInfo,
     StreamState,
 )
+from tests.harness.waiting import wait_until
+
+LONG = 20.0
 
 # -- the field lists of nats-server 2.15.1 ---------------------------------------------------------
 
@@ -134,15 +136,6 @@ def server_binary() -> str:
     return found
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
-    """Poll until the condition gives something true, and return that."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.01)
-    return found
-
-
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A nats-server of its own, on 127.0.0.1 only."""
@@ -160,7 +153,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
                 text = path.read_text() if path.exists() else ""
                 return int(json.loads(text)["nats"][0].rsplit(":", 1)[1]) if text else 0
 
-            yield wait_for(listening, "the server's port")
+            yield wait_until(listening, timeout=LONG, message="the server says no port")
         finally:
             server.kill()
             server.wait()
@@ -514,8 +507,8 @@ def test_mirrors_and_sources_say_how_far_they_are(clean):
         info = StreamInfo.from_wire(ask_js(clean, f"STREAM.INFO.{name}"))
         return info if info.state.messages == 1 else None
 
-    mirror = wait_for(lambda: caught_up("M"), "the mirror to copy one message")
-    source = wait_for(lambda: caught_up("S"), "the source to copy one message")
+    mirror: Any = wait_until(lambda: caught_up("M"), timeout=LONG, message="the mirror stays empty")
+    source: Any = wait_until(lambda: caught_up("S"), timeout=LONG, message="nothing is taken in")
     assert leftovers([mirror, source]) == []
     for state in (mirror.mirror, *source.sources):
         assert (state.name, state.lag, state.error) == ("O", 0, None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jetsync
+from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
 numbers = itertools.count(1)
@@ -194,6 +195,48 @@ def test_drain_waits_for_whoever_takes_the_messages_and_needs_no_end_of_heartbea
     assert list(js.consumer_names(stream.name)) == []
 
 
+@pytest.mark.parametrize("breaks", ["before", "within"])
+def test_drain_survives_a_broken_link(url, js, stream, subject, breaks):
+    """What came over the link is handed out, and the consumer deleted over the next one."""
+    for n in range(5):
+        js.publish(subject, b"%d" % n)
+    with Proxy(url) as proxy, jetsync.connect(proxy.url, reconnect_wait=0.01) as nc:
+        gate = threading.Event()
+        seen: list[int] = []
+        problems: list[Exception] = []
+
+        def slow(msg):
+            gate.wait(20)
+            seen.append(int(msg.data))
+
+        def run():
+            try:
+                sub.drain(timeout=60)
+            except Exception as error:
+                problems.append(error)
+
+        sub = nc.jetstream().subscribe(subject, durable="d", callback=slow)
+        wait_until(lambda: sub.pending_messages == 4, timeout=20)
+        proxy.blackhole()
+        drainer = threading.Thread(target=run)
+        if breaks == "within":
+            drainer.start()
+            wait_until(lambda: nc._session._pongs, timeout=20)  # its flush waits
+            proxy.cut()
+        else:
+            proxy.cut()
+            wait_until(lambda: not nc.is_connected, timeout=20)
+            drainer.start()
+        wait_until(lambda: not sub.is_active, timeout=20)
+        proxy.heal()
+        gate.set()
+        drainer.join(60)
+        assert not drainer.is_alive()
+        assert problems == []
+        assert seen == list(range(5))
+        assert list(js.consumer_names(stream.name)) == []
+
+
 def test_drain_that_runs_out_of_time_says_so_and_deletes_nothing(js, stream, subject):
     sub = js.subscribe(subject, durable="d")
     js.publish(subject, b"one")
@@ -239,7 +282,7 @@ def test_a_refused_deletion_is_raised_and_drain_tells_on_error_too(
     def refuse(*args, **kwargs):
         raise refusal
 
-    monkeypatch.setattr(js, "delete_consumer", refuse)
+    monkeypatch.setattr(js._api, "request", refuse)
     with pytest.raises(jetsync.JetStreamUnavailableError):
         end(sub)
     if end is drain:
@@ -282,8 +325,8 @@ def test_with_an_exception_in_the_block_that_exception_counts(js, stream, subjec
     def refuse(*args, **kwargs):
         raise jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
 
-    monkeypatch.setattr(js, "delete_consumer", refuse)
     with pytest.raises(KeyError), js.subscribe(subject):
+        monkeypatch.setattr(js._api, "request", refuse)
         raise KeyError("mine")
 
 

@@ -39,6 +39,7 @@ static inline void unfence(jet_span s) { free((void *)s.ptr); }
 void fail_allocation(int nth); /* 1: the next one; 0: none fails any more */
 
 /* One function per suite; each ends the program when something is wrong. */
+void suite_blake2(void);
 void suite_buf(void);
 void suite_chain(void);
 void suite_columns(void);
@@ -51,6 +52,7 @@ void suite_puback(void);
 void suite_slots(void);
 void suite_stored(void);
 void suite_subject(void);
+void suite_tally(void);
 void suite_utf8(void);
 
 #endif

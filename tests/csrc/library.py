@@ -6,7 +6,7 @@ import ctypes
 import functools
 import tempfile
 from collections.abc import Iterable
-from ctypes import POINTER, byref, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64
 from pathlib import Path
 
 from tests.csrc.build import CSRC, compiler, run_tool
@@ -57,7 +57,17 @@ class JsAck(ctypes.Structure):
 
 
 class PubAck(ctypes.Structure):
-    _fields_ = [("seq", c_uint64), ("duplicate", c_int), ("stream", Span)]
+    _fields_ = [("seq", c_uint64), ("duplicate", c_int), ("further", c_int), ("stream", Span)]
+
+
+class Blake2(ctypes.Structure):
+    _fields_ = [
+        ("chain", c_uint64 * 8),
+        ("total", c_uint64),
+        ("waiting", c_size_t),
+        ("digest", c_size_t),
+        ("block", c_uint8 * 128),
+    ]
 
 
 class Buf(ctypes.Structure):
@@ -80,6 +90,9 @@ _SIGNATURES = {
     "jet_puback_parse": (c_int, [Span, POINTER(PubAck)]),
     "jet_buf_init": (None, [POINTER(Buf)]),
     "jet_buf_free": (None, [POINTER(Buf)]),
+    "jet_blake2_init": (None, [POINTER(Blake2), c_size_t]),
+    "jet_blake2_add": (None, [POINTER(Blake2), Span]),
+    "jet_blake2_end": (None, [POINTER(Blake2), c_char_p]),
     "jet_encode_pub": (c_int, [POINTER(Buf), Span, Span, Span, Span]),
     "jet_encode_answer": (c_int, [POINTER(Buf), Span, Span, Span]),
     "jet_encode_sub": (c_int, [POINTER(Buf), Span, Span, c_uint64]),
@@ -161,6 +174,16 @@ def parse_puback(json: bytes) -> tuple[bytes, int, bool] | None:
     if not jet().jet_puback_parse(span(json), byref(ack)):
         return None
     return ack.stream.bytes(), ack.seq, bool(ack.duplicate)
+
+
+def blake2(size: int, *pieces: bytes) -> bytes:
+    """The digest of `size` bytes of all pieces together."""
+    state, digest = Blake2(), ctypes.create_string_buffer(size)
+    jet().jet_blake2_init(byref(state), size)
+    for piece in pieces:
+        jet().jet_blake2_add(byref(state), span(piece))
+    jet().jet_blake2_end(byref(state), digest)
+    return digest.raw
 
 
 def encoded(verb: str, *parts: bytes | int) -> tuple[bytes, str]:

@@ -5,6 +5,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } suites[] = {
+    {"blake2", suite_blake2},   {"tally", suite_tally},
     {"buf", suite_buf},         {"chain", suite_chain},   {"columns", suite_columns},
     {"encode", suite_encode},   {"header", suite_header}, {"jsack", suite_jsack},
     {"parser", suite_parser},   {"puback", suite_puback}, {"slots", suite_slots},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 SUITES = (
+    "blake2",
     "buf",
     "chain",
     "columns",
@@ -14,5 +15,6 @@ SUITES = (
     "slots",
     "stored",
     "subject",
+    "tally",
     "utf8",
 )

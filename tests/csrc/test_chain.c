@@ -120,6 +120,13 @@ void suite_chain(void) {
     put(&b, 0, 3);
     holds(&b, 0, 3, 1);
 
+    /* What moves in from a chain that was read to its end adds nothing. */
+    put(&b, 0, 3);
+    put(&a, 5, 6);
+    CHECK(jet_chain_take(&a, &got));
+    jet_chain_move(&b, &a);
+    holds(&b, 0, 3, 1);
+
     /* The taken record stays readable until the next call. */
     put(&a, 1, 3);
     CHECK(jet_chain_take(&a, &got));
@@ -176,7 +183,7 @@ static void check_stored_columns(void) {
           "Nats-Last-Sequence: 9\r\n\r\n"), S(""), 0);
     add(&c, S(""), S("y"), S(""), S(""), 0);
     jet_columns_measure(&c, kind, 1, &size);
-    CHECK(size.rows == 2 && size.metadata_rows == 1 && size.reply_bytes == 0);
+    CHECK(size.rows == 2 && size.reply_bytes == 0);
     CHECK(size.subject_bytes == 2 && size.header_rows == 1 && size.header_values == 1);
 
     out.subject_offsets = subject_offsets, out.subject = subject;
@@ -189,6 +196,7 @@ static void check_stored_columns(void) {
     out.stream_seq = numbers, out.consumer_seq = numbers + 2, out.num_delivered = numbers + 4;
     out.num_pending = numbers + 6, out.timestamp_ns = (int64_t *)(numbers + 8);
     jet_columns_fill(&c, kind, &out);
+    CHECK(out.metadata_rows == 1);
     CHECK(memcmp(subject, "ab", 2) == 0 && subject_offsets[2] == 2 && reply_offsets[2] == 0);
     CHECK(key[0] == 'K' && value[0] == 'v' && header_valid == 1 && valid == 1);
     CHECK(numbers[0] == 12 && numbers[6] == 3 && out.timestamp_ns[0] == 1000000000);
@@ -211,7 +219,7 @@ void suite_columns(void) {
     jet_columns_measure(&c, kind, 1, &size);
     CHECK(size.rows == 3 && size.subject_bytes == 1 + 4 + 1 && size.data_bytes == 8);
     CHECK(size.header_rows == 2 && size.header_keys == 2 && size.header_values == 3);
-    CHECK(size.key_bytes == 2 && size.value_bytes == 1 + 1 + 3 && size.metadata_rows == 1);
+    CHECK(size.key_bytes == 2 && size.value_bytes == 1 + 1 + 3);
 
     /* Buffers of exactly the measured size: the sanitizer sees one byte too many. */
     jet_columns out;
@@ -242,9 +250,18 @@ void suite_columns(void) {
     CHECK(out.header_offsets[1] == 2 && out.header_offsets[2] == 2 && out.header_offsets[3] == 2);
     CHECK(memcmp(out.key, "KJ", 2) == 0 && out.list_offsets[1] == 2 && out.list_offsets[2] == 3);
     CHECK(memcmp(out.value, "1\xEF\xBF\xBDx", 5) == 0);
+    CHECK(out.metadata_rows == 1);
     CHECK(out.metadata_valid[0] == 1 && out.stream_seq[0] == 10 && out.stream_seq[1] == 0);
     CHECK(out.consumer_seq[0] == 3 && out.num_delivered[0] == 1 && out.num_pending[0] == 7);
     CHECK(out.timestamp_ns[0] == 99);
+
+    /* Metadata nobody wants are not read. */
+    jet_columns data;
+    memset(&data, 0, sizeof data);
+    data.data_offsets = out.data_offsets;
+    data.data = out.data;
+    jet_columns_fill(&c, kind, &data);
+    CHECK(data.metadata_rows == 0 && memcmp(data.data, "onethree", 8) == 0);
 
     free(out.subject_offsets);
     free(out.subject);

@@ -75,10 +75,43 @@ void suite_subject(void) {
     CHECK(jet_subject_is_publishable(S("a*.b>.c")) && jet_subject_is_publishable(S("\xc3\xa9")));
     CHECK(!jet_subject_is_publishable(S("*")) && !jet_subject_is_publishable(S("a.*.b")));
     CHECK(!jet_subject_is_publishable(S("a.>")) && !jet_subject_is_publishable(S(">.a")));
+    /* Wherever it stands among many, the same byte is refused. */
+    for (size_t n = 1; n <= 40; n++) {
+        for (size_t at = 0; at < n; at++) {
+            char text[40];
+            memset(text, 'a', n);
+            jet_span s = fenced(jet_span_of((uint8_t *)text, n));
+            uint8_t *byte = (uint8_t *)s.ptr + at;
+            CHECK(jet_subject_is_publishable(s) && jet_subject_is_safe(s));
+            for (int value = 0; value < 256; value++) {
+                int bad = value <= ' ' || value == 0x7f;
+                *byte = (uint8_t)value;
+                CHECK(jet_subject_is_safe(s) == !bad);
+                CHECK(jet_subject_is_publishable(s) ==
+                      !(bad || (n == 1 && (value == '*' || value == '>'))));
+            }
+            *byte = '*';
+            if (at + 1 < n) byte[1] = '.';
+            if (at > 0) byte[-1] = '.';
+            CHECK(!jet_subject_is_publishable(s));
+            unfence(s);
+        }
+    }
     CHECK(jet_subject_is_subscribable(S("a.*.>")) && jet_subject_is_subscribable(S(">")));
     CHECK(!jet_subject_is_subscribable(S("a..b")) && !jet_subject_is_subscribable(S(".a")));
     CHECK(!jet_subject_is_subscribable(S("a.")) && !jet_subject_is_subscribable(S("a.>.b")));
     CHECK(!jet_subject_is_safe(S("")) && !jet_subject_is_safe(S("a b")));
+    /* Every byte at every place, in words of eight and in what is left over. */
+    uint8_t text[20];
+    memset(text, 'a', sizeof text);
+    for (size_t n = 1; n <= sizeof text; n++)
+        for (size_t at = 0; at < n; at++) {
+            for (int byte = 0; byte < 256; byte++) {
+                text[at] = (uint8_t)byte;
+                CHECK(jet_subject_is_safe(jet_span_of(text, n)) == (byte > ' ' && byte != 0x7f));
+            }
+            text[at] = 'a';
+        }
 }
 
 void suite_buf(void) {

@@ -36,6 +36,32 @@ static void frames(void) {
     CHECK(parse(S("INFO\r\n")) == 1 && f.payload.len == 0);
 }
 
+/* Whatever stands between the words, and whatever is in them: the line means the same. */
+static void blanks(void) {
+    static const char *lines[] = {
+        "MSG a.b 7 r 5\r\n", "MSG\ta.b\t7\tr\t5\r\n", "MSG  a.b 7 \t r  5\r\n", "MSG a.b 7 r 5 \r\n",
+    };
+    char text[64];
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "%shello\r\n", lines[i]);
+        CHECK(parse(jet_span_of((uint8_t *)text, n)) == 1 && used == n && f.sid == 7);
+        CHECK(same(f.subject, S("a.b")) && same(f.reply, S("r")) && same(f.payload, S("hello")));
+    }
+    CHECK(parse(S("MSG \xC3\xA9\x01\x7F\xFF 7 5\r\nhello\r\n")) == 1);
+    CHECK(same(f.subject, S("\xC3\xA9\x01\x7F\xFF")) && f.reply.len == 0);
+    CHECK(parse(S("MSG a\rb 7 5\r\nhello\r\n")) == 1 && same(f.subject, S("a\rb")));
+    CHECK(parse(S("MSG a 00000000000000000007 5\r\nhello\r\n")) == 1 && f.sid == 7);
+    CHECK(parse(S("MSG a 000000000000000000007 5\r\nhello\r\n")) == JET_ERR_ARGS);
+    CHECK(parse(S("MSG a 18446744073709551616 5\r\nhello\r\n")) == JET_ERR_ARGS);
+    CHECK(parse(S("MSG a 7\n5\r\nhello\r\n")) == JET_ERR_LINE);
+    CHECK(parse(S("MSG a 7 5\nhello\r\n\r\n")) == JET_ERR_LINE);
+    CHECK(parse(S("MSG a 7 b c d e 5\r\nhello\r\n")) == JET_ERR_ARGS);
+    CHECK(parse(S("HMSG a 7 5\r\nhello\r\n\r\n")) == JET_ERR_ARGS);
+    CHECK(parse(S("MSG a 7x 5\r\nhello\r\n")) == JET_ERR_ARGS);
+    CHECK(parse(S("MSG a 7 5x\r\nhello\r\n")) == JET_ERR_SIZE);
+    CHECK(parse(S("HMSG a 7 x 5\r\nhello\r\n")) == JET_ERR_SIZE);
+}
+
 static void refusals(void) {
     CHECK(parse(S("")) == 0);
     CHECK(parse(S("MSGS a 1 0\r\n")) == JET_ERR_OP);
@@ -80,11 +106,22 @@ static void long_lines(void) {
     jet_parser_init(&parser, 1000);
     CHECK(jet_parser_next(&parser, jet_span_of(line, n), &f, &used) == 1);
     CHECK(used == JET_MAX_LINE + 1);
+    /* A line of words: as long as it may be, and one byte more. */
+    for (size_t more = 0; more < 2; more++) {
+        size_t len = JET_MAX_LINE - 1 + more;
+        memset(line, 'x', n);
+        memcpy(line, "MSG ", 4);
+        memcpy(line + len - 4, " 1 0\r\n\r\n", 8);
+        jet_parser_init(&parser, 1000);
+        int got = jet_parser_next(&parser, jet_span_of(line, n), &f, &used);
+        CHECK(more ? got == JET_ERR_LINE : got == 1 && used == len + 4 && f.subject.len == len - 8);
+    }
     free(line);
 }
 
 void suite_parser(void) {
     frames();
+    blanks();
     refusals();
     asks_for_what_is_missing();
     long_lines();

@@ -30,6 +30,23 @@ void suite_jsack(void) {
         S("_INBOX.x"), S("$JS.ACK.a.b.S.C.1.2.3.4.5."), S("........"),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(jsack(bad[i], &a) == JET_ERR_TOKENS);
+
+    /* The sequences alone; names of v2 that are numbers are not mistaken for them. */
+    uint64_t stream = 0, consumer = 0;
+    CHECK(jsack(S("$JS.ACK.d.h.7.8.1.2.3.4.5"), &a) == JET_OK && same(a.stream, S("7")));
+    jet_span subjects[] = {
+        S("$JS.ACK.S.C.1.2.3.4.5"), S("$JS.ACK.d.h.7.8.1.2.3.4.5"), S("$JS.ACK.d.h.S.C.1.2.3.4.5.x"),
+        S("$JS.ACK.7.8.9.1.1.2.3.4.5.6"),
+    };
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
+        CHECK(jet_jsack_sequences(subjects[i], &stream, &consumer) == JET_OK);
+        CHECK(jsack(subjects[i], &a) == JET_OK);
+        CHECK(stream == a.stream_seq && consumer == a.consumer_seq);
+    }
+    jet_span none[] = {S(""), S("$JS.ACK."), S("$JS.ACK.S.C.1.2.3"), S("$JS.ACK.S.C.1.2.3."),
+                       S("$JS.ACK.S.C.1.2.3.4"), S("$JS.ACK.S.C.1.2.x.4.5"), S("_INBOX.x")};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK(jet_jsack_sequences(none[i], &stream, &consumer) == JET_ERR_TOKENS);
     jsack(S(""), &a);
 }
 
@@ -40,7 +57,50 @@ static int puback(jet_span text, jet_puback *out) {
     return jet_puback_parse(last, out);
 }
 
+/* Whatever came before, each text is read as if it was the only one. */
+static void check_next(void) {
+    jet_span texts[] = {
+        S("{\"stream\":\"S\",\"seq\":1}"), S("{\"stream\":\"S\",\"seq\":2}"),
+        S("{\"stream\":\"S\",\"seq\":18446744073709551615}"),
+        S("{\"stream\":\"S\",\"seq\":18446744073709551616}"), S("{\"stream\":\"S\",\"seq\":0}"),
+        S("{\"stream\":\"S\",\"seq\":}"), S("{\"stream\":\"S\",\"seq\":7"), S("{\"stream\":\"S\",\"seq\":"),
+        S("{\"stream\":\"S\",\"seq\":8,\"duplicate\": true}"), S("{\"stream\":\"T\",\"seq\":9}"),
+        S("{\"stream\":\"S\",\"seq\":3,\"count\":3}"), S("{\"stream\":\"S\",\"seq\":3,\"count\":4}"),
+        S("{\"duplicate\":true,\"stream\":\"S\", \"seq\":4}"),
+        S("{\"duplicate\":true,\"stream\":\"S\", \"seq\":5}"),
+        S("{\"stream\":\"S\",\"domain\":\"hub\",\"seq\":6}"), S("{\"seq\":1,\"stream\":\"S\"}"),
+        S("{\"error\":{},\"stream\":\"S\",\"seq\":1}"), S(""), S("}"),
+    };
+    size_t n = sizeof texts / sizeof *texts;
+    for (size_t first = 0; first < n; first++) {
+        for (size_t then = 0; then < n; then++) {
+            jet_puback_form form;
+            jet_puback a, b;
+            memset(&form, 0, sizeof form);
+            jet_puback_next(&form, texts[first], &a);
+            jet_span text = fenced(texts[then]);
+            int read = jet_puback_next(&form, text, &a);
+            CHECK(read == jet_puback_parse(text, &b));
+            if (read) {
+                CHECK(a.seq == b.seq && a.duplicate == b.duplicate && a.further == b.further);
+                CHECK(a.stream.ptr == b.stream.ptr && a.stream.len == b.stream.len);
+            }
+            unfence(text);
+        }
+    }
+    char named[400] = "{\"stream\":\"";
+    memset(named + 11, 'n', 300);
+    strcpy(named + 311, "\",\"seq\":5}");
+    jet_puback_form form;
+    jet_puback a;
+    memset(&form, 0, sizeof form);
+    for (int i = 0; i < 2; i++)
+        CHECK(jet_puback_next(&form, jet_span_of((uint8_t *)named, strlen(named)), &a) && a.seq == 5);
+    CHECK(a.stream.len == 300 && form.len == 0);
+}
+
 void suite_puback(void) {
+    check_next();
     jet_puback a;
     CHECK(puback(S("{\"stream\":\"GP\",\"seq\":1}"), &a) && a.seq == 1 && !a.duplicate);
     CHECK(same(a.stream, S("GP")));

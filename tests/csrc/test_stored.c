@@ -35,8 +35,21 @@ static void check_lines(void) {
     CHECK(stored(S("NATS/1.0\r\nNats-Sequence: 7\r\n" FROM TIME FROM TIME "\r\n"), &s));
     CHECK(same(s.published, S("NATS/1.0\r\nNats-Sequence: 7\r\n" FROM TIME)));
 
+    /* Lines that look like the server's, in front of its own; and odd ends in front of them. */
+    CHECK(stored(S("NATS/1.0\r\nNats-Stream: x\r\n" FROM TIME "\r\n"), &s));
+    CHECK(same(s.stream, S("S")) && same(s.published, S("NATS/1.0\r\nNats-Stream: x\r\n")));
+    CHECK(stored(S("NATS/1.0\r\nA: b\n" FROM TIME "\r\n"), &s));
+    CHECK(same(s.published, S("NATS/1.0\r\nA: b\n")));
+    CHECK(stored(S("NATS/1.0\r\nA: b\r" FROM TIME "\r\n"), &s));
+    CHECK(same(s.published, S("NATS/1.0\r\nA: b\r")));
+    CHECK(stored(S("Nats-Stream: S\r\nNats-Subject: a b\r\nNats-Sequence: 12\r\n" TIME "\r\n"), &s));
+    CHECK(same(s.subject, S("a b")) && s.published.len == 0);
+
     jet_span bad[] = {
-        S(""), S("\r"), S("\r\n"), S("NATS/1.0\r\n\r\n"), S("NATS/1.0 404 None\r\n\r\n"),
+        S(""), S("\r"), S("Nats-Stream: S\r\nNats-Subject: a\nb\r\nNats-Sequence: 12\r\n" TIME "\r\n"),
+        S(FROM TIME "\r\nx"), S(FROM TIME "Nats-Num-Pending: 3\r\n"), S(FROM TIME "\n\n"),
+        S(FROM TIME "Nats-Last-Sequence: 9\r\nNats-Num-Pending: 3\r\n\r\n"), S("\r\n"),
+        S("NATS/1.0\r\n\r\n"), S("NATS/1.0 404 None\r\n\r\n"),
         S("NATS/1.0\r\n" FROM TIME), S("NATS/1.0\r\n" FROM "\r\n"), S("NATS/1.0\r\n" TIME "\r\n"),
         S("NATS/1.0\r\n" FROM TIME "A: b\r\n\r\n"), S("x\n" FROM TIME "\r\n "),
         S("Nats-Subject: a\r\nNats-Sequence: 1\r\n" TIME "\r\n"),
@@ -69,7 +82,9 @@ static void check_times(void) {
         S("0001-01-01T00:00:00Z"), S("2026/11/21T00:00:00Z"), S("2026-11/21T00:00:00Z"),
         S("2026-11-21T00.00:00Z"), S("2026-11-21T00:00.00Z"), S("2026-11-21T00:00:00\0"),
         S("2026-11-21T0x:00:00Z"), S("2026-11-21T00:0x:00Z"), S("2026-11-21T00:00:0xZ"),
-        S("2026-1x-21T00:00:00Z"), S("2026-11-2xT00:00:00Z"),
+        S("2026-1x-21T00:00:00Z"), S("2026-11-2xT00:00:00Z"), S("x026-11-21T02:53:06Z"),
+        S("20x6-11-21T02:53:06Z"), S("2026-11-21T02:53:0"), S("2026-11-21T02:53:06+0x:00"),
+        S("2026-11-21T02:53:06+00:x0"), S("2026-11-21T02:53:06+00.00"), S("2026-11-21T02:53:06+00:00x"),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!at(bad[i], &ns));
     at(S(""), &ns);

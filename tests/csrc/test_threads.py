@@ -1,4 +1,4 @@
-"""The lock protocol around the C queues leaves no data race: eight threads, thread sanitizer."""
+"""The lock protocol around the C queues leaves no data race: nine threads, thread sanitizer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "threads"
 ROUNDS = scaled(20_000, 2_000_000)
 FEW = 20_000  # rounds in which a missing lock must be noticed; it stops at the first race
 FOUND = 66  # what the sanitizer exits with
-LOCKS = ("route", "box", "take", "out", "send")
+LOCKS = ("route", "box", "take", "out", "send", "seat")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="gcc's thread sanitizer is Linux's")
 
@@ -48,7 +48,7 @@ def run(program, *arguments, timeout=120.0):
 
 
 @pytest.mark.timeout(scaled(300, 3600))
-def test_eight_threads_race_for_nothing_and_everything_adds_up(program, record_figure):
+def test_nine_threads_race_for_nothing_and_everything_adds_up(program, record_figure):
     """Order of messages, counts and frames are checked by the program itself."""
     done = run(program, ROUNDS, timeout=scaled(240.0, 3500.0))
     assert done.returncode == 0, done.stdout + done.stderr[-8000:]

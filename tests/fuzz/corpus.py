@@ -139,6 +139,7 @@ TARGETS: dict[str, Callable[[], list[bytes]]] = {
     "jsack": replies,
     "puback": answers,
     "utf8": texts,
+    "digest": texts,
     "columns": answered,
     "encode": sendings,
     "queues": calls,

@@ -77,6 +77,28 @@ def test_the_streams_limit_for_inactive_consumers_is_kept(js):
         stream.delete()
 
 
+def test_opening_asks_again_when_its_request_is_swallowed(url, js, stream):
+    """As a cluster swallows some right after an election: with time left of its timeout."""
+    fill(js, stream, 3)
+    swallowed: list[str] = []
+
+    def relay(msg):
+        operation = msg.subject.removeprefix("RELAY.")
+        if operation.startswith("CONSUMER.CREATE") and not swallowed:
+            swallowed.append(operation)
+        else:
+            middle.publish(f"$JS.API.{operation}", msg.data, reply=msg.reply)
+
+    with jetsync.connect(url) as middle, jetsync.connect(url) as nc:
+        middle.subscribe("RELAY.>", callback=relay)
+        middle.flush()
+        far = nc.jetstream(api_prefix="RELAY")
+        with far.ordered_consumer(stream.name, timeout=LONG) as ordered:
+            assert len(swallowed) == 1
+            assert sequences(ordered.fetch(3, timeout=LONG)) == [1, 2, 3]
+            assert ordered.resets == 0
+
+
 # -- when it cannot go on -------------------------------------------------------------------------
 
 

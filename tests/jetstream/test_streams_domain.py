@@ -6,35 +6,14 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
-from jetsync.server.ports import free_port
+from tests.harness.domains import two_domains
 from tests.harness.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def leaf():
     """A hub and a leaf node, each with a JetStream domain of its own; a connection to the leaf."""
-    port = free_port()
-    hub_config = f'jetstream {{ domain: "hub" }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
-    leaf_config = (
-        'jetstream { domain: "edge" }\n'
-        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{port}" }} ] }}'
-    )
-    with (
-        NatsServer(config=hub_config) as hub,
-        NatsServer(config=leaf_config) as edge,
-        jetsync.connect(hub.url) as there,
-        jetsync.connect(edge.url) as here,
-    ):
-
-        def joined():
-            try:
-                return here.jetstream(domain="hub").account_info(timeout=1).domain == "hub"
-            except (jetsync.JetStreamNotEnabledError, jetsync.TimeoutError):
-                return False
-
-        wait_until(joined, timeout=30)
-        there.jetstream().create_stream(name="KEPT")
-        here.jetstream().create_stream(name="KEPT")
+    with two_domains() as (_, here):
         yield here
 
 

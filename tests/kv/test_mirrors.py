@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import jetsync
-from jetsync.server import NatsServer
-from jetsync.server.ports import free_port
+from tests.harness.domains import two_domains
 from tests.harness.waiting import wait_until
 
 LONG = 20
@@ -59,6 +58,20 @@ def test_conditions_are_decided_where_it_is_written(kv, copy):
     assert kv.keys() == []
 
 
+def test_a_mirror_of_a_mirror_is_refused(js, kv, copy, bucket):
+    """Nothing would be found in it, without a word."""
+    name = f"{bucket}-far"
+    with pytest.raises(jetsync.KeyValueError, match="is a mirror itself"):
+        js.create_key_value(bucket=name, mirror={"name": copy.bucket}, storage="memory")
+    # Nor is one opened that somebody else has made.
+    js.create_stream(
+        name=f"KV_{name}", mirror={"name": f"KV_{copy.bucket}"}, max_msgs_per_subject=1
+    )
+    with pytest.raises(jetsync.KeyValueError, match=f"KV_{bucket}"):
+        js.key_value(name)
+    js.delete_key_value(name)
+
+
 def test_a_mirror_is_watched_here(kv, copy):
     with copy.watch() as watcher:
         kv.put("a", b"1")
@@ -93,26 +106,7 @@ def test_sources_are_taken_in_under_their_keys(js, kv, bucket):
 @pytest.fixture(scope="module")
 def worlds():
     """A hub and a leaf node, each with a JetStream domain; a connection to each."""
-    port = free_port()
-    hub_config = f'jetstream {{ domain: "hub" }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
-    leaf_config = (
-        'jetstream { domain: "edge" }\n'
-        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{port}" }} ] }}'
-    )
-    with (
-        NatsServer(config=hub_config) as hub,
-        NatsServer(config=leaf_config) as edge,
-        jetsync.connect(hub.url) as there,
-        jetsync.connect(edge.url) as here,
-    ):
-
-        def joined():
-            try:
-                return here.jetstream(domain="hub").account_info(timeout=1).domain == "hub"
-            except (jetsync.JetStreamNotEnabledError, jetsync.TimeoutError):
-                return False
-
-        wait_until(joined, timeout=30)
+    with two_domains() as (there, here):
         yield there.jetstream(timeout=LONG), here
 
 
@@ -175,7 +169,8 @@ def test_a_mirror_goes_on_when_its_origin_is_away(worlds):
     )
     wait_until(lambda: holds(copy, "a", b"1"), timeout=LONG)
     there.delete_key_value("away")
-    assert copy.get("a").value == b"1"
-    assert copy.keys() == ["a"]
+    for found in (copy, here.jetstream(timeout=LONG).key_value("kept")):
+        assert found.get("a").value == b"1"
+        assert found.keys() == ["a"]
     with pytest.raises(jetsync.PublishError):
         copy.put("a", b"2", timeout=1)

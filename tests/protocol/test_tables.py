@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jetsync._core.encoding import encode_headers
 from jetsync._core.message import parse_jsack, parse_puback
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from tests.csrc import library
 from tests.protocol import tables

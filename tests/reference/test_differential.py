@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetsync._core.batch import MsgBatch
+from jetsync._core.encoding import encode_headers
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import parse_jsack, parse_puback
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.headers import Headers
 from tests.reference import streams, wire

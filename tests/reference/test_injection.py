@@ -12,7 +12,8 @@ import json
 import pytest
 
 import jetsync
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.encoding import encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, Error
 from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.soak import scaled

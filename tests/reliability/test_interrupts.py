@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from jetsync.server import NatsServer
 from tests.harness.fakeserver import FakeServer
 from tests.harness.soak import scaled
 from tests.harness.watchdog import run_module
@@ -34,3 +37,20 @@ def test_every_blocking_call_is_interrupted_at_once_and_nothing_is_lost(server, 
     record_figure("G11 Ctrl-C to KeyboardInterrupt: median", every[len(every) // 2], "ms")
     record_figure("G11 Ctrl-C to KeyboardInterrupt: max", every[-1], "ms", goal="<= 100 ms")
     assert every[-1] <= BOUND + SLACK
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
+def test_an_interrupt_at_any_moment_ends_one_call_and_leaves_the_link_whole(
+    encrypted, certificates
+):
+    """Also where it meets Python code below the call, as that which encrypts."""
+    config = certificates.server_config() if encrypted else None
+    with NatsServer(jetstream=False, config=config) as server:
+        done = run_module(
+            "tests.reliability.interrupting_anywhere",
+            f"{'tls' if encrypted else 'nats'}://127.0.0.1:{server.port}",
+            str(certificates.ca) if encrypted else "",
+            str(scaled(300, 3_000)),
+            limit=PATIENCE,
+        )
+    assert (done.code, done.output, done.errors) == (0, "", ""), done

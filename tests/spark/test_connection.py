@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark.connection import connect_options, connection, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
@@ -73,6 +74,32 @@ def test_a_server_without_jetstream_is_waited_for_and_the_text_says_what_is_wron
         with pytest.raises(SparkSourceError, match="JetStream is not enabled") as caught:
             with_patience(chosen, "looking", lambda js: read_head(js, "NONE"))
         assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
+
+
+def names(server):
+    """The names of all connections to a server."""
+    return {one.get("name") for one in server.monitor("connz", 10)["connections"]}
+
+
+def test_connections_of_tasks_and_of_the_driver_have_the_name_of_the_application(
+    spark, fresh_server
+):
+    """A process that Spark uses for planning does not know it, and is still recognised."""
+    with jetsync.connect(fresh_server.url, name="the test") as nc:
+        nc.jetstream().create_stream(name="S", subjects=["s.>"])
+        frame = spark.range(4).selectExpr("'s.x' subject", "string(id) data")
+        frame.write.format("jetstream").options(servers=fresh_server.url).mode("append").save()
+        known = f"jetsync-spark/{spark.sparkContext.appName}"
+        assert known in names(fresh_server) <= {"the test", "jetsync-spark", known}
+    with connection({"servers": fresh_server.url}):
+        assert known in names(fresh_server)
+
+
+def test_a_connection_has_the_name_it_was_given(spark, fresh_server):
+    options = {"servers": fresh_server.url, "connectionName": "night job"}
+    with connection(options), connection({"servers": fresh_server.url}):
+        known = f"jetsync-spark/{spark.sparkContext.appName}"
+        assert names(fresh_server) == {"night job", known}
 
 
 def test_an_exception_closes_the_connection_and_the_next_user_gets_a_new_one(server):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jetsync import Headers
+from jetsync._core.headers import received
 
 NAMES: list[Any] = [
     "A",
@@ -37,12 +38,15 @@ def test_the_first_value_is_the_same_before_and_after_reading_the_block():
         unread, read = Headers.parse(raw), Headers.parse(raw)
         assert read.malformed >= 0
         assert unread.get(name) == read.get(name), (raw, name)
+        assert received(raw).get(name) == read.get(name), (raw, name)
+        assert (name in received(raw)) == (name in read), (raw, name)
         found += read.get(name) is not None
     assert found > 100
 
 
-def test_looking_a_name_up():
-    headers = Headers.parse(b"NATS/1.0\r\nA:  1\t\r\na: 2\r\nA: 3\r\nbad\r\n\r\n")
+@pytest.mark.parametrize("parse", [Headers.parse, received])
+def test_looking_a_name_up(parse):
+    headers = parse(b"NATS/1.0\r\nA:  1\t\r\na: 2\r\nA: 3\r\nbad\r\n\r\n")
     assert (headers.get("A"), headers["a"], headers.get("b"), headers.get("b", 7)) == (
         "1",
         "2",
@@ -59,8 +63,18 @@ def test_looking_a_name_up():
 
 
 @pytest.mark.parametrize("read", [False, True])
-def test_a_pickled_copy_is_equal(read):
-    headers = Headers.parse(b"NATS/1.0\r\nA: 1\r\nbad\r\n\r\n")
+@pytest.mark.parametrize("parse", [Headers.parse, received])
+def test_a_pickled_copy_is_equal(parse, read):
+    headers = parse(b"NATS/1.0\r\nA: 1\r\nbad\r\n\r\n")
     assert not read or len(headers) == 1
     copy = pickle.loads(pickle.dumps(headers))
     assert (copy, copy.malformed) == (headers, 1)
+
+
+def test_received_headers_are_headers():
+    """Whatever came over the wire compares, hashes and prints like any other headers."""
+    raw = b"NATS/1.0\r\nA: 1\r\n\r\n"
+    ours, same = received(raw), Headers.parse(raw)
+    assert isinstance(ours, Headers)
+    assert (ours, hash(ours), repr(ours)) == (same, hash(same), repr(same))
+    assert (ours["A"], ours.to_dict(), list(ours)) == ("1", {"A": ["1"]}, ["A"])

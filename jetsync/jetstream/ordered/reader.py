@@ -27,6 +27,7 @@ from jetsync.errors import (
     NotJetStreamMessageError,
     PermissionsError,
     PullTerminatedError,
+    TimeoutError,
 )
 from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.consumers.info import ConsumerInfo
@@ -45,6 +46,8 @@ __all__ = ["Generation", "OrderedReader"]
 
 logger = logging.getLogger("jetsync")
 
+# A request that nobody answers is repeated after this; after silence again, twice as long.
+_FIRST_SILENCE = 2.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 # A stream that is not found may be on its way back after a restart; after this it is gone.
@@ -114,7 +117,7 @@ class OrderedReader:
         if longest and longest < (self._config.inactive_threshold or 0):
             self._config = dataclasses.replace(self._config, inactive_threshold=longest)
         self._head = stream.state.last_seq
-        info = self._make(deadline.within(timeout))
+        info = self._make_first(deadline)
         if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
             # Whatever the policy was: from now on it is "behind this sequence".
             self.last = info.delivered.stream_seq
@@ -123,6 +126,22 @@ class OrderedReader:
         else:
             self.last = self._head
         self._begun = True
+
+    def _make_first(self, deadline: Deadline) -> ConsumerInfo:
+        """Make the first server consumer. What nobody answers is asked again, for another one: an
+        election may have eaten the request, or the server chosen for it may be gone."""
+        silence = _FIRST_SILENCE
+        while True:
+            try:
+                return self._make(deadline.within(silence))
+            except TimeoutError:
+                if deadline.expired:
+                    raise
+                silence *= 2
+            except DisconnectedError:
+                if deadline.expired:
+                    raise
+                self._nc._pause(deadline.within(_FIRST_WAIT))
 
     def renew(
         self, deadline: Deadline, over: Callable[[], bool] = lambda: False
@@ -354,7 +373,9 @@ class OrderedReader:
         if count <= 0:
             return True
         try:
-            first, last = message_jsack(batch[start]), message_jsack(batch[-1])
+            # Without an index of the whole batch, but for the rare second part of one.
+            first = message_jsack(batch[start] if start else batch._first())
+            last = message_jsack(batch._last())
         except NotJetStreamMessageError:
             self.drop("something else than a delivery came")
             return False

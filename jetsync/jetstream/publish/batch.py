@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ApiLevelRequiredError
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.encoding import encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     APIError,

@@ -53,14 +53,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     A second thread, for callbacks, starts with the first one.
     """
 
-    idle = False
-    """Whether the thread sleeps until it is poked."""
-    ended = False
-    """Whether nobody settles anything any more: the connection or the inbox has ended."""
-
     operation = "publish_async"
 
-    def __init__(self, nc: Connection, api: API, max_pending: int) -> None:
+    def __init__(self, nc: Connection, api: API, max_pending: int, auto_ids: bool) -> None:
         super().__init__(
             nc,
             api,
@@ -76,6 +71,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 ring=2 * max_pending,
             ),
         )
+        self.window.auto_ids = auto_ids
+        self.window.timeout = api.timeout
         self.window.bind(self)
         self._limit = max_pending
         self._room = threading.Condition()
@@ -88,24 +85,27 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     # -- for the publishing threads --------------------------------------------------------------
 
-    def publish_when_room(
-        self, subject: str, data: bytes, block: bytes, auto_id: bool, deadline: float
+    def publish(
+        self, subject: str, data: bytes, block: bytes, auto_id: bool, seconds: float
     ) -> PubAckFuture:
-        """Send one message as soon as there is room for it."""
-        future: PubAckFuture | None = None
-        while future is None:
-            self._wait_for(lambda: not self._is_crowded(), deadline, self._crowded)
-            if self.ended:  # which has made the room
+        """Send one message, as soon as there is room for it."""
+        window = self.window
+        deadline = time.monotonic() + seconds
+        while (future := window.publish(subject, data, block, auto_id, seconds)) is None:
+            self._wait_for(lambda: not window.crowded, deadline, self._crowded)
+            if window.ended:  # which has made the room
                 raise self._why_ended()
-            future = self.window.publish(subject, data, block, auto_id, deadline)
+            seconds = deadline - time.monotonic()
+        if window.idle or window.ended:
+            self.wake()
         return future
 
     def wake(self) -> None:
         """After a publish: make sure that somebody settles it."""
-        if self.idle:
-            self.idle = False
+        if self.window.idle:
+            self.window.idle = False
             self.poke()
-        if self.ended:
+        if self.window.ended:
             self.give_up_all(self._why_ended())
             self._deliver()
 
@@ -113,14 +113,6 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         """Wait until everything published before is settled."""
         mark = self.window.added
         self._wait_for(lambda: self.window.oldest >= mark, time.monotonic() + seconds, self._late)
-
-    def _is_crowded(self) -> bool:
-        # Room for a quarter of the window, so that publisher and runner do not wake for each one.
-        window = self.window
-        enough = max(1, self._limit // 4)
-        return (
-            window.open_count > self._limit - enough or window.in_flight > 2 * self._limit - enough
-        )
 
     def _crowded(self) -> Error:
         return TooManyPendingError(
@@ -144,7 +136,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             try:
                 while not condition():
                     self.check_process()
-                    if self.ended:
+                    if self.window.ended:
                         raise self._why_ended()
                     left = deadline - time.monotonic()
                     if left <= 0:
@@ -194,7 +186,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         except Error as error:
             logger.warning("asynchronous publishing ended: %s", error)
         finally:
-            self.ended = True
+            self.window.ended = True
             if not self._nc._forked:
                 self.give_up_all(self._why_ended())
                 self._deliver()
@@ -216,9 +208,11 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 return
             else:
                 quiet += 1
-                self.idle = quiet > _IDLE_LOOKS
+                if quiet == _IDLE_LOOKS:
+                    self.window.trim()
+                self.window.idle = quiet > _IDLE_LOOKS
                 # A publisher that saw `idle` pokes; one that did not is seen here.
-                self.collect(_IDLE_WAIT if self.idle and not self.window.open_count else 0.2)
+                self.collect(_IDLE_WAIT if self.window.idle and not self.window.open_count else 0.2)
             self.window.flush()
             self.recover()
             now = time.monotonic()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypedDict
 
+from jetsync._core.handles import AUTO, Auto
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
@@ -14,16 +14,6 @@ from jetsync.protocol.ids import next_nuid
 __all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers"]
 
 MSG_ID = "Nats-Msg-Id"
-
-
-class Auto(enum.Enum):
-    """The type of :data:`AUTO`."""
-
-    AUTO = "automatic message id"
-
-
-AUTO = Auto.AUTO
-"""``msg_id=AUTO``: give the message an id, so that a retry is never stored twice."""
 
 
 class PublishOptions(TypedDict, total=False):
@@ -66,12 +56,13 @@ def publish_headers(
 ) -> tuple[dict[str, Any], str | None]:
     """Return the headers of a publish and its message id. Raises ConfigError."""
     merged: dict[str, Any] = {}
-    if isinstance(headers, Headers):
-        merged = dict(headers.to_dict())
-    elif headers:
-        if not hasattr(headers, "items"):
+    if headers:
+        if isinstance(headers, Headers):
+            merged = dict(headers.to_dict())
+        elif not hasattr(headers, "items"):
             raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
-        merged = dict(headers)
+        else:
+            merged = dict(headers)
     msg_id = _message_id(msg_id, merged)
     if msg_id is not None:
         merged[MSG_ID] = msg_id
@@ -79,21 +70,20 @@ def publish_headers(
         if rollup not in ("sub", "all"):
             raise ConfigError("rollup must be 'sub' or 'all'")
         merged["Nats-Rollup"] = rollup
-    if expected_last_subject_filter is not None and expected_last_subject_seq is None:
-        raise ConfigError("expected_last_subject_filter needs expected_last_subject_seq")
-    for name, text in (
-        ("Nats-Expected-Stream", expected_stream),
-        ("Nats-Expected-Last-Subject-Sequence-Subject", expected_last_subject_filter),
-        ("Nats-Expected-Last-Msg-Id", expected_last_msg_id),
-    ):
-        if text is not None:
-            merged[name] = str(text)
-    for name, number in (
-        ("Nats-Expected-Last-Sequence", expected_last_seq),
-        ("Nats-Expected-Last-Subject-Sequence", expected_last_subject_seq),
-    ):
-        if number is not None:
-            merged[name] = _sequence(name, number)
+    if expected_stream is not None:
+        merged["Nats-Expected-Stream"] = str(expected_stream)
+    if expected_last_seq is not None:
+        merged["Nats-Expected-Last-Sequence"] = _sequence("expected_last_seq", expected_last_seq)
+    if expected_last_subject_seq is not None:
+        merged["Nats-Expected-Last-Subject-Sequence"] = _sequence(
+            "expected_last_subject_seq", expected_last_subject_seq
+        )
+    if expected_last_subject_filter is not None:
+        if expected_last_subject_seq is None:
+            raise ConfigError("expected_last_subject_filter needs expected_last_subject_seq")
+        merged["Nats-Expected-Last-Subject-Sequence-Subject"] = str(expected_last_subject_filter)
+    if expected_last_msg_id is not None:
+        merged["Nats-Expected-Last-Msg-Id"] = str(expected_last_msg_id)
     if ttl is not None:
         merged["Nats-TTL"] = _ttl(ttl, "ttl")
     if incr is not None:
@@ -104,24 +94,20 @@ def publish_headers(
         if schedule_target is None:
             raise ConfigError("schedule needs schedule_target: the subject to publish to")
         merged["Nats-Schedule"] = _schedule(schedule)
-        merged["Nats-Schedule-Target"] = schedule_target
-    for name, value in (
-        ("schedule_target", schedule_target),
-        ("schedule_source", schedule_source),
-        ("schedule_ttl", schedule_ttl),
-        ("schedule_time_zone", schedule_time_zone),
-        ("schedule_rollup", schedule_rollup),
-    ):
-        if value is None:
-            continue
-        if schedule is None:
-            raise ConfigError(f"{name} needs schedule")
-        if name == "schedule_ttl":
-            merged["Nats-Schedule-TTL"] = _ttl(value, name)
-        elif name == "schedule_rollup" and value != "sub":
+    if schedule_target is not None:
+        merged["Nats-Schedule-Target"] = _scheduled("schedule_target", schedule_target, schedule)
+    if schedule_source is not None:
+        merged["Nats-Schedule-Source"] = _scheduled("schedule_source", schedule_source, schedule)
+    if schedule_ttl is not None:
+        ttl = _ttl(schedule_ttl, "schedule_ttl")
+        merged["Nats-Schedule-TTL"] = _scheduled("schedule_ttl", ttl, schedule)
+    if schedule_time_zone is not None:
+        zone = _scheduled("schedule_time_zone", schedule_time_zone, schedule)
+        merged["Nats-Schedule-Time-Zone"] = zone
+    if schedule_rollup is not None:
+        if schedule_rollup != "sub":
             raise ConfigError("schedule_rollup must be 'sub'")
-        elif name != "schedule_target":
-            merged["Nats-" + name.title().replace("_", "-")] = value
+        merged["Nats-Schedule-Rollup"] = _scheduled("schedule_rollup", schedule_rollup, schedule)
     return merged, msg_id
 
 
@@ -142,8 +128,14 @@ def _message_id(msg_id: str | Auto | None, given: dict[str, Any]) -> str | None:
 
 def _sequence(name: str, number: int) -> str:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ConfigError(f"the sequence for {name} must be an int of 0 or more, got {number!r}")
+        raise ConfigError(f"{name} must be an int of 0 or more, got {number!r}")
     return str(number)
+
+
+def _scheduled(name: str, value: str, schedule: object) -> str:
+    if schedule is None:
+        raise ConfigError(f"{name} needs schedule")
+    return value
 
 
 def _ttl(ttl: Any, name: str) -> str:

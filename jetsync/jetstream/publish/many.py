@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.bulk import BulkWindow
-from jetsync._core.outbound import encode_headers
+from jetsync._core.encoding import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API

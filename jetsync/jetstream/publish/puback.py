@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from jetsync._core.futures import make_ack
 from jetsync._core.message import parse_puback
 from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
 from jetsync.jetstream.api import decode
@@ -34,7 +35,7 @@ def decode_puback(data: bytes) -> PubAck:
     """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense."""
     usual = parse_puback(data)
     if usual is not None and data.count(b'"') <= 6 + 2 * usual[2]:
-        return PubAck(*usual)  # no further names: no domain, value or batch
+        return make_ack(*usual)  # no further names: no domain, value or batch
     answer = decode(data)
     if not isinstance(answer.get("seq"), int) or not answer.get("stream"):
         raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")

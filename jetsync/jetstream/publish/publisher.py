@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.outbound import encode_headers
+from jetsync._core.encoding import encode_headers
+from jetsync._core.handles import AsyncPublishing
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
@@ -22,7 +22,6 @@ from jetsync.jetstream.publish.puback import PubAck, PublishReport
 
 if TYPE_CHECKING:
     import pyarrow
-    from typing_extensions import Unpack
 
     from jetsync.client import Connection
     from jetsync.jetstream.publish.headers import PublishOptions
@@ -32,7 +31,7 @@ __all__ = ["Publisher"]
 _making = threading.Lock()
 
 
-class Publisher:
+class Publisher(AsyncPublishing):
     """What JetStream has for storing messages. Thread-safe."""
 
     _nc: Connection
@@ -113,55 +112,32 @@ class Publisher:
 
     # -- asynchronously --------------------------------------------------------------------------
 
-    def publish_async(
+    def _publish_async(
         self,
         subject: str,
-        data: bytes = b"",
-        *,
-        headers: HeaderInput | None = None,
-        timeout: Seconds | None = None,
-        msg_id: str | Auto | None = AUTO,
-        **options: Unpack[PublishOptions],
+        data: bytes,
+        headers: HeaderInput | None,
+        timeout: Seconds | None,
+        msg_id: str | Auto | None,
+        options: PublishOptions,
     ) -> PubAckFuture:
-        """Send one message and return a future for the stream's confirmation.
-
-        ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
-        hold for the future: one message with an id is sent again after a lost connection or a
-        refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
-        from now at the latest. Messages of one thread are sent in order; after a lost connection
-        they may be stored in another.
-
-        Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
-        then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a
-        NotStoredError and a TimeoutError). Raises ConfigError and MaxPayloadError for what cannot
-        be sent, ConnectionClosedError. Thread-safe; may be called from callbacks.
-        """
+        """``publish_async`` where there is more to do than to add a message to the window."""
+        msg_id = self._resolve_id(msg_id)
+        given = None if msg_id is AUTO else msg_id
         block = b""
-        if not self._auto_msg_id and msg_id is AUTO:
-            msg_id = None
-        if headers or options or (msg_id is not AUTO and msg_id is not None):
-            given = msg_id if msg_id is not AUTO else None
+        if headers or options or given is not None:
             block = encode_headers(publish_headers(headers, msg_id=given, **options)[0])
-        if self._nc._refusal is not None:
-            self._nc._check()
-        seconds = self._api.timeout if timeout is None else to_seconds(timeout)
-        deadline = time.monotonic() + seconds
-        publisher = self._async
-        if publisher is None or publisher.ended:
-            publisher = self._start_async()
-        is_auto = msg_id is AUTO
-        future: PubAckFuture | None
-        future = publisher.window.publish(subject, data, block, is_auto, deadline)
-        if future is None:
-            future = publisher.publish_when_room(subject, data, block, is_auto, deadline)
-        if publisher.idle or publisher.ended:
-            publisher.wake()
-        return future
+        self._nc._check()
+        seconds = self._budget(timeout)
+        return self._start_async().publish(subject, data, block, msg_id is AUTO, seconds)
 
     def _start_async(self) -> AsyncPublisher:
         with _making:
-            if self._async is None or self._async.ended:
-                self._async = AsyncPublisher(self._nc, self._api, self._max_pending)
+            if self._async is None or self._async.window.ended:
+                self._async = AsyncPublisher(
+                    self._nc, self._api, self._max_pending, self._auto_msg_id
+                )
+                self._window = self._async.window
                 weakref.finalize(self, self._async.retire).atexit = False
             return self._async
 

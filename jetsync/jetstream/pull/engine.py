@@ -47,6 +47,8 @@ _LAPSE = 1.0
 
 _SERVED_KEPT = 8
 
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+
 IDLE_HEARTBEAT = 2.0
 """ADR-37 proposes half of ``expires``. A pull that a server lost in silence is noticed sooner so,
 and an idle consumer costs one empty message every two seconds; a busy one gets none."""
@@ -86,7 +88,7 @@ class PullOptions:
             value = getattr(self, name)
             if value is not None:
                 fields[name] = value
-        return json.dumps(fields, separators=(",", ":")).encode()
+        return _to_json(fields).encode()
 
 
 @dataclasses.dataclass
@@ -185,7 +187,7 @@ class PullEngine:
     @property
     def outstanding(self) -> int:
         """Messages asked for and neither delivered nor called off."""
-        return sum(pull.remaining for pull in self._pulls.values())
+        return sum([pull.remaining for pull in self._pulls.values()])
 
     @property
     def outstanding_bytes(self) -> int:
@@ -241,6 +243,8 @@ class PullEngine:
         for pull in list(self._pulls.values()):
             if count <= 0:
                 return
+            if not pull.remaining:
+                continue  # served already, and kept for what the server may still say of it
             taken = min(count, pull.remaining)
             pull.remaining -= taken
             count -= taken
@@ -333,7 +337,7 @@ class PullEngine:
         """Whether there is a link that pulls can go out on right now."""
         nc = self._nc
         # A link that is being taken over has a server already, but not yet its number.
-        return nc._session.server is not None and nc._status not in (
+        return nc._session._link is not None and nc._status not in (
             Status.CONNECTING,
             Status.RECONNECTING,
         )

@@ -114,8 +114,9 @@ class _Fetch:
         while True:
             before, size = len(batch), batch.nbytes
             statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
-            engine.delivered(len(batch) - before, batch.nbytes - size)
-            if len(batch) > before:
+            after = len(batch)
+            engine.delivered(after - before, batch.nbytes - size)
+            if after > before:
                 engine.learn(batch)
             # The connection may have ended, or a signal may have to be seen.
             self._nc._check()
@@ -123,18 +124,20 @@ class _Fetch:
                 ended = engine.on_status(msg)
                 if ended is not None:
                     self._on_end(ended)
+            if self._over or after >= self._limit:
+                return
             if not engine.lost_link():
                 engine.drop_silent()
-            if self._over or len(batch) >= self._limit or self._deadline.expired:
+            if self._deadline.expired:
                 return
             if engine.mailbox.ended:
                 # The inbox is no more: the connection drains, or the server refused it.
                 self._fail(engine.mailbox.error or DrainingError("the connection is draining"))
                 return
-            if self._eager and before and len(batch) == before and not statuses:
+            if self._eager and before and after == before and not statuses:
                 return
             if engine.outstanding:
-                self._nudge(statuses or len(batch) > before)
+                self._nudge(statuses or after > before)
             else:
                 self._pull()
 

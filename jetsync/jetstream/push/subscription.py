@@ -14,6 +14,7 @@ from jetsync.client.runner import run_callbacks, start_thread
 from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
+    DisconnectedError,
     Error,
     TimeoutError,
 )
@@ -132,7 +133,8 @@ class PushSubscription(PushReceiver):
 
     def drain(self, timeout: Seconds | None = None) -> None:
         """Stop receiving, wait until everything that the server had sent is consumed, then delete
-        the consumer if this subscription made it.
+        the consumer if this subscription made it. If the link breaks meanwhile, what came over it
+        is consumed, and the consumer is deleted over the next one.
 
         Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then, and
         what the deletion raises, which ``on_error`` gets too. With a callback this waits for it;
@@ -142,8 +144,9 @@ class PushSubscription(PushReceiver):
         seconds = self._nc._seconds(timeout)
         deadline = Deadline(seconds)
         self._nc._outbound.unsubscribe(self._sid)
-        # The PONG comes behind everything the server had already sent to us.
-        self._nc.flush(deadline.remaining())
+        # The PONG comes behind everything that was sent to us; and so does the end of the link.
+        with contextlib.suppress(DisconnectedError):
+            self._nc.flush(deadline.remaining())
         self._end()
         if threading.current_thread() is self._thread:
             # Its own callback drains: the rest comes to it when it is back, and then it is over.

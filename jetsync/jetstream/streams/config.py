@@ -10,6 +10,7 @@ ADR-49, ADR-50, ADR-51.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +32,7 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
-from jetsync.jetstream.streams.rules import check_stream
+from jetsync.jetstream.streams.rules import check_combinations, check_open, check_overlap
 from jetsync.protocol.subjects import check_name, check_publish_subject, check_subscribe_subject
 
 __all__ = [
@@ -314,7 +315,12 @@ class StreamConfig(WireObject):
         for subject in self.subjects:
             check_field("StreamConfig.subjects", check_subscribe_subject, subject)
         self._check_windows()
-        check_stream(self)
+        check_combinations(self)
+        self._check_needs()
+        check_overlap("StreamConfig.subjects", self.subjects)
+        if not self.no_ack:
+            check_open("StreamConfig.subjects", self.subjects)
+        self._check_origins()
 
     def _check_windows(self) -> None:
         window = self.duplicate_window
@@ -332,6 +338,30 @@ class StreamConfig(WireObject):
                 "StreamConfig.subject_delete_marker_ttl must be at least 1 s, got "
                 f"{self.subject_delete_marker_ttl}"
             )
+
+    def _check_needs(self) -> None:
+        if self.discard_new_per_subject and self.max_msgs_per_subject < 1:
+            raise ConfigError("StreamConfig.discard_new_per_subject needs max_msgs_per_subject")
+        if self.persist_mode == "async" and self.allow_atomic:
+            raise ConfigError("StreamConfig.persist_mode 'async' excludes allow_atomic")
+        if self.mirror_direct and self.mirror is None:
+            raise ConfigError("StreamConfig.mirror_direct needs mirror")
+        if self.placement is not None and self.placement.preferred:
+            raise ConfigError(
+                "StreamConfig.placement must not have preferred: it is for moving a leader"
+            )
+
+    def _check_origins(self) -> None:
+        mirror = [] if self.mirror is None else [("mirror", self.mirror)]
+        for field, source in [*mirror, *(("sources", one) for one in self.sources)]:
+            if source.name == self.name and source.external is None:
+                raise ConfigError(f"StreamConfig.{field} names the stream itself")
+        plain = Counter(
+            (one.name, one.filter_subject, str(one.external), str(one.subject_transforms))
+            for one in self.sources
+        )
+        if any(times > 1 for times in plain.values()):
+            raise ConfigError("StreamConfig.sources has the same source more than once")
 
 
 def check_texts(kind: str, description: str | None, metadata: Mapping[str, str]) -> None:

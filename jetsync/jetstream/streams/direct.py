@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import LimitsExceededError, MessageNotFoundError, api_error
-from jetsync._core.outbound import encode_headers
+from jetsync._api_errors import (
+    JetStreamUnavailableError,
+    LimitsExceededError,
+    MessageNotFoundError,
+    api_error,
+)
+from jetsync._core.encoding import encode_headers
 from jetsync._core.stored import StoredMaker, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
@@ -71,10 +76,17 @@ class StoredMsg:
 def get_from_leader(
     js: StreamManager, stream: str, body: Mapping[str, Any], deadline: Deadline
 ) -> StoredMsg:
-    """Ask the leader of a stream for one message. Blocks. Raises MessageNotFoundError."""
-    answer = js._api.request(
-        f"STREAM.MSG.GET.{stream}", body, timeout=deadline.remaining(), repeatable=True
-    )
+    """Ask the leader of a stream for one message, and wait for there to be one: an election is
+    shorter than most budgets. Blocks. Raises MessageNotFoundError."""
+    operation = f"STREAM.MSG.GET.{stream}"
+    while True:
+        try:
+            answer = js._api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
+            break
+        except JetStreamUnavailableError:
+            if deadline.expired:
+                raise
+            js._nc._pause(deadline.within(_PAUSE))
     message = answer.get("message") or {}
     return StoredMsg(
         subject=message.get("subject", ""),

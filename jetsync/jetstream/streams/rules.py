@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jetsync.errors import ConfigError
 from jetsync.protocol.subjects import subject_matches
 
-if TYPE_CHECKING:
-    from jetsync.jetstream.streams.config import StreamConfig
-
-__all__ = ["check_overlap", "check_stream", "subjects_overlap"]
+__all__ = ["check_combinations", "check_open", "check_overlap", "subjects_overlap"]
 
 _RESERVED = ("$JS.>", "$JSC.>", "$NRG.>", "$SYS.>")
 _OPEN = ("$JS.EVENT.>", "$SYS.ACCOUNT.>")
@@ -48,8 +45,11 @@ _NEEDED: list[tuple[str, Any, str, Any, str]] = [
 ]
 
 
-def check_stream(config: StreamConfig) -> None:
-    """Raise ConfigError, naming the field, for fields that do not go together. Does not block."""
+def check_combinations(config: object) -> None:
+    """Raise ConfigError, naming the field, for fields of a StreamConfig that do not go together.
+
+    Does not block.
+    """
     for name, other, why in _EXCLUDED:
         if getattr(config, name) and getattr(config, other):
             raise ConfigError(f"StreamConfig.{name} excludes {other}: {why}")
@@ -57,47 +57,21 @@ def check_stream(config: StreamConfig) -> None:
         if getattr(config, name) == value and getattr(config, other) != needed:
             shown = name if value is True else f"{name} {value!r}"
             raise ConfigError(f"StreamConfig.{shown} needs {other}={needed!r}: {why}")
-    if config.discard_new_per_subject and config.max_msgs_per_subject < 1:
-        raise ConfigError("StreamConfig.discard_new_per_subject needs max_msgs_per_subject")
-    if config.persist_mode == "async" and config.allow_atomic:
-        raise ConfigError("StreamConfig.persist_mode 'async' excludes allow_atomic")
-    if config.mirror_direct and config.mirror is None:
-        raise ConfigError("StreamConfig.mirror_direct needs mirror")
-    if config.placement is not None and config.placement.preferred:
-        raise ConfigError(
-            "StreamConfig.placement must not have preferred: it is for moving a leader"
-        )
-    _check_subjects(config)
-    _check_origins(config)
 
 
-def _check_subjects(config: StreamConfig) -> None:
-    check_overlap("StreamConfig.subjects", config.subjects)
-    if config.no_ack:
-        return
-    for subject in config.subjects:
+def check_open(where: str, subjects: Sequence[str]) -> None:
+    """Raise ConfigError for subjects of which only a stream without acknowledgements may have
+    messages. Does not block."""
+    for subject in subjects:
         if subject == ">":
-            raise ConfigError("StreamConfig.subjects '>' needs no_ack=True: it takes replies too")
+            raise ConfigError(f"{where} '>' needs no_ack=True: it takes replies too")
         if any(subjects_overlap(subject, taken) for taken in _RESERVED) and not any(
             subject_matches(allowed, subject) for allowed in _OPEN
         ):
             raise ConfigError(
-                f"StreamConfig.subjects {subject!r} needs no_ack=True: it takes what servers and "
-                "clients say to each other"
+                f"{where} {subject!r} needs no_ack=True: it takes what servers and clients say to "
+                "each other"
             )
-
-
-def _check_origins(config: StreamConfig) -> None:
-    mirror = [] if config.mirror is None else [("mirror", config.mirror)]
-    for field, source in [*mirror, *(("sources", one) for one in config.sources)]:
-        if source.name == config.name and source.external is None:
-            raise ConfigError(f"StreamConfig.{field} names the stream itself")
-    plain = Counter(
-        (one.name, one.filter_subject, str(one.external), str(one.subject_transforms))
-        for one in config.sources
-    )
-    if any(times > 1 for times in plain.values()):
-        raise ConfigError("StreamConfig.sources has the same source more than once")
 
 
 def check_overlap(where: str, subjects: Sequence[str]) -> None:

@@ -64,8 +64,10 @@ class BoundConsumer:
         somebody else was quicker. Safe to repeat."""
         delete, self._delete = self._delete, False
         if delete:
+            # Repeatable, unlike the user's own call: "not found" is as good an answer.
+            operation = f"CONSUMER.DELETE.{self.stream_name}.{self.name}"
             with contextlib.suppress(ConsumerNotFoundError, StreamNotFoundError):
-                self._js.delete_consumer(self.stream_name, self.name, timeout=timeout)
+                self._js._api.request(operation, timeout=timeout, repeatable=True)
 
     def delete_and_tell(self, timeout: Seconds | None = None) -> Error | None:
         """The same where the error is nobody's result: it goes to ``on_error``, and is returned."""

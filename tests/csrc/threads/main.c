@@ -1,10 +1,10 @@
-/* Eight threads on one connection's queues, under the thread sanitizer.
+/* Nine threads on one connection's queues, under the thread sanitizer.
  *
  *   threads ROUNDS [LEFT_OUT]
  *
- * One reader (messages for three mailboxes, answers, PINGs), three consumers of which two share a
- * mailbox, two publishers, one writer, and one that makes and forgets subscriptions and requests,
- * pokes, discards and flushes. LEFT_OUT (route, box, take, out, send) leaves that lock out: the
+ * One reader (messages for three mailboxes, answers, PINGs) who lends its seat to a caller, three
+ * consumers of which two share a mailbox, two publishers, one writer, and one that makes and forgets subscriptions and requests,
+ * pokes, discards and flushes. LEFT_OUT (route, box, take, out, send, seat) leaves that lock out: the
  * sanitizer must notice. At the end everything adds up. */
 #include "protocol.h"
 
@@ -14,7 +14,7 @@ static inbound in;
 static outbound out;
 static box boxes[BOXES];
 static uint64_t sids[BOXES];
-static size_t rounds, discarded;
+static size_t rounds, discarded, lent;
 static atomic_uint_fast64_t token; /* of the request that waits for an answer */
 static atomic_size_t asked_pings;
 static atomic_int ended;
@@ -39,26 +39,45 @@ static size_t put_message(uint8_t *to, size_t n, const char *subject, uint64_t s
     return put_text(to, n + length, "\r\n");
 }
 
-static void *reader(void *unused) {
+/* What comes in round after round. Returns 0 after the last. Only who has the seat reads. */
+static int read_round(void) {
+    static size_t i;
     uint8_t text[4096];
     char name[24];
-    for (size_t i = 1; i <= rounds; i++) {
-        size_t n = 0;
-        for (int k = 0; k < BOXES; k++) n = put_message(text, n, "s", sids[k], i);
-        uint64_t asked = atomic_load(&token);
-        if (asked) {
-            name[jet_encode_u64((uint8_t *)name, asked)] = 0;
-            n = put_message(text, n, name, 1000000, i);
-        }
-        if (i % 7 == 0) n = put_text(text, n, "PING\r\n");
-        n = put_message(text, n, "s", sids[0], i + 1000000000);
-        /* In two pieces, cut somewhere. */
-        size_t at = i % n;
-        inbound_feed(&in, jet_span_of(text, at));
-        inbound_feed(&in, jet_span_of(text + at, n - at));
+    if (i == rounds) return 0;
+    i++;
+    size_t n = 0;
+    for (int k = 0; k < BOXES; k++) n = put_message(text, n, "s", sids[k], i);
+    uint64_t asked = atomic_load(&token);
+    if (asked) {
+        name[jet_encode_u64((uint8_t *)name, asked)] = 0;
+        n = put_message(text, n, name, 1000000, i);
     }
+    if (i % 7 == 0) n = put_text(text, n, "PING\r\n");
+    n = put_message(text, n, "s", sids[0], i + 1000000000);
+    /* In two pieces, cut somewhere. */
+    size_t at = i % n;
+    inbound_feed(&in, jet_span_of(text, at));
+    inbound_feed(&in, jet_span_of(text + at, n - at));
+    return 1;
+}
+
+static void *reader(void *unused) {
+    while (read_round()) seat_lend(&in.seat);
     atomic_store(&ended, 1);
     for (int k = 0; k < BOXES; k++) box_finish(&boxes[k]);
+    return unused;
+}
+
+static void *caller(void *unused) {
+    while (!atomic_load(&ended)) {
+        if (!seat_take(&in.seat)) {
+            sched_yield();
+            continue;
+        }
+        lent += (size_t)read_round();
+        seat_leave(&in.seat);
+    }
     return unused;
 }
 
@@ -120,11 +139,11 @@ static void *manager(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const names[] = {"", "route", "box", "take", "out", "send"};
-    pthread_t thread[8];
+    static const char *const names[] = {"", "route", "box", "take", "out", "send", "seat"};
+    pthread_t thread[9];
     CHECK(argc >= 2);
     rounds = strtoul(argv[1], NULL, 10);
-    for (int k = 1; argc > 2 && k < 6; k++)
+    for (int k = 1; argc > 2 && k < 7; k++)
         if (strcmp(argv[2], names[k]) == 0) left_out = (enum lock_kind)k;
     CHECK((argc > 2) == (left_out != NO_LOCK));
 
@@ -142,11 +161,14 @@ int main(int argc, char **argv) {
     pthread_create(&thread[5], NULL, publisher, NULL);
     pthread_create(&thread[6], NULL, manager, NULL);
     pthread_create(&thread[7], NULL, writer, NULL);
+    pthread_create(&thread[8], NULL, caller, NULL);
     for (int k = 0; k < 7; k++) pthread_join(thread[k], NULL);
+    pthread_join(thread[8], NULL);
     outbound_close(&out);
     pthread_join(thread[7], NULL);
 
     /* Nobody consumed the third one: it holds what fits. */
+    CHECK(lent > 0 && lent < rounds);
     CHECK(boxes[0].received == 2 * rounds && boxes[0].used == 2 * rounds && !boxes[0].dropped);
     CHECK(boxes[1].received == rounds);
     CHECK(boxes[1].used + boxes[1].dropped + discarded == rounds);

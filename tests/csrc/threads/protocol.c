@@ -303,11 +303,54 @@ void outbound_close(outbound *o) {
     give(&o->lock);
 }
 
+/* -- seat.pyx ------------------------------------------------------------------------------ */
+
+void seat_init(seat *s) {
+    lock_init(&s->lock, SEAT);
+    gate_init(&s->gate);
+    s->taken = 1; /* by the reader */
+}
+
+void seat_free(seat *s) {
+    sem_destroy(&s->gate.sem);
+    lock_free(&s->lock);
+}
+
+void seat_lend(seat *s) {
+    take(&s->lock);
+    s->taken = 0;
+    give(&s->lock);
+    sched_yield(); /* the bell */
+    take(&s->lock);
+    while (s->taken) {
+        gate_wait(&s->gate, &s->lock);
+        take(&s->lock);
+    }
+    s->taken = 1;
+    give(&s->lock);
+}
+
+int seat_take(seat *s) {
+    take(&s->lock);
+    int mine = !s->taken;
+    if (mine) s->taken = 1;
+    give(&s->lock);
+    return mine;
+}
+
+void seat_leave(seat *s) {
+    take(&s->lock);
+    s->taken = 0;
+    gate_open(&s->gate);
+    give(&s->lock);
+}
+
 /* -- inbound.pyx --------------------------------------------------------------------------- */
 
 void inbound_init(inbound *in, outbound *out) {
     memset(in, 0, sizeof *in);
     lock_init(&in->route_lock, ROUTE);
+    seat_init(&in->seat);
     jet_parser_init(&in->parser, 1 << 20);
     in->out = out;
 }
@@ -316,6 +359,7 @@ void inbound_free(inbound *in) {
     jet_slots_free(&in->subs);
     jet_slots_free(&in->replies);
     jet_buf_free(&in->buf);
+    seat_free(&in->seat);
     lock_free(&in->route_lock);
 }
 

@@ -1,10 +1,10 @@
 /* The locks of jetsync/_core in C: who takes which, in which order, around csrc's queues.
  *
  * csrc itself knows no locks. This is a model of its callers (inbound.pyx, mailbox.pyx,
- * outbound.pyx, sync.pxd), function by function under the same names, without Python; the thread
+ * outbound.pyx, seat.pyx, sync.pxd), function by function under the same names, without Python; the thread
  * sanitizer checks that the protocol leaves no data race. Order, taken left to right only:
  *
- *     take_lock (of a mailbox) | send_lock  <  route lock  <  a mailbox's lock  <  Outbound.lock
+ *     take_lock (of a mailbox) | send_lock  <  seat | route lock  <  a mailbox's lock  <  Outbound.lock
  *
  * A gate's semaphore is waited for with none of them but take_lock or turn held. */
 #ifndef PROTOCOL_H
@@ -13,6 +13,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@
     } while (0)
 
 /* The locks by kind. As a negative control one kind can be left out: what it guards then races. */
-enum lock_kind { NO_LOCK, ROUTE, BOX, TAKE, OUT, SEND };
+enum lock_kind { NO_LOCK, ROUTE, BOX, TAKE, OUT, SEND, SEAT };
 extern enum lock_kind left_out;
 
 typedef struct lock {
@@ -98,12 +99,27 @@ void outbound_send_now(outbound *o);
 void outbound_pump(outbound *o); /* the writer's whole life */
 void outbound_close(outbound *o);
 
+/* -- seat.pyx ------------------------------------------------------------------------------ */
+
+typedef struct seat {
+    lock lock;
+    gate gate; /* where the reader waits for a caller to leave */
+    int taken;
+} seat;
+
+void seat_init(seat *s);
+void seat_free(seat *s);
+void seat_lend(seat *s); /* the reader: gives it up and takes it back */
+int seat_take(seat *s);  /* a caller: sits down if nobody else does */
+void seat_leave(seat *s);
+
 /* -- inbound.pyx --------------------------------------------------------------------------- */
 
 typedef struct inbound {
     lock route_lock;
     jet_slots subs, replies; /* belong to route_lock */
-    jet_parser parser;       /* and the buffer: belong to the reader, under route_lock */
+    seat seat;
+    jet_parser parser;       /* and the rest: belongs to who has the seat */
     jet_buf buf;
     outbound *out;
     size_t messages, unmatched;

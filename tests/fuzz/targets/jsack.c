@@ -2,6 +2,7 @@
  *
  *   - it is an acknowledgement only with the prefix and 9, or 11 and more, tokens, none empty;
  *   - the fields lie inside the subject, in order, and a domain is never "_";
+ *   - the two sequences are the same when they alone are read;
  *   - writing the fields down again gives back the subject, but for leading zeros and the tail.
  */
 #include "fuzz.h"
@@ -20,7 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     jet_jsack a, b;
     jet_buf again;
     size_t tokens = 1;
+    uint64_t stream_seq, consumer_seq;
+    int two = jet_jsack_sequences(reply, &stream_seq, &consumer_seq) == JET_OK;
     if (jet_jsack_parse(reply, &a) != JET_OK) return 0;
+    CHECK(two && stream_seq == a.stream_seq && consumer_seq == a.consumer_seq);
     for (size_t i = 0; i < size; i++) tokens += data[i] == '.';
     CHECK(memcmp(data, "$JS.ACK.", 8) == 0 && (tokens == 9 || tokens >= 11));
     CHECK(inside(a.domain, reply) && inside(a.account_hash, reply));

@@ -2,13 +2,43 @@
  *
  *   - only a flat object that ends with the text is taken, and never one with a member "error";
  *   - the stream name lies inside the text and holds no quote, escape or control character;
+ *   - read after another one, as one of many that begin alike, it comes to the same;
  *   - white space around it changes nothing; without its last brace it is no answer at all.
  */
 #include "fuzz.h"
 
+static void check_same(jet_puback_form *form, jet_span json) {
+    jet_puback a, b;
+    int read = jet_puback_next(form, json, &a);
+    CHECK(read == jet_puback_parse(json, &b));
+    if (!read) return;
+    CHECK(a.seq == b.seq && a.duplicate == b.duplicate && a.further == b.further);
+    CHECK(a.stream.ptr == b.stream.ptr && a.stream.len == b.stream.len);
+}
+
+/* What came before changes nothing about how a text is read. */
+static void check_next(jet_span json) {
+    jet_puback_form form;
+    memset(&form, 0, sizeof form);
+    check_same(&form, json);
+    check_same(&form, json);
+    jet_span other = fenced(json);
+    for (size_t i = other.len; i-- > 0 && other.len - i < 6;) {
+        uint8_t *byte = (uint8_t *)other.ptr + i, was = *byte;
+        for (size_t k = 0; k < 2; k++) {
+            *byte = (uint8_t)"0}"[k];
+            check_same(&form, other);
+            check_same(&form, jet_span_of(other.ptr, i));
+            *byte = was;
+        }
+    }
+    unfence(other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     jet_span json = jet_span_of(data, size);
     jet_puback a, b;
+    check_next(json);
     if (!jet_puback_parse(json, &a)) return 0;
     CHECK(a.seq > 0 && inside(a.stream, json) && (a.duplicate == 0 || a.duplicate == 1));
     for (size_t i = 0; i < a.stream.len; i++)

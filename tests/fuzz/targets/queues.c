@@ -49,7 +49,10 @@ static void check_queue(const queue *q) {
     size_t count = 0;
     jet_chain_begin(&q->chain, &it);
     while (jet_chain_next(&it, &r)) count++;
-    CHECK(count == q->last - q->first);
+    CHECK(count == q->last - q->first && jet_chain_last(&q->chain, &r) == (count > 0));
+    if (count == 0) return;
+    jet_record want = record(q->next[q->last - 1], sizes);
+    CHECK(jet_span_equal(r.subject, want.subject) && jet_span_equal(r.payload, want.payload));
 }
 
 static void check_chains(jet_span calls) {

@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     int safe = jet_subject_is_safe(s);
     CHECK(safe || (!jet_subject_is_publishable(s) && !jet_subject_is_subscribable(s)));
-    if (safe)
-        for (size_t i = 0; i < size; i++) CHECK(data[i] > ' ' && data[i] != 0x7f);
+    int clean = size > 0;
+    for (size_t i = 0; i < size; i++) clean &= data[i] > ' ' && data[i] != 0x7f;
+    CHECK(safe == clean);
     return 0;
 }

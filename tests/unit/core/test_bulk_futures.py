@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 
 import pytest
@@ -18,7 +17,7 @@ from jetsync.errors import ConfigError, MaxPayloadError
 from tests.unit.core.kit import Thread, client_frames, cut_frames, message, pair
 
 PREFIX = b"_INBOX.me."
-FAR = time.monotonic() + 1e6
+FAR = 1e6
 
 
 class Line:
@@ -43,8 +42,8 @@ class Line:
         )
         self.window.bind(self)
 
-    def publish(self, data=b"x", deadline=FAR, block=b"", auto=True, subject="s"):
-        return self.window.publish(subject, data, block, auto, deadline)
+    def publish(self, data=b"x", seconds=FAR, block=b"", auto=True, subject="s"):
+        return self.window.publish(subject, data, block, auto, seconds)
 
     def answer(self, number, payload):
         self.inbound.feed(message(PREFIX + b"%d" % number, self.sid, payload))
@@ -207,10 +206,54 @@ def test_what_cannot_be_sent_takes_no_number(line, options, error):
     assert line.window.open_count == 0
 
 
+def test_a_window_full_of_bytes_is_crowded_until_a_quarter_is_free():
+    """Who waits for room does not go on, to find none, while the bytes are what is full."""
+    with pair() as (ours, theirs):
+        line = Line(ours, theirs)
+        line.window = AsyncWindow(
+            line.outbound,
+            line.box,
+            PREFIX,
+            None,
+            b"",
+            1000,
+            capacity_bytes=10_000,
+            only_linked=True,
+        )
+        line.window.bind(line)
+        taken = 0
+        while line.publish(b"x" * 1000) is not None:
+            assert line.window.crowded == (taken >= 7)
+            taken += 1
+        assert line.window.crowded
+        line.confirm(0)
+        assert line.window.crowded
+        for number in range(1, 3):
+            line.confirm(number)
+        assert not line.window.crowded
+        line.outbound.close()
+
+
+def test_what_is_under_way_is_kept_while_the_memory_of_settled_messages_is_used_again(line):
+    """Chunks of messages that are confirmed, one left out each time: the open ones stay whole."""
+    data = bytes(range(256)) * 100
+    for number in range(60):
+        line.publish(data + b"%d" % number)
+        line.frames()
+        if number % 10:
+            line.confirm(number, number + 1)
+        if number == 30:
+            line.window.trim()
+    line.window.mark_lost()
+    assert line.window.resend(3600) == 6
+    assert [frame.payload for frame in line.frames()] == [
+        data + b"%d" % n for n in range(0, 60, 10)
+    ]
+
+
 def test_those_whose_time_is_over(line):
-    now = time.monotonic()
-    for deadline in (now - 1, FAR, now - 2, now + 3600):
-        line.publish(deadline=deadline)
+    for seconds in (-1, FAR, -2, 3600):
+        line.publish(seconds=seconds)
     assert line.window.overdue() == [0, 2]
     line.window.fail(0, ValueError())
     assert line.window.overdue() == [2]

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from jetsync._core.handles import Publishing
 from jetsync._core.mailbox import Mailbox
-from jetsync._core.message import ACKED, CONFIRMED, DONE, Msg
+from jetsync._core.message import ACKED, CONFIRMED, DONE
 from jetsync._core.outbound import Outbound
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from tests.unit.core.kit import link, message, pair, read, receiver
 
-MORE = 1 << 20  # KEPT_MORE in outbound.pyx
+MORE = 512 * 1024  # KEPT_MORE in kept.pxd
 MOST = 8 << 20  # KEPT_MOST
 
 
-class Owner:
+class Owner(Publishing):
     """As much of a connection as a message sees."""
-
-    _refusal = None
-
-    def __init__(self, outbound: Outbound) -> None:
-        self._outbound = outbound
 
 
 def ack(outbound, payload=b"+ACK", *, keep=True):
-    Msg.build("a", reply="$JS.ACK.1", owner=Owner(outbound))._answer(payload, keep)
+    owner = Owner(outbound)
+    JetStreamMsg.build("a", reply="$JS.ACK.1", owner=owner)._answer(payload, keep)
 
 
 FRAME = b"PUB $JS.ACK.1 4\r\n+ACK\r\n"

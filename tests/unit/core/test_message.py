@@ -8,8 +8,7 @@ import weakref
 import pytest
 
 from jetsync._core.message import Msg, message_jsack, parse_jsack, parse_puback
-from jetsync._core.outbound import Outbound
-from jetsync.errors import ConfigError, ConnectionClosedError, NotJetStreamMessageError
+from jetsync.errors import ConfigError, NotJetStreamMessageError
 from tests.unit.core.kit import Held, block, fill, message, receiver
 
 
@@ -144,8 +143,6 @@ class Owner:
     """As much of a connection as a message sees."""
 
     def __init__(self):
-        self._outbound = Outbound()
-        self._refusal = None
         self.published = []
 
     def publish(self, subject, data, *, headers=None):
@@ -164,25 +161,6 @@ def test_respond_needs_a_reply_subject_and_a_connection():
         received(message(b"s", 1), owner=Owner()).respond(b"")
     with pytest.raises(ConfigError, match="not bound"):
         received(message(b"s", 1, reply=b"r")).respond(b"")
-
-
-def test_an_answer_goes_to_the_very_bytes_of_the_reply_subject():
-    owner = Owner()
-    msg = received(message(b"s", 1, reply=b"$JS.ACK.*.\xff"), owner=owner)
-    msg._answer(b"+ACK")
-    assert owner._outbound.peek() == b"PUB $JS.ACK.*.\xff 4\r\n+ACK\r\n"
-
-
-def test_an_answer_needs_a_reply_subject_a_connection_and_its_leave():
-    with pytest.raises(NotJetStreamMessageError):
-        received(message(b"s", 1), owner=Owner())._answer(b"+ACK")
-    with pytest.raises(ConfigError, match="not bound"):
-        received(message(b"s", 1, reply=b"r"))._answer(b"+ACK")
-    owner = Owner()
-    owner._refusal = lambda: ConnectionClosedError("closed")
-    with pytest.raises(ConnectionClosedError):
-        received(message(b"s", 1, reply=b"r"), owner=owner)._answer(b"+ACK")
-    assert owner._outbound.peek() == b""
 
 
 # -- what is read from replies and payloads --------------------------------------------------------

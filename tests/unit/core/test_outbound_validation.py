@@ -6,7 +6,8 @@ import array
 
 import pytest
 
-from jetsync._core.outbound import Outbound, encode_headers
+from jetsync._core.encoding import encode_headers
+from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError, MaxPayloadError
 from jetsync.headers import Headers
 from tests.unit.core.kit import Sent, client_frames

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jetsync.spark.ids import ContentIds, PositionIds
+from jetsync.jetstream.publish.content_ids import ContentIds
+from jetsync.spark.ids import PositionIds
 from jetsync.spark.publishing import Published, make_ids
 from jetsync.spark.write_options import WriteOptions
 

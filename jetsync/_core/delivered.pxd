@@ -1,0 +1,12 @@
+from libc.stdint cimport uint8_t
+
+from jetsync._core.message cimport Msg
+
+
+cdef class Delivered(Msg):
+    cdef uint8_t said(self) noexcept
+    cdef void say(self, uint8_t flags) noexcept
+    cdef double held(self) noexcept
+    cdef bint is_settled(self) except -1
+    cdef int settle(self, bytes payload, uint8_t flags, bint keep) except -1
+    cdef int answer(self, bytes payload, bint keep) except -1

@@ -1,0 +1,94 @@
+"""From what a caller gave to what the encoder takes, and from its refusals to errors."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyObject_GetBuffer
+
+from jetsync._core.csrc cimport (
+    JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, jet_buf, jet_buf_append,
+    jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_header_append,
+)
+
+from jetsync.errors import ConfigError
+
+
+cdef int refuse(jet_status status, jet_span subject) except -1:
+    """Raise the error of a status other than JET_OK."""
+    shown = (<const char *>subject.ptr)[:subject.len].decode("utf-8", "replace") if subject.len else ""
+    if status == JET_ERR_SUBJECT:
+        raise ConfigError(
+            f"subject, reply or queue is not valid near {shown!r}: it must not be empty, hold "
+            "spaces, control characters or empty tokens, nor wildcards when publishing"
+        )
+    if status == JET_ERR_LINE:
+        raise ConfigError(
+            "subject and reply together make a control line over 4096 bytes, which the server "
+            "refuses; use shorter ones"
+        )
+    if status == JET_ERR_HEADER:
+        raise ConfigError("a header name or value holds characters that would break framing")
+    if status == JET_ERR_MEMORY:
+        raise MemoryError("no memory for the outbound buffer")
+    raise ConfigError(f"message cannot be encoded (status {<int>status})")
+
+
+cdef bytes text_bytes(object value, str what):
+    """A subject or name as bytes; surrogate escapes give back what came from the wire."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} must be a str, not {type(value).__name__}")
+    try:
+        return (<str>value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ConfigError(f"{what} holds a lone surrogate, which has no UTF-8 form") from None
+
+
+cdef int view_of(object data, Py_buffer *view) except -1:
+    """Borrow the bytes of a payload that is not `bytes`."""
+    if isinstance(data, str):
+        raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+    try:
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+    except TypeError:
+        raise ConfigError(f"data must be bytes-like, not {type(data).__name__}") from None
+    except BufferError:
+        raise ConfigError("data must be a contiguous buffer") from None
+    return 0
+
+
+def encode_headers(headers) -> bytes:
+    """Return the header block of a mapping (name to value or list of values); b"" for nothing."""
+    cdef jet_status status
+    cdef jet_buf block
+    cdef bytes key, text
+    cdef jet_span none = span_of(NULL, 0)
+    if not headers:
+        return b""
+    if hasattr(headers, "to_dict"):
+        headers = headers.to_dict()
+    if not hasattr(headers, "items"):
+        raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
+    jet_buf_init(&block)
+    try:
+        raise_status(jet_buf_append(&block, b"NATS/1.0\r\n", 10), none)
+        for name, values in headers.items():
+            key = text_bytes(name, "a header name")
+            if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+                values = (values,)
+            for value in values:
+                if isinstance(value, bytes):
+                    text = value
+                elif isinstance(value, str):
+                    text = text_bytes(value, f"header {name!r}")
+                else:
+                    raise ConfigError(
+                        f"header {name!r} must be str or bytes, not {type(value).__name__}"
+                    )
+                status = jet_header_append(&block, span_of_bytes(key), span_of_bytes(text))
+                if status == JET_ERR_HEADER:
+                    raise ConfigError(
+                        f"header {name!r} is not valid: a name has visible ASCII without colon, a "
+                        "value no CR, LF or NUL"
+                    )
+                raise_status(status, none)
+        raise_status(jet_buf_append(&block, b"\r\n", 2), none)
+        return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
+    finally:
+        jet_buf_free(&block)

@@ -1,0 +1,1 @@
+cpdef object received(bytes raw)

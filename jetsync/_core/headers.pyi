@@ -1,0 +1,14 @@
+"""Headers of received messages: the first value of a name is found without a Python frame."""
+
+from typing import Any
+
+from jetsync.headers import Headers
+
+class ReceivedHeaders(Headers):
+    """Headers as they came, which read their block in C. Everything else is as in `Headers`."""
+
+    # As in Headers, where the types are told apart.
+    def get(self, name: str, default: Any = None, /) -> Any: ...
+
+def received(raw: bytes) -> ReceivedHeaders:
+    """Make headers of a block from the wire. Never raises: what cannot be read is counted."""

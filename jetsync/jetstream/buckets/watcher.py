@@ -1,0 +1,212 @@
+"""BucketWatcher: what is written to a bucket as it comes, first what is there already."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from jetsync._api_errors import StreamNotFoundError
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
+from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.ordered.consumer import OrderedConsumer
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.context import JetStream
+
+__all__ = ["BucketWatcher"]
+
+T = TypeVar("T")
+Self = TypeVar("Self", bound="BucketWatcher[Any]")
+
+_LOOK_AFTER = 0.5
+"""So long nothing comes before the server is asked whether what was there is complete."""
+_LEAST = 0.2
+"""Seconds for a question in the middle of a call that may have none left."""
+
+
+class BucketWatcher(ABC, Generic[T]):
+    """An endless iterator over what is written to a bucket.
+
+    First comes what was there when the watch began; :meth:`initial` iterates over that alone. Then
+    it blocks until somebody writes. Nothing is left out and nothing comes twice, whatever happens
+    to servers and connections. What is replaced before its turn comes as its replacement; what is
+    replaced again and again while the first part is read may come after it, as the update it is.
+
+    For one thread at a time (misuse raises ConfigError); :meth:`stop` may be called by any. As a
+    context manager it stops at the end.
+    """
+
+    def __init__(self, js: JetStream, bucket: str, ordered: OrderedConsumer, end: int) -> None:
+        self._js = js
+        self._bucket = bucket
+        self._ordered = ordered
+        self._messages = ordered.messages()
+        self._hand: Iterator[JetStreamMsg] = iter(())
+        self._held: JetStreamMsg | None = None  # an interrupted call leaves it to the next one
+        self._busy = threading.Lock()
+        self._stopped = False
+        self._end = end  # sequence of the last message that was there
+        self._asked_again = False
+        # An ordered consumer that begins elsewhere than at the start has passed what is before.
+        self._initial_done = end <= ordered.last_seq
+
+    # -- what each kind of bucket says for itself --------------------------------------------------
+
+    @abstractmethod
+    def _read(self, msg: JetStreamMsg) -> T | None:
+        """What a message says; None to leave it out."""
+
+    @abstractmethod
+    def _last(self, deadline: Deadline) -> int:
+        """Ask for the sequence of the last message that is watched for; 0 for none. Blocks."""
+
+    @abstractmethod
+    def _gone(self) -> Error:
+        """The error for a bucket that is not there any more."""
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    @property
+    def initial_done(self) -> bool:
+        """Whether all that was there was handed out; what comes now are updates.
+
+        The last of it may be something that is left out, such as a deletion with
+        ``ignore_deletes``. A loop that waits for this with ``next`` may then wait for an update:
+        use :meth:`initial`.
+        """
+        return self._initial_done
+
+    def next(self, timeout: Seconds | None = None) -> T:
+        """Return what comes next. Blocks up to ``timeout`` seconds (None: no limit).
+
+        Raises TimeoutError when nothing came, BucketNotFoundError or ObjectStoreNotFoundError when
+        the bucket is gone, JetStreamError when it was made again, ConnectionClosedError after
+        :meth:`stop`.
+        """
+        found = self._next(Deadline(timeout), initial=False)
+        if found is None:
+            raise TimeoutError(
+                f"nothing was written to bucket {self._bucket!r} in time", operation="next"
+            )
+        return found
+
+    def initial(self, timeout: Seconds | None = None) -> Iterator[T]:
+        """Iterate over what was there when the watch began, and end when all was handed out.
+
+        The whole iteration blocks up to ``timeout`` seconds (None: no limit) and raises
+        TimeoutError then; otherwise it raises like :meth:`next`.
+        """
+        deadline = Deadline(timeout)
+        while (found := self._next(deadline, initial=True)) is not None:
+            yield found
+        if not self._initial_done:
+            raise TimeoutError(
+                f"what was in bucket {self._bucket!r} did not come in time", operation="initial"
+            )
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            return self.next()
+        except ConnectionClosedError:
+            if not self._stopped:
+                raise
+            raise StopIteration from None
+
+    def _next(self, deadline: Deadline, *, initial: bool) -> T | None:
+        """What comes next; None if the time is up, or there is no more of the first part."""
+        if not self._busy.acquire(blocking=False):
+            raise ConfigError("a watcher belongs to one thread at a time")
+        try:
+            while not (initial and self._initial_done):
+                msg = self._take(deadline)
+                if msg is None:
+                    if deadline.expired:
+                        return None
+                    continue
+                if not self._initial_done:
+                    self._count(msg.metadata.stream_seq, deadline)
+                self._held = None
+                found = self._read(msg)
+                if found is not None:
+                    return found
+            return None
+        except StreamNotFoundError as error:
+            raise self._gone() from error
+        finally:
+            self._busy.release()
+
+    def _take(self, deadline: Deadline) -> JetStreamMsg | None:
+        """The next message, held until it is handed out; None if none came for a while."""
+        if self._stopped:
+            raise ConnectionClosedError("the watcher was stopped")
+        self._held = self._held or next(self._hand, None)
+        if self._held is None:
+            wait = deadline.remaining() if self._initial_done else deadline.within(_LOOK_AFTER)
+            batch = next(self._messages.batches(timeout=wait), None)
+            if batch is None:
+                raise ConnectionClosedError("the watcher was stopped")
+            self._hand = iter(batch)
+            self._held = next(self._hand, None)
+            if self._held is None and not self._initial_done:
+                self._look(deadline)
+        return self._held
+
+    # -- where what was there ends -----------------------------------------------------------------
+    #
+    # What the server says of pending messages would tell, if it were right while somebody writes:
+    # nats-server 2.15 counts each replaced one off, also those that were counted off before. The
+    # last sequence that is there is always right.
+
+    def _count(self, seq: int, deadline: Deadline) -> None:
+        """Take note of a message before it is handed out."""
+        if seq < self._end:
+            return
+        if not self._asked_again:
+            # What was replaced before its turn comes behind the end as it was.
+            end = self._ask(deadline)
+            if end is None:
+                return  # asked again with the next message, or when none comes
+            self._end, self._asked_again = end, end > seq
+        self._initial_done = seq >= self._end
+
+    def _look(self, deadline: Deadline) -> None:
+        """Nothing comes although something should: it may have been removed before its turn."""
+        end = self._ask(deadline)
+        self._initial_done = end is not None and end <= self._ordered.last_seq
+
+    def _ask(self, deadline: Deadline) -> int | None:
+        """The last sequence that is there; None if that cannot be known now (the next message
+        brings whatever is wrong to light)."""
+        try:
+            return self._last(Deadline(max(deadline.within(self._js._api.timeout), _LEAST)))
+        except Error:
+            return None
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the watch and delete its server consumer. Does not wait for it. Safe to repeat; any
+        thread: one that waits in :meth:`next` is woken."""
+        self._stopped = True
+        self._ordered.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._bucket!r}, behind {self._ordered.last_seq})"
