@@ -10,7 +10,7 @@ from jetsync._core.csrc cimport (
     jet_buf_reserve, jet_parser_init, jet_parser_next, jet_record, jet_scan_leading_u64,
     jet_slots_add, jet_slots_free, jet_slots_get, jet_slots_init, jet_slots_remove, span_of,
 )
-from jetsync._core.mailbox cimport PUT_LAST, PUT_NOTHING, Mailbox, Put, box_put
+from jetsync._core.mailbox cimport PUT_LAST, PUT_NOTHING, Mailbox, Put, box_has_enough, box_put
 from jetsync._core.seat cimport Seat
 from jetsync._core.sync cimport (
     gate_open, jetsync_add, jetsync_count, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
@@ -244,7 +244,8 @@ cdef class Inbound(Seat):
         while wake != NULL:
             lock_leaf(&wake.lock)
             wake.touched = False
-            gate_open(&wake.gate)
+            if box_has_enough(wake):
+                gate_open(&wake.gate)
             held = wake.next_touched
             unlock_leaf(&wake.lock)
             wake = held

@@ -1,6 +1,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
+from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
 from jetsync._core.outbound cimport Outbound
@@ -25,6 +26,7 @@ cdef struct Box:
     bint slow             # inside an episode of dropping
     bint finished         # nothing more will come
     bint poked            # a waiter shall return although nothing came
+    size_t least          # what its waiter waits for, unless a status comes
     bint touched          # in the reader's list of boxes to wake
     Box *next_touched
 
@@ -36,6 +38,7 @@ cdef enum Put:
     PUT_LAST        # it was the last one: the box is finished
 
 cdef Put box_put(Box *box, const jet_record *r, double now) noexcept nogil
+cdef bint box_has_enough(const Box *box) noexcept nogil
 
 
 # What a box says of itself, all of one moment.
@@ -59,9 +62,10 @@ cdef class Mailbox:
     cdef readonly object error  # why it ended, None for an ordinary end
     cdef uint64_t used          # messages handed to the user (atomic)
 
-    cdef int _fill(self, double deadline) except -1
+    cdef int _fill(self, double deadline, size_t least=*) except -1
     cdef int _read(self, double deadline) except -1
-    cdef bint _quiet(self) noexcept nogil
+    cdef bint _has_enough(self) noexcept nogil
+    cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
     cdef Msg _pop(self)
     cdef Counts _look(self) noexcept nogil
     cdef void _publish_held(self) noexcept nogil

@@ -57,6 +57,11 @@ cdef Put box_put(Box *box, const jet_record *r, double now) noexcept nogil:
     return outcome
 
 
+cdef bint box_has_enough(const Box *box) noexcept nogil:
+    """Whether its waiter need not wait on. The caller holds `box.lock`."""
+    return (box.chain.count >= box.least or box.chain.statuses > 0 or box.finished or box.poked)
+
+
 cdef class Mailbox:
     """A bounded inbox of messages. Thread-safe.
 
@@ -88,17 +93,19 @@ cdef class Mailbox:
         jetsync_store(&self.box.held_count, self.in_hand.count)
         jetsync_store(&self.box.held_bytes, self.in_hand.bytes)
 
-    cdef int _fill(self, double deadline) except -1:
-        """Make sure that something is in hand. The caller holds take_lock.
+    cdef int _fill(self, double deadline, size_t least=1) except -1:
+        """Make sure that something is in hand, if there is time `least` messages or a status. The
+        caller holds take_lock.
 
-        Returns 0 when time is up, when the box has ended, or after a poke. A deadline of 0 does
-        not wait."""
+        Returns 0 when time is up, when the box has ended, or after a poke, and there is nothing. A
+        deadline of 0 does not wait."""
         cdef bint looked = self.seat is None
         while True:
             if self.in_hand.count:
                 return 1
             lock_leaf(&self.box.lock)
-            if self.box.chain.count:
+            self.box.least = least
+            if self.box.chain.count and (deadline == 0 or box_has_enough(&self.box)):
                 jet_chain_move(&self.in_hand, &self.box.chain)
                 self.in_hand_since = self.box.last_put
                 self._publish_held()
@@ -127,19 +134,18 @@ cdef class Mailbox:
             until = monotonic() + SIT
             if 0 < deadline < until:
                 until = deadline
-            while seat.read(until) and self._quiet():
+            while seat.read(until) and not self._has_enough():
                 pass
             seat.leave()
         PyErr_CheckSignals()
         return 0
 
-    cdef bint _quiet(self) noexcept nogil:
-        """Whether a consumer has to go on waiting."""
-        cdef bint quiet
+    cdef bint _has_enough(self) noexcept nogil:
+        cdef bint enough
         lock_leaf(&self.box.lock)
-        quiet = not (self.box.chain.count or self.box.finished or self.box.poked)
+        enough = box_has_enough(&self.box)
         unlock_leaf(&self.box.lock)
-        return quiet
+        return enough
 
     cdef Msg _pop(self):
         cdef jet_record r
@@ -166,35 +172,46 @@ cdef class Mailbox:
         finally:
             unlock(self.take_lock)
 
-    def take_into(self, MsgBatch batch not None, size_t limit, timeout=0):
+    def take_into(self, MsgBatch batch not None, size_t limit, timeout=0, size_t least=1):
         """Move waiting messages into `batch` until it has `limit`; wait up to `timeout` seconds
-        for the first. Returns the list of status messages met on the way (they go into no batch).
+        until it has `least`, or a status comes. Returns the list of status messages met on the way
+        (they go into no batch). `least` is for boxes without limits: more may have to wait in them.
         """
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
-        cdef jet_record r
         cdef list statuses = []
+        cdef size_t missing
         if not acquire(self.take_lock, deadline):
             return statuses
         try:
-            if batch.rows >= limit or not self._fill(deadline):
-                return statuses
-            batch.since = self.in_hand_since
-            if self.in_hand.count <= limit - batch.rows and not self.in_hand.statuses:
-                jetsync_add(&self.used, self.in_hand.count)
-                batch.adopt(&self.in_hand)
-                return statuses
-            while batch.rows < limit and jet_chain_take(&self.in_hand, &r):
-                if r.status and r.payload.len == 0:
-                    statuses.append(self.maker.make(&r))
-                else:
-                    # A publisher can write a status line too; with a payload it is a message.
-                    r.status = 0
-                    jetsync_add(&self.used, 1)
-                    batch.add(&r)
+            while batch.rows < limit:
+                missing = least - batch.rows if least > batch.rows else 1
+                if not self._fill(deadline, missing):
+                    break
+                self._move(batch, limit, statuses)
+                if statuses or batch.rows >= least:
+                    break
             return statuses
         finally:
             self._publish_held()
             unlock(self.take_lock)
+
+    cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1:
+        """Move what is in hand into `batch` until it has `limit`. The caller holds take_lock."""
+        cdef jet_record r
+        batch.since = self.in_hand_since
+        if self.in_hand.count <= limit - batch.rows and not self.in_hand.statuses:
+            jetsync_add(&self.used, self.in_hand.count)
+            batch.adopt(&self.in_hand)
+            return 0
+        while batch.rows < limit and jet_chain_take(&self.in_hand, &r):
+            if r.status and r.payload.len == 0:
+                statuses.append(self.maker.make(&r))
+            else:
+                # A publisher can write a status line too; with a payload it is a message.
+                r.status = 0
+                jetsync_add(&self.used, 1)
+                batch.add(&r)
+        return 0
 
     def new_batch(self, batch_type, outbound, Maker maker=None):
         """Return an empty batch whose messages are made by `maker`, or are like those of this box."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 
 import pyarrow as pa
 import pytest
 
 import jetsync
+from jetsync.jetstream.publish import many
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
@@ -147,6 +149,19 @@ def test_what_was_never_sent_in_time_is_told(js, stream):
     assert report.stored + len(report.failed) == stream.info().state.messages
     with pytest.raises(jetsync.PublishError):
         report.raise_for_failed()
+
+
+def test_a_source_that_takes_its_time_is_not_a_server_that_does(js, stream, monkeypatch):
+    """Without a timeout silence of the server ends it; the source's own silence does not count."""
+    monkeypatch.setattr(many, "STALL", 1.0)
+
+    def slow():
+        for n in range(2):
+            time.sleep(1.5)
+            yield f"{stream.name}.a", b"%d" % n
+
+    report = js.publish_many(slow())
+    assert (report.stored, report.complete, report.failed) == (2, True, [])
 
 
 def test_publish_many_survives_kills_and_stores_each_message_once():

@@ -146,9 +146,11 @@ class _Bulk(WindowKeeper[BulkWindow]):
                     return self._report(complete=not more)
                 self.recover()
                 if more and self._nc.is_connected and not window.full:
-                    if not window.in_flight:
-                        self._progress = time.monotonic()
+                    idle = not window.in_flight
                     more = source.feed(window)
+                    if idle:
+                        # Waiting begins only now: the source may have taken its time.
+                        self._progress = time.monotonic()
                     self._collect(0.0)
                 elif more and window.in_flight < self._max_pending and self._nc.is_connected:
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now

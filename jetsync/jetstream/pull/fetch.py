@@ -113,7 +113,9 @@ class _Fetch:
         self._pull()
         while True:
             before, size = len(batch), batch.nbytes
-            statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
+            # All at once, if nothing has to be looked at before: one wake-up for the whole batch.
+            least = 1 if self._eager else self._limit
+            statuses = engine.mailbox.take_into(batch, self._limit, self._wait(), least)
             after = len(batch)
             engine.delivered(after - before, batch.nbytes - size)
             if after > before:

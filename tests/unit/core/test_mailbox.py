@@ -384,3 +384,32 @@ def test_an_iterator_belongs_to_one_thread_and_says_so():
     with pytest.raises(ConfigError, match="another thread"):
         Thread(next, iterator).finish()
     assert next(iterator).data == b"1"
+
+
+def test_take_into_waits_for_as_many_as_are_asked_for_or_a_status_or_its_time():
+    inbound, box = receiver()
+    batch = box.new_batch(MsgBatch, None)
+    consumer = Thread(box.take_into, batch, 100, None, 5)
+    for n in range(5):
+        assert consumer.is_alive()
+        fill(inbound, b"%d" % n)
+    assert consumer.finish() == []
+    assert len(batch) == 5
+    # What is in the batch counts; a status ends the wait, and what came before it is not lost.
+    consumer = Thread(box.take_into, batch, 100, None, 50)
+    fill(inbound, b"5")
+    inbound.feed(status(b"404 No Messages"))
+    statuses = consumer.finish()
+    assert ([s.status for s in statuses], len(batch)) == ([404], 6)
+    fill(inbound, b"6", b"7")
+    assert box.take_into(batch, 100, 0.05, 50) == []
+    assert [msg.data for msg in batch] == [b"%d" % n for n in range(8)]
+    # A poke and the end return with what there is.
+    consumer = Thread(box.take_into, batch, 100, None, 50)
+    fill(inbound, b"8")
+    box.poke()
+    assert (consumer.finish(), len(batch)) == ([], 9)
+    consumer = Thread(box.take_into, batch, 100, None, 50)
+    fill(inbound, b"9")
+    box.finish()
+    assert (consumer.finish(), len(batch)) == ([], 10)
