@@ -367,8 +367,10 @@ cdef class Outbound:
         may break off with what it has encrypted neither sent nor forgotten.
         """
         cdef int state = BLOCKED
-        if not self.filtered and try_lock(self.send_lock):
-            if jet_buf_len(&self.pending) <= LITTLE:
+        if try_lock(self.send_lock):
+            if self.filtered:
+                pass
+            elif jet_buf_len(&self.pending) <= LITTLE:
                 state = self._drain(MSG_DONTWAIT)
             else:
                 with nogil:

@@ -85,7 +85,7 @@ def full(server, proxy) -> Iterator[jetsync.Connection]:
 
     thread = threading.Thread(target=publish)
     thread.start()
-    wait_until(lambda: nc.stats.out_bytes > 16 * 2**20, timeout=20)
+    wait_until(lambda: nc._outbound.pending_bytes > 1.5 * 2**20, timeout=20)
     yield nc
     assert ended.wait(10), "the waiting publisher was not told"
     thread.join()
