@@ -77,6 +77,11 @@ class Stream:
     def _complete(self, came: list[tuple[float, int]]) -> bool:
         return len({number for _, number in list(came)}) == self.published
 
+    def _missing(self, name: str) -> str:
+        missing = set(range(self.published)) - {number for _, number in self.came[name]}
+        state = self.subs[name].info(timeout=20)
+        return f"{name}: {sorted(missing)} of {self.published} did not come; the server says {state}"
+
     def lag(self, name: str) -> float:
         """The longest time between the confirmation of a publish and the message. A publish that
         an election swallowed has a time of its own, which is none of a subscription's."""
@@ -88,8 +93,11 @@ class Stream:
     def end(self) -> None:
         self._stop.set()
         self._threads[-1].join(60)
-        for came in self.came.values():
-            wait_until(partial(self._complete, came), timeout=60)
+        for name, came in self.came.items():
+            try:
+                wait_until(partial(self._complete, came), timeout=60)
+            except AssertionError:
+                raise AssertionError(self._missing(name)) from None
         for sub in self.subs.values():
             sub.unsubscribe()
         for thread in self._threads:
