@@ -80,7 +80,9 @@ class Stream:
     def _missing(self, name: str) -> str:
         missing = set(range(self.published)) - {number for _, number in self.came[name]}
         state = self.subs[name].info(timeout=20)
-        return f"{name}: {sorted(missing)} of {self.published} did not come; the server says {state}"
+        return (
+            f"{name}: {sorted(missing)} of {self.published} did not come; the server says {state}"
+        )
 
     def lag(self, name: str) -> float:
         """The longest time between the confirmation of a publish and the message. A publish that
