@@ -151,7 +151,9 @@ cdef class Seat:
     # -- a caller --------------------------------------------------------------------------------
 
     cdef bint take(self) noexcept nogil:
-        """Sit down if nobody sits here and the reader has nothing to do."""
+        """Sit down if nobody sits here and the reader has nothing to do.
+
+        The bell is muted under the lock, by a call that never waits: seat and bell change as one."""
         cdef bint mine
         lock_leaf(&self.lock)
         mine = not self.taken and not self.left

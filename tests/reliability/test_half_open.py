@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
 import pytest
 
 import jetsync
-from tests.harness.fakeserver import FakeServer
+from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -111,3 +112,23 @@ def test_any_message_is_a_sign_of_life_and_silence_is_none():
         assert len(fake.peers) == 1
         wait_until(lambda: len(fake.peers) > 1, timeout=20)
         nc.close()
+
+
+def test_a_pong_that_nobody_asked_for_confuses_no_flush():
+    """Each flush is answered by the PONG to its own PING, whatever came before."""
+
+    def chatty(peer):
+        peer.handshake()
+        sid = peer.read_line().split(b" ")[-1]
+        peer.send(b"PONG\r\n" * 3 + b"MSG ready %s 0\r\n\r\n" % sid)
+        with contextlib.suppress(ClientGone, OSError):
+            while True:
+                if peer.read_line() == b"PING":
+                    peer.send(b"MSG ready %s 0\r\n\r\nPONG\r\n" % sid)
+
+    with FakeServer(chatty) as fake, jetsync.connect(fake.url) as nc:
+        ready = nc.subscribe("ready")
+        ready.next(timeout=20)
+        for _ in range(3):
+            nc.flush(timeout=20)
+            ready.next(timeout=0)  # it is there: the server sent it before that PONG
