@@ -194,13 +194,17 @@ class NatsCluster:
                 config=self._config,
                 name=f"{self._name}-{number}",
                 binary=self._binary,
-                arguments=[
-                    *("--cluster", route, "--cluster_name", self._name),
-                    *("--routes", ",".join(routes)),
-                    *self._arguments,
-                ],
+                arguments=[*self._route_arguments(number - 1, routes), *self._arguments],
             )
-            for number, route in enumerate(routes, 1)
+            for number in range(1, self._size + 1)
+        ]
+
+    def _route_arguments(self, number: int, routes: list[str]) -> list[str]:
+        """Return how node ``number`` (from 0) finds the others. A subclass may put links between
+        the nodes here."""
+        return [
+            *("--cluster", routes[number], "--cluster_name", self._name),
+            *("--routes", ",".join(routes)),
         ]
 
     def _start_servers(self, deadline: Deadline, timeout: float) -> None:
