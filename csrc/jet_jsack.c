@@ -10,9 +10,13 @@
 static const char PREFIX[] = "$JS.ACK.";
 #define PREFIX_LEN (sizeof PREFIX - 1)
 
+int jet_jsack_is_reply(jet_span reply) {
+    return reply.len > PREFIX_LEN && memcmp(reply.ptr, PREFIX, PREFIX_LEN) == 0;
+}
+
 /* The tokens behind the prefix. Returns 0 when that is missing. */
 static int begin(jet_span reply, jet_span *rest) {
-    if (reply.len <= PREFIX_LEN || memcmp(reply.ptr, PREFIX, PREFIX_LEN) != 0) return 0;
+    if (!jet_jsack_is_reply(reply)) return 0;
     *rest = jet_span_of(reply.ptr + PREFIX_LEN, reply.len - PREFIX_LEN);
     return 1;
 }

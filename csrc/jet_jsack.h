@@ -16,6 +16,9 @@ typedef struct jet_jsack {
     uint64_t num_pending;
 } jet_jsack;
 
+/* Whether a reply subject is one of a consumer's delivery: it begins with "$JS.ACK.". */
+int jet_jsack_is_reply(jet_span reply);
+
 /* Nine tokens: v1. Eleven or more: v2, what comes after the eleventh is ignored. Anything else is
  * JET_ERR_TOKENS. Spans are borrowed from `reply`. */
 jet_status jet_jsack_parse(jet_span reply, jet_jsack *out);

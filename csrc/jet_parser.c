@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "jet_header.h"
+#include "jet_jsack.h"
 #include "jet_scan.h"
+#include "jet_stored.h"
 
 void jet_parser_init(jet_parser *p, size_t max_size) {
     p->scanned = 0;
@@ -78,6 +80,14 @@ static int split_usual(jet_span bytes, int *has_header, jet_span word[], size_t 
     return *stop == '\r' && p < end && *p == '\n' && *line_len < JET_MAX_LINE ? n : 0;
 }
 
+/* The status of a frame, or 0 for a message: see jet_parser.h. */
+static int status_of(const jet_frame *f) {
+    jet_stored stored;
+    if (f->payload.len || jet_jsack_is_reply(f->reply)) return 0;
+    int status = jet_header_status(f->header);
+    return status && !jet_stored_parse(f->header, &stored) ? status : 0;
+}
+
 /* <subject> <sid> [reply] <size> after MSG, <subject> <sid> [reply] <header size> <size> after HMSG */
 static int message(jet_parser *p, const jet_span word[], int n, int has_header, size_t line_len,
                    jet_span bytes, jet_frame *f, size_t *consumed) {
@@ -100,7 +110,7 @@ static int message(jet_parser *p, const jet_span word[], int n, int has_header, 
     if (bytes.ptr[whole - 2] != '\r' || bytes.ptr[whole - 1] != '\n') return JET_ERR_CRLF;
     f->header = jet_span_of(bytes.ptr + body, (size_t)header);
     f->payload = jet_span_of(bytes.ptr + body + header, (size_t)(total - header));
-    if (has_header) f->status = jet_header_status(f->header);
+    if (has_header) f->status = status_of(f);
     p->scanned = 0;
     p->need = 1;
     *consumed = whole;

@@ -10,6 +10,11 @@ typedef struct jet_parser {
     size_t max_size; /* largest payload (with headers) taken from the server */
 } jet_parser;
 
+/* A frame is a status only when its header block begins with one and nothing shows that a stream
+ * holds it: it has no payload, its reply is no $JS.ACK subject (so no consumer delivered it), and
+ * the server's lines of a direct get do not end its block. A publisher chooses header block and
+ * payload of a stored message, and neither of the other two. */
+
 /* `max_size` guards against absurd sizes, not against the server's own limit. */
 void jet_parser_init(jet_parser *p, size_t max_size);
 

@@ -98,6 +98,23 @@ static int cut_number(jet_span *block, const char *name, uint64_t *number) {
     return 1;
 }
 
+/* Cut the server's first line off the end of a block. It follows the published block but for its
+ * last two bytes, wherever in a line that ends. A stream's name holds no blank. */
+static int cut_stream(jet_span *block, jet_span *stream) {
+    static const char name[] = "Nats-Stream: ";
+    const size_t n = sizeof name - 1;
+    const uint8_t *first = block->ptr;
+    if (block->len < 2 || memcmp(first + block->len - 2, "\r\n", 2) != 0) return 0;
+    const uint8_t *end = first + block->len - 2;
+    const uint8_t *p = end;
+    while (p > first && p[-1] != ' ' && p[-1] != '\n' && p[-1] != '\r') p--;
+    size_t before = (size_t)(p - first);
+    if (before < n || memcmp(p - n, name, n) != 0) return 0;
+    *stream = jet_span_of(p, (size_t)(end - p));
+    block->len = before - n;
+    return 1;
+}
+
 static int parse_backwards(jet_span block, jet_stored *out) {
     jet_span time, rest = block;
     uint64_t ignored;
@@ -111,7 +128,7 @@ static int parse_backwards(jet_span block, jet_stored *out) {
         return 0;
     if (!cut_number(&rest, "Nats-Sequence: ", &out->seq)) return 0;
     if (!cut_line(&rest, "Nats-Subject: ", &out->subject)) return 0;
-    if (!cut_line(&rest, "Nats-Stream: ", &out->stream)) return 0;
+    if (!cut_stream(&rest, &out->stream)) return 0;
     finish(block, rest.len, out);
     return 1;
 }

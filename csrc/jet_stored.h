@@ -12,7 +12,9 @@ typedef struct jet_stored {
     int64_t timestamp_ns; /* nanoseconds since the epoch */
     uint64_t num_pending; /* 0 in answers of a single message, which do not have it */
     jet_span published;   /* the header block without these lines and without its blank line; empty
-                             when the message was published without headers */
+                             when the message was published without headers. The server puts its
+                             lines in place of the last two bytes of a block: one that did not end
+                             with a blank line has lost those, and may end within a line */
     jet_span lines;       /* these lines and the blank line: a block that reads the same */
 } jet_stored;
 

@@ -37,7 +37,7 @@ typedef enum jet_op {
 /* One parsed server line (with its payload). All spans are borrowed from the receive buffer. */
 typedef struct jet_frame {
     jet_op op;
-    int status; /* inline status of the header block (ADR-4), 0 when there is none */
+    int status; /* what is said in place of a message (ADR-4); 0: this is a message */
     uint64_t sid;
     jet_span subject;
     jet_span reply;   /* empty when the message has none */

@@ -204,11 +204,9 @@ cdef class Mailbox:
             batch.adopt(&self.in_hand)
             return 0
         while batch.rows < limit and jet_chain_take(&self.in_hand, &r):
-            if r.status and r.payload.len == 0:
+            if r.status:
                 statuses.append(self.maker.make(&r))
             else:
-                # A publisher can write a status line too; with a payload it is a message.
-                r.status = 0
                 jetsync_add(&self.used, 1)
                 batch.add(&r)
         return 0

@@ -98,7 +98,9 @@ cdef class Msg:
     """One received message.
 
     Immutable and owning its bytes, so it may be kept and read from any thread. `headers` is parsed
-    at its first use. `status` is the inline status of the header block (ADR-4), 0 for none.
+    at its first use. `status` is the inline status (ADR-4) of what was sent in place of a message, 0
+    for a message: what has a payload, was delivered by a consumer or read from a stream is a
+    message, whatever its header block looks like.
     """
 
     def __cinit__(self):
@@ -139,7 +141,9 @@ cdef class Msg:
 
     @property
     def description(self):
-        """The text after the inline status, for example "No Messages"; "" for none."""
+        """The text after the inline status, for example "No Messages"; "" for a message."""
+        if self.status == 0:
+            return ""
         return bytes_of(jet_header_description(span_of_bytes(self.raw_headers))).decode(
             "utf-8", "replace"
         )

@@ -36,6 +36,24 @@ static void frames(void) {
     CHECK(parse(S("INFO\r\n")) == 1 && f.payload.len == 0);
 }
 
+/* What a stream holds is a message, whatever a publisher put where a status stands. */
+static void stored_is_no_status(void) {
+    CHECK(parse(S("HMSG a 1 16 17\r\nNATS/1.0 409\r\n\r\nx\r\n")) == 1 && f.status == 0);
+    CHECK(parse(S("HMSG a 1 $JS.ACK.S.C.1.1.1.1.1 16 16\r\nNATS/1.0 409\r\n\r\n\r\n")) == 1);
+    CHECK(f.status == 0);
+    CHECK(parse(S("HMSG a 1 $JS.ACK.x 29 29\r\nNATS/1.0 409 Consumer Deleted\r\n")) == 1);
+    CHECK(f.status == 0);
+    CHECK(parse(S("HMSG a 1 $JS.FC.S.C.x 16 16\r\nNATS/1.0 100\r\n\r\n\r\n")) == 1);
+    CHECK(f.status == 100);
+    CHECK(parse(S("HMSG a 1 $JS.ACK. 16 16\r\nNATS/1.0 409\r\n\r\n\r\n")) == 1);
+    CHECK(f.status == 409);
+#define READ                                                                                       \
+    "Nats-Stream: S\r\nNats-Subject: a\r\nNats-Sequence: 1\r\nNats-Time-Stamp: 1970-01-01T00:00:00Z\r\n"
+    CHECK(parse(S("HMSG a 1 106 106\r\nNATS/1.0 409\r\n" READ "\r\n\r\n")) == 1 && f.status == 0);
+    CHECK(parse(S("HMSG a 1 102 102\r\nNATS/1.0 4" READ "\r\n\r\n")) == 1 && f.status == 0);
+    CHECK(parse(S("HMSG a 1 110 110\r\nNATS/1.0 409\r\n" READ "A:\r\n\r\n\r\n")) == 1 && f.status == 409);
+}
+
 /* Whatever stands between the words, and whatever is in them: the line means the same. */
 static void blanks(void) {
     static const char *lines[] = {
@@ -121,6 +139,7 @@ static void long_lines(void) {
 
 void suite_parser(void) {
     frames();
+    stored_is_no_status();
     blanks();
     refusals();
     asks_for_what_is_missing();

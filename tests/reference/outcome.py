@@ -63,7 +63,7 @@ def _note(outcome: Outcome, frame: wire.Frame, sids: int) -> None:
             frame.header,
             frame.payload,
             frame.status,
-            wire.header_description(frame.header).decode("utf-8", "replace").encode(),
+            frame.description.decode("utf-8", "replace").encode(),
         )
         if 1 <= frame.sid <= sids:
             outcome.messages.setdefault(frame.sid, []).append(message)
@@ -82,7 +82,8 @@ def by_library(pieces: Iterable[bytes], sids: int, max_size: int = wire.MAX_SIZE
     for piece in pieces:
         for op, status, sid, subject, reply, header, payload in stream.feed(piece):
             if op == "MSG" and 1 <= sid <= sids:
-                text = library.description(header).decode("utf-8", "replace").encode()
+                text = library.description(header) if status else b""
+                text = text.decode("utf-8", "replace").encode()
                 message = (subject, reply, header, payload, status, text)
                 outcome.messages.setdefault(sid, []).append(message)
             elif op == "MSG":

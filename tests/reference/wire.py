@@ -6,6 +6,7 @@ kept between calls but the bytes that did not make a whole frame yet.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,6 +35,15 @@ class NotAnAck(Exception):
 # -- from the server -----------------------------------------------------------------------------
 
 
+# How the block of a message ends that a direct get brought.
+_READ = re.compile(
+    rb"Nats-Stream: [^ \r\n]*\r\nNats-Subject: [^\r\n]*\r\nNats-Sequence: \d+\r\n"
+    rb"Nats-Time-Stamp: \d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([zZ]|[+-]\d\d:\d\d)\r\n"
+    rb"(Nats-Num-Pending: \d+\r\n)?(Nats-Last-Sequence: \d+\r\n)?(Nats-UpTo-Sequence: \d+\r\n)?"
+    rb"\r\n\Z"
+)
+
+
 @dataclass(frozen=True)
 class Frame:
     """One line of the server, with the payload that follows it."""
@@ -47,7 +57,15 @@ class Frame:
 
     @property
     def status(self) -> int:
+        """0 for whatever has a payload or comes from a stream, whatever its block begins with."""
+        delivered = self.reply.startswith(b"$JS.ACK.") and len(self.reply) > len(b"$JS.ACK.")
+        if self.payload or delivered or _READ.search(self.header):
+            return 0
         return header_status(self.header)
+
+    @property
+    def description(self) -> bytes:
+        return header_description(self.header) if self.status else b""
 
 
 class Parser:

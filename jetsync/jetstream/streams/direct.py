@@ -264,8 +264,6 @@ class _Reader:
                 room = len(self._batch) + (self._asked() or 1 << 40) + 1
                 left = self._deadline.remaining()
                 for status in mailbox.take_into(self._batch, room, left):
-                    if parse_stored(status.raw_headers) is not None:
-                        raise ProtocolError("a stored message came with a status line")
                     return status
                 if mailbox.error is not None and not mailbox.pending_messages:
                     raise mailbox.error

@@ -316,12 +316,31 @@ def test_a_whole_segment_changes_hands_without_a_copy_and_counts_alike():
     assert (box.pending_messages, box.pending_bytes, box.delivered) == (0, 0, 101)
 
 
-def test_a_status_line_that_a_publisher_wrote_is_a_message_when_it_has_a_payload():
+READ_FROM = (
+    b"Nats-Stream: S",
+    b"Nats-Subject: a",
+    b"Nats-Sequence: 1",
+    b"Nats-Time-Stamp: 2026-01-01T00:00:00Z",
+)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        message(payload=b"x", header=block(status=b"404 Not Here")),
+        message(reply=b"$JS.ACK.S.C.1.1.1.1.0", header=block(status=b"409 Consumer Deleted")),
+        message(reply=b"$JS.ACK.S.C.1.1.1.1.0", header=b"NATS/1.0 503"),
+        message(header=block(*READ_FROM, status=b"404 Message Not Found")),
+    ],
+    ids=["with a payload", "delivered", "delivered without CRLF", "read from a stream"],
+)
+def test_a_status_line_that_a_publisher_wrote_is_a_message(frame):
     inbound, box = receiver()
-    inbound.feed(message(payload=b"x", header=block(status=b"404 Not Here")))
+    inbound.feed(frame + message(payload=b"the next"))
     batch = box.new_batch(MsgBatch, None)
     assert box.take_into(batch, 10) == []
-    assert [(m.data, m.status) for m in batch] == [(b"x", 0)]
+    assert [(m.status, m.description) for m in batch] == [(0, "")] * 2
+    assert batch[1].data == b"the next"
 
 
 def test_take_into_waits_for_the_first_message_only():

@@ -114,7 +114,7 @@ def test_a_mailbox_keeps_nobody_alive_but_a_message_does():
 @pytest.mark.parametrize("kind", [Msg, SubMsg])
 def test_a_message_pickles_with_its_bytes_and_without_its_connection(kind):
     header = block(b"A: b", status=b"503")
-    data = message(b"s.\xff", 1, b"x", reply=b"r.\xfe", header=header)
+    data = message(b"s.\xff", 1, reply=b"r.\xfe", header=header)
     owner = Held()
     msg = received(data, msg_type=kind, owner=owner)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):

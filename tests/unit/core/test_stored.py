@@ -67,6 +67,26 @@ def test_a_message_is_made_as_it_was_published():
     assert batch._last().subject == "a.b"
 
 
+def test_a_block_that_the_server_cut_within_a_line_is_read_like_its_neighbours():
+    """A server puts its lines in place of the last two bytes of a block, blank line or not."""
+    odd = [
+        b"NATS/1.0\r\nA:",
+        b"garba",
+        b"NATS/1.0",
+        b"NATS/1.0 409 Consumer Delet",
+        b"Nats-Stream: x",
+    ]
+    batch = batch_of(
+        *(front + lines(seq, "1970-01-01T00:00:01Z") for seq, front in enumerate(odd, 1)),
+        b"NATS/1.0\r\nA: b\r\n" + lines(9, "1970-01-01T00:00:02Z"),
+    )
+    assert [m.raw_headers for m in batch][:-1] == [front + b"\r\n" for front in odd]
+    assert [(parse_stored(m._lines) or ())[2:3] for m in batch] == [(n,) for n in (1, 2, 3, 4, 5, 9)]
+    columns = pa.record_batch(Capsules(*batch.arrow_capsules(None, True)))
+    assert columns.column("stream_seq").to_pylist() == [1, 2, 3, 4, 5, 9]
+    assert columns.column("headers").to_pylist()[0] == [("A", [""])]
+
+
 def test_columns_come_from_the_servers_lines():
     batch = batch_of(
         b"NATS/1.0\r\n" + lines(3, "1970-01-01T00:00:01Z"),
