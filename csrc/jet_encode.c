@@ -113,13 +113,13 @@ size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
     while (p < end) {
         const uint8_t *lf = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)(lf + 1 - p);
-        int keep = 1;
+        int keep;
         if (p[0] == 'H' || (p[0] == 'P' && p[1] == 'U')) {
             size_t size = size_before(lf - 1);
             n += size + 2;
             keep = size <= max_payload;
             dropped += !keep;
-        } else if (p[0] == 'P') {
+        } else {
             keep = 0;
         }
         if (keep) {

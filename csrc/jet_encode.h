@@ -20,9 +20,10 @@ jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64
 jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max);
 jet_status jet_encode_ping(jet_buf *out);
 jet_status jet_encode_pong(jet_buf *out);
-/* Go over frames that waited for a new link: drop messages (header and payload) larger than
- * `max_payload`, and every PING and PONG, which belonged to the old one. Returns how many messages
- * were dropped. `out` holds whole frames of the functions above. */
+/* Go over frames that waited for a new link: keep messages (header and payload) up to `max_payload`.
+ * PING, PONG, SUB and UNSUB belonged to the old link: the new one begins with the SUB lines of all
+ * subscriptions. Returns how many messages were dropped. `out` holds whole frames of the functions
+ * above. */
 size_t jet_encode_sift(jet_buf *out, size_t max_payload);
 /* Write `value` in decimal; `to` has room for 20 bytes. Returns the number of digits. */
 size_t jet_encode_u64(uint8_t *to, uint64_t value);

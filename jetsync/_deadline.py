@@ -7,6 +7,7 @@ that budget on the monotonic clock through every blocking step, so wall-clock ju
 from __future__ import annotations
 
 import math
+import threading
 import time
 from datetime import timedelta
 
@@ -18,15 +19,22 @@ Seconds = float | timedelta
 """A duration as users may write it: seconds, or a ``timedelta``. It reads back as ``float``."""
 
 
+_LONGEST = min(1e9, threading.TIMEOUT_MAX)
+"""What a wait of the system takes at most, in seconds (30 years); ``inf`` waits for so long."""
+
+
 def to_seconds(value: Seconds, name: str = "timeout") -> float:
-    """Return a duration as ``float`` seconds.
+    """Return a duration as ``float`` seconds; an ``int`` that no ``float`` can hold is ``inf``.
 
     Raises ``ConfigError`` (naming ``name``) for negative, NaN or non-numeric values. Never blocks.
     """
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        try:
+            seconds = float(value)
+        except OverflowError:
+            seconds = math.inf if value > 0 else -math.inf
     else:
         raise ConfigError(f"{name} must be seconds or a timedelta, not {type(value).__name__}")
     if math.isnan(seconds) or seconds < 0:
@@ -46,13 +54,17 @@ class Deadline:
         self._at = None if timeout is None else time.monotonic() + to_seconds(timeout)
 
     def remaining(self) -> float | None:
-        """Return the seconds left, never below zero, or None for "no limit"."""
-        return None if self._at is None else max(0.0, self._at - time.monotonic())
+        """Return the seconds left, never below zero, or None for "no limit".
+
+        It is never more than a wait of the system takes, so it can be given to any of them.
+        """
+        return None if self._at is None else self.within(_LONGEST)
 
     def within(self, limit: float) -> float:
         """Return the seconds left, but at most ``limit``."""
-        left = self.remaining()
-        return limit if left is None else min(left, limit)
+        if self._at is None:
+            return limit
+        return min(max(0.0, self._at - time.monotonic()), limit)
 
     @property
     def expired(self) -> bool:

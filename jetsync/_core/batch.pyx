@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from jetsync._core.arrow cimport export_chain
 from jetsync._core.message cimport ACKED, CONFIRMED, DONE
-from jetsync._core.sync cimport monotonic
+from jetsync._core.sync cimport deadline_of, monotonic
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
     jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_last,
@@ -176,13 +176,15 @@ cdef class MsgBatch:
         """The rows that `answer_all` with a reply prefix asks about."""
         return [i for i in range(self.rows) if not self.skips(i, True)]
 
-    def answer_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0):
+    def answer_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0,
+                   seconds=None):
         """Publish `payload` to the reply subject of every message, in one write, but for those that
         were settled one by one.
 
         With `reply_prefix` each asks for a confirmation to that subject followed by its index.
         `flags` are noted for all that were answered; with ACKED it is sent again after a lost link.
-        Returns how many were answered. Waits only while the outbound buffer is full.
+        Returns how many were answered. Waits only while the outbound buffer is full, up to
+        `seconds`, at most for `write_timeout`.
         """
         cdef jet_buf frames
         cdef uint64_t count
@@ -192,7 +194,7 @@ cdef class MsgBatch:
         try:
             count = self.encode_answers(&frames, payload, reply_prefix)
             self.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count,
-                                        flags & ACKED)
+                                        flags & ACKED, True, deadline_of(seconds))
         finally:
             jet_buf_free(&frames)
         if flags:

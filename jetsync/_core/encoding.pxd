@@ -1,5 +1,6 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
+from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport JET_OK, jet_span, jet_status, span_of, span_of_bytes
 
@@ -18,7 +19,10 @@ cdef extern from *:
 
 
 cdef int refuse(jet_status status, jet_span subject) except -1
+cdef int too_large(size_t size, size_t limit) except -1
 cdef bytes text_bytes(object value, str what)
+cpdef bytes encode_sub(object subject, object queue, uint64_t sid)
+cpdef bytes encode_unsub(uint64_t sid, uint64_t max_messages=*)
 cdef int view_of(object data, Py_buffer *view) except -1
 
 

@@ -1,13 +1,15 @@
 """From what a caller gave to what the encoder takes, and from its refusals to errors."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport (
     JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, jet_buf, jet_buf_append,
-    jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_header_append,
+    jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_encode_pub, jet_encode_sub,
+    jet_encode_unsub, jet_header_append, span_of,
 )
 
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, MaxPayloadError
 
 
 cdef int refuse(jet_status status, jet_span subject) except -1:
@@ -28,6 +30,14 @@ cdef int refuse(jet_status status, jet_span subject) except -1:
     if status == JET_ERR_MEMORY:
         raise MemoryError("no memory for the outbound buffer")
     raise ConfigError(f"message cannot be encoded (status {<int>status})")
+
+
+cdef int too_large(size_t size, size_t limit) except -1:
+    """Raise the error of a message that the server would not take."""
+    raise MaxPayloadError(
+        f"message of {size} bytes (headers and payload) is over the server's limit of {limit}; make "
+        "it smaller or raise max_payload on the server"
+    )
 
 
 cdef bytes text_bytes(object value, str what):
@@ -92,3 +102,51 @@ def encode_headers(headers) -> bytes:
         return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
     finally:
         jet_buf_free(&block)
+
+
+cdef bytes taken(jet_buf *line):
+    """The content of a buffer; frees it."""
+    try:
+        return (<const char *>jet_buf_ptr(line))[:jet_buf_len(line)] if jet_buf_len(line) else b""
+    finally:
+        jet_buf_free(line)
+
+
+def encode_message(subject, data=b"", reply=None, bytes header=b"", max_payload=None) -> bytes:
+    """Return the PUB or HPUB frame of a message. Raises ConfigError when it has none, and
+    MaxPayloadError when header and payload are more than `max_payload` bytes together."""
+    cdef Py_buffer view
+    cdef jet_buf frame
+    cdef jet_span subject_span, payload
+    cdef jet_span reply_span = span_of(NULL, 0)
+    cdef bytes kept = text_span(subject, "subject", &subject_span)
+    cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+    jet_buf_init(&frame)
+    try:
+        data_span(data, &view, &payload)
+        if max_payload is not None and payload.len + len(header) > <size_t>max_payload:
+            too_large(payload.len + len(header), max_payload)
+        raise_status(jet_encode_pub(&frame, subject_span, reply_span, span_of_bytes(header), payload),
+                     subject_span)
+        return taken(&frame)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cpdef bytes encode_sub(subject, queue, uint64_t sid):
+    """Return the SUB line of a subscription; ConfigError when it has none."""
+    cdef jet_buf line
+    cdef bytes subject_bytes = text_bytes(subject, "subject")
+    cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
+    jet_buf_init(&line)
+    raise_status(jet_encode_sub(&line, span_of_bytes(subject_bytes), span_of_bytes(queue_bytes), sid),
+                 span_of_bytes(subject_bytes))
+    return taken(&line)
+
+
+cpdef bytes encode_unsub(uint64_t sid, uint64_t max_messages=0):
+    """Return the UNSUB line that ends a subscription, at once or after `max_messages`."""
+    cdef jet_buf line
+    jet_buf_init(&line)
+    raise_status(jet_encode_unsub(&line, sid, max_messages), span_of(NULL, 0))
+    return taken(&line)

@@ -32,17 +32,17 @@ cdef class Outbound:
     cdef readonly uint64_t pings  # put in for this link
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake) except -1
+                           jet_span payload, bint wake, double deadline=*) except -1
     cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=*) except -1
+                          bint keep=*, double deadline=*) except -1
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
-                           bint wake=*) except -1
+                           bint wake=*, double deadline=*) except -1
+    cdef bint _append_line(self, bytes line) except -1
     cdef int _keep(self, size_t before) noexcept nogil
     cdef void pong(self) noexcept nogil
-    cdef int _enter(self, size_t size) except -1
-    cdef int _await_room(self, size_t size) except -1
-    cdef int _refuse(self) except -1
-    cdef int _too_large(self, size_t size) except -1
+    cdef int _enter(self, size_t size, double deadline) except -1
+    cdef int _await_room(self, size_t size, double deadline) except -1
+    cdef int _refuse(self, double waited) except -1
     cdef void _forget(self) noexcept nogil
     cdef void _give_up(self) noexcept nogil
     cdef int _leave(self, jet_status status, uint64_t messages, size_t before, bint wake) except -1
@@ -51,4 +51,5 @@ cdef class Outbound:
 
 
 cdef bint has_room(Outbound out, size_t size) noexcept nogil
-cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1
+cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
+                     double deadline=*) except -1

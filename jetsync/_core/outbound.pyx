@@ -9,18 +9,18 @@ from libc.string cimport memcpy
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf_append, jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len,
     jet_buf_ptr, jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub,
-    jet_encode_sift, jet_encode_sub, jet_encode_unsub, span_of, span_of_bytes,
+    jet_encode_sift, span_of, span_of_bytes,
 )
-from jetsync._core.encoding cimport data_span, raise_status, text_bytes, text_span
+from jetsync._core.encoding cimport (
+    data_span, encode_sub, encode_unsub, raise_status, text_bytes, text_span, too_large,
+)
 from jetsync._core.kept cimport kept_add, kept_arrived, kept_free, kept_init
 from jetsync._core.sync cimport (
-    acquire, free_lock, gate_free, gate_init, gate_open, gate_wait, gate_wait_nogil, leaf_free,
+    acquire, deadline_of, free_lock, gate_free, gate_init, gate_open, gate_wait, gate_wait_nogil, leaf_free,
     leaf_init, lock_leaf, lock_nogil, monotonic, new_lock, try_lock, unlock, unlock_leaf,
 )
 
-from jetsync.errors import (
-    ConfigError, ConnectionClosedError, MaxPayloadError, OutboundFullError,
-)
+from jetsync.errors import ConnectionClosedError, OutboundFullError
 
 
 cdef extern from "unistd.h" nogil:
@@ -64,8 +64,10 @@ cdef bint has_room(Outbound out, size_t size) noexcept nogil:
     return waiting == 0 or waiting + size <= out.high_water
 
 
-cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake) except -1:
-    """Append one PUB or HPUB to `out`. This is what every publish of single messages does."""
+cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
+                     double deadline=-1) except -1:
+    """Append one PUB or HPUB to `out`. This is what every publish of single messages does. It waits
+    for room up to `deadline` (monotonic; negative: none), but never longer than `write_timeout`."""
     cdef Py_buffer view
     cdef jet_span subject_span, payload
     cdef jet_span reply_span = span_of(NULL, 0)
@@ -73,7 +75,8 @@ cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake
     cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
     try:
         data_span(data, &view, &payload)
-        return out.publish_spans(subject_span, reply_span, span_of_bytes(header), payload, wake)
+        return out.publish_spans(subject_span, reply_span, span_of_bytes(header), payload, wake,
+                                 deadline)
     finally:
         PyBuffer_Release(&view)
 
@@ -111,16 +114,19 @@ cdef class Outbound:
 
     # -- putting in ------------------------------------------------------------------------------
 
-    cdef int _enter(self, size_t size) except -1:
-        """Take `lock` when there is room for `size` more bytes; wait for room up to write_timeout."""
+    cdef int _enter(self, size_t size, double deadline) except -1:
+        """Take `lock` when there is room for `size` more bytes; wait for room up to `deadline`, at
+        most for `write_timeout`."""
         lock_leaf(&self.lock)
         if not self.closed and has_room(self, size):
             return 0
         unlock_leaf(&self.lock)
-        return self._await_room(size)
+        return self._await_room(size, deadline)
 
-    cdef int _await_room(self, size_t size) except -1:
-        cdef double deadline = monotonic() + self.write_timeout
+    cdef int _await_room(self, size_t size, double deadline) except -1:
+        cdef double began = monotonic()
+        if deadline < 0 or deadline > began + self.write_timeout:
+            deadline = began + self.write_timeout
         cdef bint in_turn = False
         try:
             while True:
@@ -138,26 +144,20 @@ cdef class Outbound:
                     )
                 if in_turn:
                     if not gate_wait(&self.room, &self.lock, deadline):
-                        self._refuse()
+                        self._refuse(monotonic() - began)
                 else:
                     unlock_leaf(&self.lock)
                     in_turn = acquire(self.turn, deadline)
                     if not in_turn:
-                        self._refuse()
+                        self._refuse(monotonic() - began)
         finally:
             if in_turn:
                 unlock(self.turn)
 
-    cdef int _refuse(self) except -1:
+    cdef int _refuse(self, double waited) except -1:
         raise OutboundFullError(
-            f"the outbound buffer ({self.high_water} bytes) stayed full for "
-            f"{self.write_timeout:g} s: the server takes data too slowly"
-        )
-
-    cdef int _too_large(self, size_t size) except -1:
-        raise MaxPayloadError(
-            f"message of {size} bytes (headers and payload) is over the server's limit of "
-            f"{self.max_payload}; make it smaller or raise max_payload on the server"
+            f"the outbound buffer ({self.high_water} bytes) stayed full for {waited:.3g} s, all the "
+            "time that there was: the server takes data too slowly"
         )
 
     cdef int _leave(self, jet_status status, uint64_t messages, size_t before,
@@ -172,13 +172,13 @@ cdef class Outbound:
         return 0
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake) except -1:
+                           jet_span payload, bint wake, double deadline=-1) except -1:
         cdef jet_status status
         cdef size_t size = header.len + payload.len
         cdef size_t before
         if size > self.max_payload:
-            self._too_large(size)
-        self._enter(size)
+            too_large(size, self.max_payload)
+        self._enter(size, deadline)
         before = jet_buf_len(&self.pending)
         status = jet_encode_pub(&self.pending, subject, reply, header, payload)
         if wake:
@@ -187,7 +187,7 @@ cdef class Outbound:
         return raise_status(status, subject)
 
     cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=False) except -1:
+                          bint keep=False, double deadline=-1) except -1:
         """Publish without headers to a subject that is only kept from breaking the framing.
 
         With `keep` it may be received twice: it is sent again over the next link, unless it is
@@ -195,7 +195,7 @@ cdef class Outbound:
         cdef jet_status status
         cdef size_t before
         cdef int wanted = 0
-        self._enter(subject.len + payload.len)
+        self._enter(subject.len + payload.len, deadline)
         before = jet_buf_len(&self.pending)
         status = jet_encode_answer(&self.pending, subject, reply, payload)
         if keep and status == JET_OK:
@@ -208,13 +208,13 @@ cdef class Outbound:
         return raise_status(status, subject)
 
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False,
-                           bint wake=True) except -1:
+                           bint wake=True, double deadline=-1) except -1:
         """Append frames that were encoded and checked elsewhere; `keep` as in answer_spans. With
         `wake=False` the caller has to call `send_now`."""
         cdef jet_status status
         cdef size_t before
         cdef int wanted = 0
-        self._enter(frames.len)
+        self._enter(frames.len, deadline)
         before = jet_buf_len(&self.pending)
         status = jet_buf_append(&self.pending, frames.ptr, frames.len)
         if keep and status == JET_OK:
@@ -241,42 +241,45 @@ cdef class Outbound:
             gate_open(&self.work)
         unlock_leaf(&self.lock)
 
-    def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True):
-        """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`."""
-        put_message(self, subject, data, reply, header, wake)
+    def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True,
+                seconds=None):
+        """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`. Waits for room
+        up to `seconds`, at most for `write_timeout`."""
+        put_message(self, subject, data, reply, header, wake, deadline_of(seconds))
 
-    def ask(self, subject, reply, bytes data not None):
+    def ask(self, subject, reply, bytes data not None, seconds=None):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them
-        (the filter at the end of a consumer's creation). The caller has to call `send_now`."""
+        (the filter at the end of a consumer's creation). The caller has to call `send_now`. Waits
+        for room up to `seconds`, at most for `write_timeout`."""
         cdef bytes subject_bytes = text_bytes(subject, "subject")
         cdef bytes reply_bytes = text_bytes(reply, "reply")
         if len(data) > <Py_ssize_t>self.max_payload:
-            self._too_large(len(data))
+            too_large(len(data), self.max_payload)
         self.answer_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
-                          span_of_bytes(data))
+                          span_of_bytes(data), False, deadline_of(seconds))
 
     def subscribe(self, subject, queue, uint64_t sid):
-        """Append a SUB line."""
-        cdef bytes subject_bytes = text_bytes(subject, "subject")
-        cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
-        cdef jet_status status = JET_OK
-        lock_leaf(&self.lock)
-        if self.closed:
-            unlock_leaf(&self.lock)
+        """Append a SUB line. While there is no link nothing is appended: a new link begins with the
+        SUB lines of all subscriptions (`attach`)."""
+        if not self._append_line(encode_sub(subject, queue, sid)):
             raise ConnectionClosedError("the connection is closed; make a new one")
-        status = jet_encode_sub(&self.pending, span_of_bytes(subject_bytes),
-                                span_of_bytes(queue_bytes), sid)
-        gate_open(&self.work)
-        unlock_leaf(&self.lock)
-        raise_status(status, span_of_bytes(subject_bytes))
 
     def unsubscribe(self, uint64_t sid, uint64_t max_messages=0):
-        """Append an UNSUB line."""
+        """Append an UNSUB line, if there is a link."""
+        self._append_line(encode_unsub(sid, max_messages))
+
+    cdef bint _append_line(self, bytes line) except -1:
+        """Append a line that means nothing to another link, if there is one. False: closed."""
+        cdef jet_status status = JET_OK
+        cdef jet_span span = span_of_bytes(line)
         lock_leaf(&self.lock)
-        if not self.closed:
-            jet_encode_unsub(&self.pending, sid, max_messages)
+        cdef bint closed = self.closed
+        if not closed and self.fd >= 0:
+            status = jet_buf_append(&self.pending, span.ptr, span.len)
             gate_open(&self.work)
         unlock_leaf(&self.lock)
+        raise_status(status, span_of(NULL, 0))
+        return not closed
 
     def ping(self):
         """Append a PING; returns which one it is on this link, beginning with 1; 0: not any more."""

@@ -71,6 +71,11 @@ cdef extern from * nogil:
     size_t jetsync_load(const size_t *from_)
 
 
+# Seconds (30 years): a longer wait is one without limit.
+cdef enum:
+    ENDLESS = 1000000000
+
+
 # A place where one thread waits until another opens it. `waiting` belongs to the lock that guards
 # the condition; several waiters take turns on a lock of their own in front of the gate.
 cdef struct Gate:
@@ -250,10 +255,14 @@ cdef inline int _leave(Gate *gate, Leaf *guard) noexcept:
 
 
 cdef inline double deadline_of(object timeout) except? -2:
-    """Seconds from now to a point in time; None: no limit (-1)."""
+    """Seconds from now to a point in time; None, infinite and endless ones: no limit (-1)."""
     if timeout is None:
         return -1
-    cdef double seconds = timeout
-    if seconds < 0:
-        seconds = 0
-    return monotonic() + seconds
+    cdef double seconds
+    try:
+        seconds = timeout
+    except OverflowError:  # an int that no double can hold
+        return -1 if timeout > 0 else monotonic()
+    if seconds > ENDLESS:
+        return -1
+    return monotonic() + max(seconds, 0.0)

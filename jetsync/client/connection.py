@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.handles import Publishing
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
@@ -260,16 +261,16 @@ class Connection(Publishing):
 
     def _replay_lines(self) -> bytes:
         """The SUB lines of everything that is subscribed; the registry lock is held."""
-        replay = Outbound(offline_limit=1 << 40)
+        lines = []
         for sid, (subject, queue, mailbox) in list(self._routes.items()):
             if mailbox.finished:
                 # Its last message came before the link broke.
                 self._close_route(sid)
                 continue
-            replay.subscribe(subject, queue, sid)
+            lines.append(encode_sub(subject, queue, sid))
             if mailbox.stops_after:
-                replay.unsubscribe(sid, mailbox.stops_after - mailbox.received)
-        return replay.peek()
+                lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
+        return b"".join(lines)
 
     def _subscriptions(self) -> list[Subscription]:
         with self._registry_lock:

@@ -73,11 +73,14 @@ class Requests:
         self._nc._inbound.remove_reply(token)
         self._subjects.pop(token, None)
 
-    def _begin(self, subject: str, data: bytes, headers: HeaderInput | None) -> tuple[int, Mailbox]:
+    def _begin(
+        self, subject: str, data: bytes, headers: HeaderInput | None, deadline: Deadline
+    ) -> tuple[int, Mailbox]:
         token, reply, mailbox = self.open(subject)
         try:
             outbound = self._nc._outbound
-            outbound.publish(subject, data, reply, encode_headers(headers), False)
+            header = encode_headers(headers)
+            outbound.publish(subject, data, reply, header, False, deadline.remaining())
             outbound.send_now()
         except BaseException:
             self.end(token)
@@ -116,7 +119,7 @@ class Requests:
         sentinel: object,
     ) -> Iterator[Msg]:
         deadline = Deadline(timeout)
-        token, mailbox = self._begin(subject, data, headers)
+        token, mailbox = self._begin(subject, data, headers, deadline)
         try:
             count = 0
             while max_messages is None or count < max_messages:
@@ -188,12 +191,13 @@ class Exchange:
     def ask(self, seconds: float) -> Msg:
         """Ask (again) and return the first answer. Blocks up to ``seconds``.
 
-        Raises TimeoutError, NoRespondersError, DisconnectedError, PermissionsError.
+        Raises TimeoutError, OutboundFullError (nothing was sent), NoRespondersError,
+        DisconnectedError, PermissionsError.
         """
         deadline = Deadline(seconds)
         mailbox = self._mailbox
         if mailbox is None or not mailbox.pending_messages:
-            mailbox = self._send()
+            mailbox = self._send(deadline)
         msg = mailbox.get(deadline.remaining())
         if msg is None:
             raise mailbox.error or TimeoutError(
@@ -209,7 +213,7 @@ class Exchange:
         """Whether an answer came after the last asking; the next one returns it at once."""
         return self._mailbox is not None and self._mailbox.pending_messages > 0
 
-    def _send(self) -> Mailbox:
+    def _send(self, deadline: Deadline) -> Mailbox:
         requests, mailbox = self._requests, self._mailbox
         if mailbox is None or mailbox.finished:
             # The first time; or the link broke, and no answer comes to the old place any more.
@@ -218,9 +222,13 @@ class Exchange:
             self._mailbox = mailbox
         outbound = requests._nc._outbound
         if self._header is None:
-            outbound.ask(self._subject, self._reply, self._data)
+            outbound.ask(self._subject, self._reply, self._data, deadline.remaining())
         else:
-            outbound.publish(self._subject, self._data, self._reply, self._header, False)
+            outbound.publish(
+                *(self._subject, self._data, self._reply, self._header),
+                wake=False,
+                seconds=deadline.remaining(),
+            )
         outbound.send_now()
         return mailbox
 

@@ -61,7 +61,7 @@ def _unconfirmed(batch: MsgBatch, nc: Any, deadline: Deadline) -> list[int]:
     waiting = set(batch._unconfirmed())
     token, reply, mailbox = nc._requests.open("$JS.ACK")
     try:
-        batch.answer_all(b"+ACK", f"{reply}-".encode())
+        batch.answer_all(b"+ACK", f"{reply}-".encode(), seconds=deadline.remaining())
         while waiting and (msg := mailbox.get(deadline.within(2 * _AGAIN_AFTER))) is not None:
             if not msg.status:
                 waiting.discard(int(msg.subject.rpartition("-")[2]))

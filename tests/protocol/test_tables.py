@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsync._core.encoding import encode_headers
+from jetsync._core.encoding import encode_headers, encode_sub, encode_unsub
 from jetsync._core.message import parse_jsack, parse_puback
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, NotJetStreamMessageError
@@ -129,9 +129,9 @@ def _by_extension(case):
         elif case.verb == "answer":
             outbound.ask(subject, second, case.payload)
         elif case.verb == "sub":
-            outbound.subscribe(subject, second or None, case.sid)
+            return encode_sub(subject, second or None, case.sid)
         else:
-            outbound.unsubscribe(case.sid, case.max_messages)
+            return encode_unsub(case.sid, case.max_messages)
     except ConfigError:
         assert outbound.peek() == b""  # a refusal leaves no trace
         raise

@@ -13,12 +13,12 @@ import pytest
 
 import jetsync
 from jetsync._core.encoding import encode_headers
-from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, Error
 from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.soak import scaled
 from tests.reference import generate, wire
 from tests.reference.outcome import raw
+from tests.unit.core.kit import attached
 
 STRINGS = scaled(50_000, 1_000_000)
 NAMES = scaled(10_000, 200_000)
@@ -66,7 +66,7 @@ def test_no_string_changes_framing(record_figure):
     for number in range(STRINGS):
         text = generate.text(generate.of(number))
         for place in PLACES:
-            outbound = Outbound()
+            outbound = attached()
             outbound.ping()
             expected = []
             try:

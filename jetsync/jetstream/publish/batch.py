@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ApiLevelRequiredError
-from jetsync._core.encoding import encode_headers
-from jetsync._core.outbound import Outbound
+from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     APIError,
@@ -60,7 +59,6 @@ class PublishBatch:
         self._lock = threading.Lock()
         self._messages: list[tuple[str, bytes, dict[str, Any]]] = []
         self._over: str | None = None
-        self._check = Outbound(offline_limit=1 << 62)
 
     def add(
         self,
@@ -83,9 +81,9 @@ class PublishBatch:
             self._refuse_when_over()
             # Encoded for a check only: what goes out is known when the last message is.
             trial = {**merged, **_batch_headers(next_nuid(), len(self._messages) + 1, True)}
-            self._check.max_payload = self._nc.max_payload
-            self._check.publish(subject, data, "reply", encode_headers(trial))
-            self._check = Outbound(offline_limit=1 << 62)
+            encode_message(
+                subject, data, "reply", encode_headers(trial), max_payload=self._nc.max_payload
+            )
             self._messages.append((subject, bytes(data), merged))
 
     def commit(
@@ -197,7 +195,9 @@ class PublishBatch:
             for number, (to, data, headers) in enumerate(messages, 1):
                 is_last = number == len(messages)
                 block = encode_headers({**headers, **_batch_headers(batch, number, is_last)})
-                nc._outbound.publish(to, data, reply if is_last else None, block, False)
+                nc._outbound.publish(
+                    to, data, reply if is_last else None, block, False, deadline.remaining()
+                )
             nc._outbound.send_now()
             answer = mailbox.get(deadline.remaining())
             if answer is None:

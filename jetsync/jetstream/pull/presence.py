@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._core.mailbox import Mailbox
+from jetsync._deadline import Deadline
 from jetsync.errors import ConsumerDeletedError, Error
 from jetsync.jetstream.api import decode
 
@@ -41,7 +42,7 @@ class Presence:
             subject = f"CONSUMER.INFO.{consumer.stream_name}.{consumer.name}"
             try:
                 self._asked = self._nc._requests._begin(
-                    consumer._js._api.subject(subject), b"", None
+                    consumer._js._api.subject(subject), b"", None, Deadline(patience)
                 )
             except Error:
                 return None  # no link at this moment: there will be another 503

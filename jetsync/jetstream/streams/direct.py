@@ -15,7 +15,6 @@ from jetsync._api_errors import (
     MessageNotFoundError,
     api_error,
 )
-from jetsync._core.encoding import encode_headers
 from jetsync._core.stored import StoredMaker, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
@@ -257,7 +256,9 @@ class _Reader:
             self._batch = mailbox.new_batch(DirectBatch, None, maker)
         try:
             payload = json.dumps(body).encode()
-            nc._outbound.publish(subject, payload, reply, encode_headers(None), False)
+            nc._outbound.publish(
+                subject, payload, reply, wake=False, seconds=self._deadline.remaining()
+            )
             nc._outbound.send_now()
             while True:
                 # One more than can come, so that the status behind the last one is seen.

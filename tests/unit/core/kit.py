@@ -70,6 +70,13 @@ def block(*lines: bytes, status: bytes = b"") -> bytes:
     return b"\r\n".join([b"NATS/1.0" + (b" " + status if status else b""), *lines, b"", b""])
 
 
+def attached() -> Outbound:
+    """An outbound side on a link that nothing is sent on: what is put in can be peeked at."""
+    outbound = Outbound()
+    outbound.attach(0, b"", 1 << 20)  # neither pumped nor sent from: the descriptor is not used
+    return outbound
+
+
 class Held:
     """Stands for the connection or consumer that messages belong to."""
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from jetsync._core.outbound import Outbound
-from jetsync.errors import ConnectionClosedError, OutboundFullError
-from tests.unit.core.kit import Sent, Thread, client_frames, link, pair, read, wait_until
+from jetsync.errors import ConfigError, ConnectionClosedError, OutboundFullError
+from tests.unit.core.kit import Sent, Thread, attached, client_frames, link, pair, read, wait_until
 
 BIG = b"x" * 200_000  # more than a small link takes
 
@@ -112,6 +112,42 @@ def test_a_message_larger_than_the_high_water_mark_is_taken_when_nothing_waits()
         reader = Thread(read, peer, 18 + len(BIG) + 2)
         outbound.publish("large", BIG)
         assert reader.finish().endswith(b"\r\n")
+
+
+def test_a_call_waits_for_room_no_longer_than_its_own_time_allows():
+    """Whoever asks has a timeout of its own: the one for writing is only the longest."""
+    with link(small=True, high_water=1000, write_timeout=60.0) as (outbound, _):
+        stuff(outbound)
+        outbound.publish("s", b"y" * 1000)
+        for seconds in (0, 1e-9, 0.2):
+            start = time.monotonic()
+            with pytest.raises(OutboundFullError, match="stayed full"):
+                outbound.publish("s", b"y" * 1000, seconds=seconds)
+            with pytest.raises(OutboundFullError, match="stayed full"):
+                outbound.ask("s", "r", b"y" * 1000, seconds=seconds)
+            assert 2 * seconds <= time.monotonic() - start < 30
+        assert outbound.messages == 2
+
+
+@pytest.mark.parametrize("seconds", [None, 1e10, float("inf"), 10**400])
+def test_a_call_without_end_waits_for_the_time_that_writing_has(seconds):
+    with link(small=True, high_water=1000, write_timeout=0.2) as (outbound, _):
+        stuff(outbound)
+        outbound.publish("s", b"y" * 1000)
+        with pytest.raises(OutboundFullError, match="stayed full"):
+            outbound.publish("s", b"y" * 1000, seconds=seconds)
+
+
+def test_without_a_link_subscribing_leaves_nothing_behind():
+    """A new link begins with all subscriptions; lines kept beside would fill the memory."""
+    outbound = Outbound(offline_limit=100)
+    for sid in range(1, 10_000):
+        outbound.subscribe(f"some.subject.{sid}", "queue", sid)
+        outbound.unsubscribe(sid)
+    assert outbound.pending_bytes == 0
+    outbound.publish("s", b"there is room")
+    with pytest.raises(ConfigError):
+        outbound.subscribe("a..b", None, 1)
 
 
 def test_close_ends_the_wait_of_a_publisher():
@@ -252,15 +288,16 @@ def test_the_writer_ends_at_close_although_it_never_had_a_link():
 
 
 def test_messages_too_large_for_the_new_server_are_dropped_before_they_break_its_link():
-    """Only they: what stands around them goes out whole. PINGs of the old link do not."""
-    out = Outbound()
+    """Only they: messages around them go out whole. Other lines were for the old link."""
+    out = attached()
     out.publish("a", b"small")
     out.publish("b", b"x" * 100, None, b"NATS/1.0\r\nsize: 7\r\n\r\n")
     out.ping()
     out.publish("c.12", b"12\r\n34")
     out.subscribe("d", None, 9)
+    out.unsubscribe(9)
     out.publish("e", b"y" * 11)
     with pair() as (end, _):
         assert out.attach(end.fileno(), b"", 10) == 2
-        assert out.peek() == b"PUB a 5\r\nsmall\r\nPUB c.12 6\r\n12\r\n34\r\nSUB d 9\r\n"
+        assert out.peek() == b"PUB a 5\r\nsmall\r\nPUB c.12 6\r\n12\r\n34\r\n"
         out.detach()

@@ -10,7 +10,7 @@ from jetsync._core.encoding import encode_headers
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError, MaxPayloadError
 from jetsync.headers import Headers
-from tests.unit.core.kit import Sent, client_frames
+from tests.unit.core.kit import Sent, attached, client_frames
 
 INJECTIONS = ["\r\n", "\r", "\n", " ", "\0", "\x7f", "\t", "\x01", "\x1f"]
 PLACES = [lambda bad: bad, lambda bad: bad + "a", lambda bad: "a" + bad, lambda bad: f"a{bad}b"]
@@ -68,7 +68,7 @@ def test_subscribing_to_a_malformed_subject_is_refused(subject):
 
 def test_subjects_that_a_server_takes_are_not_refused():
     """A wildcard is a whole token; empty tokens are the server's business when publishing."""
-    outbound = Outbound()
+    outbound = attached()
     for subject in ("a", "a.b", "a*", "a.b>", "a..b", "é.ü", "$JS.API.INFO", "a:b,c=d"):
         outbound.publish(subject)
     for subject in ("a", "a.*.b", "a.>", ">", "*"):
@@ -115,7 +115,7 @@ def test_any_contiguous_buffer_is_taken_as_it_is(value):
 
 
 def test_frames_look_as_the_protocol_says():
-    outbound = Outbound()
+    outbound = attached()
     outbound.publish("s", b"hello")
     outbound.publish("s", b"", "r")
     outbound.publish("s", b"x", "r", encode_headers({"A": "b"}))
