@@ -23,6 +23,7 @@
 #include "jet_stored.h"
 #include "jet_subject.h"
 #include "jet_tally.h"
+#include "jet_token.h"
 #include "jet_types.h"
 #include "jet_utf8.h"
 

@@ -135,6 +135,15 @@ cdef extern from "jet.h" nogil:
     void jet_chain_begin(const jet_chain *c, jet_chain_iter *it)
     int jet_chain_next(jet_chain_iter *it, jet_record *out)
 
+    ctypedef struct jet_token_key:
+        uint64_t word[2]
+
+    enum:
+        JET_TOKEN_MAX
+
+    size_t jet_token_write(const jet_token_key *key, uint64_t number, uint8_t *out)
+    size_t jet_token_read(const jet_token_key *key, jet_span text, uint64_t *number)
+
     ctypedef struct jet_slots:
         uint32_t count
 

@@ -1,7 +1,9 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
-from jetsync._core.csrc cimport jet_buf, jet_frame, jet_parser, jet_slots, jet_span
+from jetsync._core.csrc cimport (
+    jet_buf, jet_frame, jet_parser, jet_slots, jet_span, jet_token_key,
+)
 from jetsync._core.mailbox cimport Box
 from jetsync._core.outbound cimport Outbound
 from jetsync._core.seat cimport Seat
@@ -12,6 +14,7 @@ cdef class Inbound(Seat):
     cdef Leaf route_lock
     cdef jet_slots subs               # guarded by route_lock
     cdef jet_slots replies            # guarded by route_lock
+    cdef jet_token_key key            # of reply tokens; never changes
     cdef jet_buf buf                  # the rest belongs to whoever has the seat
     cdef jet_parser parser
     cdef jet_buf raw                  # on a filtered link: where bytes are received

@@ -1,20 +1,24 @@
 """Inbound: from the socket to the mailboxes, without the GIL."""
 
+from libc.stdint cimport uint8_t
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from jetsync._core.csrc cimport (
     JET_ERR_ARGS, JET_ERR_CRLF, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_OP, JET_ERR_SIZE, JET_OP_ERR,
     JET_OP_INFO, JET_OP_MSG, JET_OP_PING, JET_OP_PONG, bytes_of, jet_buf_append, jet_buf_clear,
     jet_buf_commit, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
-    jet_buf_reserve, jet_parser_init, jet_parser_next, jet_record, jet_scan_leading_u64,
-    jet_slots_add, jet_slots_free, jet_slots_get, jet_slots_init, jet_slots_remove, span_of,
+    jet_buf_reserve, jet_parser_init, jet_parser_next, jet_record, jet_slots_add, jet_slots_free,
+    jet_slots_get, jet_slots_init, jet_slots_remove, jet_token_read, jet_token_write, span_of,
+    JET_TOKEN_MAX,
 )
 from jetsync._core.mailbox cimport PUT_LAST, PUT_NOTHING, Mailbox, Put, box_has_enough, box_put
 from jetsync._core.seat cimport Seat
 from jetsync._core.sync cimport (
     gate_open, jetsync_add, jetsync_count, leaf_free, leaf_init, lock_leaf, monotonic, unlock_leaf,
 )
+
+from os import urandom
 
 
 cdef extern from "sys/socket.h" nogil:
@@ -71,6 +75,8 @@ cdef class Inbound(Seat):
         jet_buf_init(&self.buf)
         jet_buf_init(&self.raw)
         jet_parser_init(&self.parser, max_size)
+        cdef bytes secret = urandom(sizeof(self.key))
+        memcpy(&self.key, <const char *>secret, sizeof(self.key))
         self.outbound = outbound
         self.boxes = {}
         self.reply_boxes = {}
@@ -96,7 +102,11 @@ cdef class Inbound(Seat):
             unlock_leaf(&self.route_lock)
         if sid == 0:
             raise MemoryError("no room for another subscription")
-        self.boxes[sid] = mailbox
+        try:
+            self.boxes[sid] = mailbox
+        except BaseException:
+            self.remove(sid)
+            raise
         mailbox.seat = self
         return sid
 
@@ -125,7 +135,7 @@ cdef class Inbound(Seat):
         self.reply_prefix = prefix  # keeps the bytes alive that the reader compares with
 
     def add_reply(self, Mailbox mailbox not None):
-        """Give a mailbox a reply token: a number that no other request ever had."""
+        """Give a mailbox the number of a reply token, which no other request ever had."""
         cdef Box *box = &mailbox.box
         cdef uint64_t token
         with nogil:
@@ -134,12 +144,23 @@ cdef class Inbound(Seat):
             unlock_leaf(&self.route_lock)
         if token == 0:
             raise MemoryError("no room for another request")
-        self.reply_boxes[token] = mailbox
+        try:
+            self.reply_boxes[token] = mailbox
+        except BaseException:
+            self.remove_reply(token)
+            raise
         mailbox.seat = self
         return token
 
+    def reply_token(self, uint64_t token):
+        """The text behind the prefix of the reply route that leads to a number. It holds 64 bits
+        that only those know who were shown it: no other text leads there."""
+        cdef uint8_t text[JET_TOKEN_MAX]
+        cdef size_t n = jet_token_write(&self.key, token, text)
+        return (<const char *>text)[:n].decode("ascii")
+
     def remove_reply(self, uint64_t token):
-        """Forget a reply token; a late answer finds nothing and is counted in `unmatched`."""
+        """Forget the number of a token; a late answer is counted in `unmatched`."""
         with nogil:
             lock_leaf(&self.route_lock)
             jet_slots_remove(&self.replies, token)
@@ -160,7 +181,7 @@ cdef class Inbound(Seat):
                 return NULL
             rest = span_of(f.subject.ptr + n, f.subject.len - n)
             # The token may be followed by "-" and whatever its owner wants to tell apart.
-            n = jet_scan_leading_u64(rest, &token)
+            n = jet_token_read(&self.key, rest, &token)
             if n == 0 or (n < rest.len and rest.ptr[n] != c'-'):
                 return NULL
             return <Box *>jet_slots_get(&self.replies, token)

@@ -30,7 +30,8 @@ class Requests:
 
     A reply goes to ``<inbox>.<token>``; the reader finds the waiting mailbox by the token alone.
     A token is never used twice, so a late reply finds nobody and is counted, never delivered to
-    another caller.
+    another caller. It cannot be guessed from others (``csrc/jet_token.h``), so an answer counts
+    only when whoever sends it was shown the question.
     """
 
     def __init__(self, nc: Connection) -> None:
@@ -66,7 +67,7 @@ class Requests:
             # The server refused the inbox before this request was among the pending ones.
             self.end(token)
             raise self._refused
-        return token, f"{prefix}{token}", mailbox
+        return token, prefix + self._nc._inbound.reply_token(token), mailbox
 
     def end(self, token: int) -> None:
         """Forget a token: what still comes for it is dropped and counted."""

@@ -123,6 +123,7 @@ def test_subscriptions_come_and_go_while_the_reader_works():
         inbound, steady = Inbound(Outbound()), Mailbox()
         steady_sid = inbound.add(steady)
         inbound.set_reply_route(b"_INBOX.me.", inbound.add(Mailbox()))
+        late = [inbound.reply_token(number).encode() for number in range(40)]
         stop = threading.Event()
         reader = Thread(inbound.pump, ours.fileno())
 
@@ -141,7 +142,7 @@ def test_subscriptions_come_and_go_while_the_reader_works():
                 piece = b"".join(
                     message(sid=steady_sid, payload=b"%d" % i)
                     + message(sid=i % 40, payload=b"stray")
-                    + message(b"_INBOX.me.%d" % (i % 40), 2, b"late")
+                    + message(b"_INBOX.me." + late[i % 40], 2, b"late")
                     for i in range(start, start + 50)
                 )
                 theirs.sendall(piece)

@@ -50,6 +50,7 @@ void suite_jsack(void);
 void suite_parser(void);
 void suite_puback(void);
 void suite_slots(void);
+void suite_token(void);
 void suite_stored(void);
 void suite_subject(void);
 void suite_tally(void);

@@ -9,7 +9,8 @@ static const struct {
     {"buf", suite_buf},         {"chain", suite_chain},   {"columns", suite_columns},
     {"encode", suite_encode},   {"header", suite_header}, {"jsack", suite_jsack},
     {"parser", suite_parser},   {"puback", suite_puback}, {"slots", suite_slots},
-    {"stored", suite_stored},   {"subject", suite_subject}, {"utf8", suite_utf8},
+    {"stored", suite_stored},   {"subject", suite_subject}, {"token", suite_token},
+    {"utf8", suite_utf8},
 };
 
 int main(int argc, char **argv) {

@@ -16,5 +16,6 @@ SUITES = (
     "stored",
     "subject",
     "tally",
+    "token",
     "utf8",
 )

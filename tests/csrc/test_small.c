@@ -126,6 +126,38 @@ void suite_puback(void) {
     puback(S(""), &a);
 }
 
+void suite_token(void) {
+    /* The key and the answer of the reference implementation: bytes 0 to 15, and bytes 0 to 7. */
+    const jet_token_key key = {{0x0706050403020100u, 0x0f0e0d0c0b0a0908u}};
+    const jet_token_key other = {{0x0706050403020100u, 0x0f0e0d0c0b0a0909u}};
+    uint8_t text[JET_TOKEN_MAX];
+    uint64_t number = 0;
+    size_t n = jet_token_write(&key, 0x0706050403020100u, text);
+    jet_span token = jet_span_of(text, n);
+    CHECK(same(token, S("506097522914230528_93f5f5799a932462")));
+    CHECK(jet_token_read(&key, token, &number) == n && number == 0x0706050403020100u);
+    CHECK(jet_token_write(&key, UINT64_MAX, text) == JET_TOKEN_MAX);
+
+    n = jet_token_write(&key, 7, text);
+    for (size_t i = 0; i < n; i++) {
+        /* Nothing shorter, and no other byte in any place. */
+        jet_span part = fenced(jet_span_of(text, i));
+        CHECK(jet_token_read(&key, part, &number) == 0);
+        unfence(part);
+        uint8_t byte = text[i];
+        for (int c = 0; c < 256; c++) {
+            if (c == byte) continue;
+            text[i] = (uint8_t)c;
+            CHECK(jet_token_read(&key, jet_span_of(text, n), &number) == 0);
+        }
+        text[i] = byte;
+    }
+    number = 1;
+    CHECK(jet_token_read(&other, jet_span_of(text, n), &number) == 0 && number == 1);
+    memcpy(text + n, "-12", 3);
+    CHECK(jet_token_read(&key, jet_span_of(text, n + 3), &number) == n && number == 7);
+}
+
 void suite_slots(void) {
     jet_slots t;
     int a, b;

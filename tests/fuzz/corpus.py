@@ -132,10 +132,22 @@ def answered() -> list[bytes]:
     ]
 
 
+def tokens() -> list[bytes]:
+    """A key, a number, which byte to change, and tokens: good, long and cut ones."""
+    found = []
+    for number in (0, 1, 16777217, 2**64 - 1):
+        texts = [b"%d_%s" % (number, b"0123456789abcdef"), b"%d_-7" % number, b"0%d_" % number]
+        front = bytes(range(16)) + number.to_bytes(8, "little") + bytes([number % 251])
+        found += [front + text for text in texts]
+    # The token of the number 7 under the key 0 to 15.
+    return [*found, bytes(range(16)) + bytes(9) + b"7_6402f5e4f7829905-9"]
+
+
 TARGETS: dict[str, Callable[[], list[bytes]]] = {
     "parser": streams,
     "header": headers,
     "stored": stored,
+    "token": tokens,
     "jsack": replies,
     "puback": answers,
     "utf8": texts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -108,7 +109,7 @@ def test_a_reply_reaches_the_request_with_its_token():
     boxes = {inbound.add_reply(box): box for box in [Mailbox() for _ in range(10)]}
     assert len(boxes) == 10
     for token in reversed(boxes):
-        inbound.feed(reply(sid, token, b"%d" % token))
+        inbound.feed(reply(sid, inbound.reply_token(token), b"%d" % token))
     for token, box in boxes.items():
         assert drained(box) == [b"%d" % token]
     assert set(inbound.pending_replies()) == set(boxes.values())
@@ -122,10 +123,10 @@ def test_a_late_reply_reaches_no_other_request():
     box = Mailbox()
     new = inbound.add_reply(box)
     assert new != old
-    inbound.feed(reply(sid, old, b"late"))
+    inbound.feed(reply(sid, inbound.reply_token(old), b"late"))
     assert box.received == 0
     assert inbound.unmatched == 1
-    inbound.feed(reply(sid, new, b"mine"))
+    inbound.feed(reply(sid, inbound.reply_token(new), b"mine"))
     assert drained(box) == [b"mine"]
 
 
@@ -147,7 +148,7 @@ def test_random_late_replies_only_ever_reach_their_own_request():
             dead.append(token)
         else:
             token = dice.choice([*live, *dead[-50:]])
-            inbound.feed(reply(sid, token, b"%d" % token))
+            inbound.feed(reply(sid, inbound.reply_token(token), b"%d" % token))
     assert not set(live) & set(dead)
     assert len(set(dead)) == len(dead)
     for token, box in live.items():
@@ -158,12 +159,14 @@ def test_random_late_replies_only_ever_reach_their_own_request():
 def test_a_token_may_be_followed_by_a_mark_of_its_owner(more):
     inbound, sid = requester()
     box = Mailbox()
-    token = inbound.add_reply(box)
-    inbound.feed(reply(sid, f"{token}{more}", b"x"))
+    token = inbound.reply_token(inbound.add_reply(box))
+    inbound.feed(reply(sid, token + more, b"x"))
     assert drained(box) == [b"x"]
 
 
-@pytest.mark.parametrize("token", ["", "x", "1x", "1.2", " ", "-1", "0", "9" * 20, "1" * 40, "+1"])
+@pytest.mark.parametrize(
+    "token", ["", "x", "1", "1x", "1.2", " ", "-1", "0", "9" * 20, "1" * 40, "+1"]
+)
 def test_a_reply_with_another_token_is_nobodys(token):
     inbound, sid = requester()
     box = Mailbox()
@@ -176,10 +179,33 @@ def test_a_reply_with_another_token_is_nobodys(token):
     assert inbound.unmatched == 1
 
 
+def test_an_answer_counts_only_from_whoever_was_shown_the_token():
+    """Numbers can be counted up; what follows them cannot be made from other tokens."""
+    inbound, sid = requester()
+    seen = [inbound.reply_token(inbound.add_reply(Mailbox())) for _ in range(3)]
+    box = Mailbox()
+    number = inbound.add_reply(box)
+    token = inbound.reply_token(number)
+    assert re.fullmatch(rf"{number}_[0-9a-f]{{16}}", token)
+    assert len({text.partition("_")[2] for text in [*seen, token]}) == 4
+    another, _ = requester()
+    digits = token.partition("_")[2]
+    changed = [
+        digits[:i] + ("1" if c == "0" else "0") + digits[i + 1 :] for i, c in enumerate(digits)
+    ]
+    tails = ["", "-1", "_", "_" + digits[:-1], "_" + digits + "0", "_" + digits.upper() + "x"]
+    tails += [text[text.index("_") :] for text in seen] + ["_" + digits for digits in changed]
+    for forged in [f"{number}{tail}" for tail in tails] + [another.reply_token(number)]:
+        inbound.feed(reply(sid, forged, b"forged"))
+    assert (box.received, inbound.unmatched) == (0, len(tails) + 1)
+    inbound.feed(reply(sid, token, b"asked for"))
+    assert drained(box) == [b"asked for"]
+
+
 def test_a_reply_needs_the_whole_prefix_and_its_own_subscription():
     inbound, sid = requester()
     other, plain = Mailbox(), Mailbox()
-    token, plain_sid = inbound.add_reply(other), inbound.add(plain)
+    token, plain_sid = inbound.reply_token(inbound.add_reply(other)), inbound.add(plain)
     inbound.feed(reply(sid, token, prefix=b"_INBOX.you."))
     inbound.feed(message(b"_INBOX.me", sid))
     inbound.feed(reply(99, token))
