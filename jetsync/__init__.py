@@ -105,6 +105,7 @@ from jetsync.errors import (
     ObjectLinkError,
     ObjectMetaError,
     ObjectNotFoundError,
+    ObjectReplacedError,
     ObjectStoreError,
     ObjectStoreExistsError,
     ObjectStoreNotFoundError,
@@ -220,6 +221,8 @@ if TYPE_CHECKING:
         ObjectStoreConfig,
         ObjectStoreStatus,
         ObjectWatcher,
+        ObjectWriter,
+        PrunedChunks,
     )
 
 # Rooms that not everybody enters are imported when the first name of theirs is used.
@@ -237,6 +240,8 @@ _LATER = {
     "ObjectStoreConfig": "jetsync.objectstore",
     "ObjectStoreStatus": "jetsync.objectstore",
     "ObjectWatcher": "jetsync.objectstore",
+    "ObjectWriter": "jetsync.objectstore",
+    "PrunedChunks": "jetsync.objectstore",
     "Watcher": "jetsync.kv",
 }
 
@@ -343,6 +348,7 @@ __all__ = [
     "ObjectMetaError",
     "ObjectNotFoundError",
     "ObjectReader",
+    "ObjectReplacedError",
     "ObjectStore",
     "ObjectStoreConfig",
     "ObjectStoreError",
@@ -350,6 +356,7 @@ __all__ = [
     "ObjectStoreNotFoundError",
     "ObjectStoreStatus",
     "ObjectWatcher",
+    "ObjectWriter",
     "OrderedConsumer",
     "OrderedMessages",
     "OutboundFullError",
@@ -362,6 +369,7 @@ __all__ = [
     "PriorityGroupState",
     "PriorityPolicy",
     "ProtocolError",
+    "PrunedChunks",
     "PubAck",
     "PubAckFuture",
     "PublishBatch",

@@ -56,6 +56,7 @@
             +-- ObjectLinkError         a link that cannot be made or followed (``.name``)
             +-- ObjectMetaError         what is stored about an object cannot be read
             +-- ObjectIntegrityError    its bytes are missing, or not those put (``.name``)
+                +-- ObjectReplacedError   it was replaced or deleted while it was read
 
 Rules: whose fault it is makes the first split; a JetStream class is chosen by ``err_code``, never
 by text; each docstring says when you get the error and what to do about it.
@@ -100,6 +101,7 @@ __all__ = [
     "ObjectLinkError",
     "ObjectMetaError",
     "ObjectNotFoundError",
+    "ObjectReplacedError",
     "ObjectStoreError",
     "ObjectStoreExistsError",
     "ObjectStoreNotFoundError",
@@ -513,10 +515,12 @@ class ObjectMetaError(ObjectStoreError):
 
 
 class ObjectIntegrityError(ObjectStoreError):
-    """An object's bytes are missing, or are not those that were put: do not use what was read.
+    """An object's bytes are missing, or are not those that were put: do not use what was read."""
 
-    Also when it was replaced or deleted while it was read; then get it again.
-    """
+
+class ObjectReplacedError(ObjectIntegrityError):
+    """The object was replaced, renamed or deleted while it was read. Nothing is wrong with the
+    bucket: get it again."""
 
 
 def _publish_names(namespace: dict[str, Any]) -> None:

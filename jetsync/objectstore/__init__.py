@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from jetsync.objectstore.config import ObjectStoreConfig
 from jetsync.objectstore.info import ObjectInfo, ObjectLink, ObjectMeta
+from jetsync.objectstore.listing import PrunedChunks
 from jetsync.objectstore.reader import ObjectReader
 from jetsync.objectstore.status import ObjectStoreStatus
 from jetsync.objectstore.store import ObjectStore
 from jetsync.objectstore.watcher import ObjectWatcher
+from jetsync.objectstore.writer import ObjectWriter
 
 __all__ = [
     "ObjectInfo",
@@ -24,4 +26,6 @@ __all__ = [
     "ObjectStoreConfig",
     "ObjectStoreStatus",
     "ObjectWatcher",
+    "ObjectWriter",
+    "PrunedChunks",
 ]

@@ -46,6 +46,7 @@ class ObjectStoreFields(TypedDict, total=False):
     replicas: int | None
     placement: Placement | Mapping[str, Any] | None
     compression: bool | None
+    allow_atomic: bool | None
     metadata: Mapping[str, str] | None
 
 
@@ -72,6 +73,8 @@ class ObjectStoreConfig(WireObject):
     """Which servers should hold it."""
     compression: bool = flag()
     """Compress the file store."""
+    allow_atomic: bool = flag()
+    """Let a rename be one step for watchers and listings too. Cannot be turned off. Server 2.12."""
     metadata: Mapping[str, str] = mapping(str)
     """Your own names and values; the server adds some that begin with ``_nats.``."""
 
@@ -99,6 +102,8 @@ def stream_config(config: ObjectStoreConfig, found: StreamConfig | None = None) 
         "compression": StoreCompression.S2 if config.compression else StoreCompression.NONE,
         "metadata": config.metadata,
     }
+    if config.allow_atomic:
+        fields["allow_atomic"] = True
     if found is not None:
         return dataclasses.replace(found, **fields)
     return StreamConfig(
@@ -122,5 +127,6 @@ def config_of(stream: StreamConfig) -> ObjectStoreConfig:
         replicas=stream.num_replicas,
         placement=stream.placement,
         compression=stream.compression != StoreCompression.NONE,
+        allow_atomic=stream.allow_atomic,
         metadata=stream.metadata,
     )

@@ -14,9 +14,20 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from jetsync.errors import ConfigError, ObjectMetaError
+from jetsync.jetstream._codecs import format_time
 from jetsync.objectstore.names import check_name, is_term
 
-__all__ = ["CHUNK_SIZE", "ObjectInfo", "ObjectLink", "ObjectMeta", "digest_of", "dump", "load"]
+__all__ = [
+    "CHUNK_SIZE",
+    "ObjectInfo",
+    "ObjectLink",
+    "ObjectMeta",
+    "digest_of",
+    "dump",
+    "is_id",
+    "load",
+    "parse",
+]
 
 CHUNK_SIZE = 128 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -88,45 +99,58 @@ class ObjectInfo:
         """When the bucket received this (UTC, microseconds)."""
         return _EPOCH + timedelta(microseconds=self.modified_ns // 1000)
 
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON object of ADR-20, without the time."""
+        options: dict[str, Any] = {}
+        if self.link is not None:
+            options["link"] = {"bucket": self.link.bucket}
+            if self.link.name is not None:
+                options["link"]["name"] = self.link.name
+        if self.chunk_size:
+            options["max_chunk_size"] = self.chunk_size
+        wire: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "headers": self.headers,
+            "metadata": self.metadata,
+            "options": options,
+        }
+        wire = {name: value for name, value in wire.items() if value}
+        wire |= {"bucket": self.bucket, "nuid": self.nuid, "size": self.size, "chunks": self.chunks}
+        if self.digest:
+            wire["digest"] = self.digest
+        if self.deleted:
+            wire["deleted"] = True
+        return wire
+
 
 def digest_of(content: hashlib._Hash) -> str:
     """The digest as it is stored."""
     return _DIGEST + base64.urlsafe_b64encode(content.digest()).decode()
 
 
-def dump(info: ObjectInfo) -> bytes:
-    """The JSON that is stored. The time is the message's own and never a part of it."""
-    options: dict[str, Any] = {}
-    if info.link is not None:
-        options["link"] = {"bucket": info.link.bucket}
-        if info.link.name is not None:
-            options["link"]["name"] = info.link.name
-    if info.chunk_size:
-        options["max_chunk_size"] = info.chunk_size
-    wire: dict[str, Any] = {
-        "name": info.name,
-        "description": info.description,
-        "headers": info.headers,
-        "metadata": info.metadata,
-        "options": options,
-    }
-    wire = {name: value for name, value in wire.items() if value}
-    wire |= {"bucket": info.bucket, "nuid": info.nuid, "size": info.size, "chunks": info.chunks}
-    if info.digest:
-        wire["digest"] = info.digest
-    if info.deleted:
-        wire["deleted"] = True
-    return json.dumps(wire, separators=(",", ":")).encode()
+def dump(info: ObjectInfo, **more: Any) -> bytes:
+    """The JSON that is stored, with ``more`` fields that only this library reads.
+
+    ``mtime`` is written for other clients; here the time is the message's own.
+    """
+    now = format_time(datetime.now(timezone.utc))
+    return json.dumps({**info.to_wire(), "mtime": now, **more}, separators=(",", ":")).encode()
 
 
-def load(data: bytes, bucket: str, modified_ns: int) -> ObjectInfo:
-    """Read stored JSON. Raises ObjectMetaError for what is none, or makes no sense."""
+def parse(data: bytes, bucket: str) -> dict[str, Any]:
+    """Read stored JSON as it is. Raises ObjectMetaError for what is no JSON object."""
     try:
         wire = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise _bad(bucket, f"it is no JSON: {error}") from None
     if not isinstance(wire, dict):
         raise _bad(bucket, "it is no JSON object")
+    return wire
+
+
+def load(wire: dict[str, Any], bucket: str, modified_ns: int) -> ObjectInfo:
+    """Make sense of parsed JSON. Raises ObjectMetaError where there is none."""
     read = _Fields(wire, bucket)
     options = read.nested("options")
     link = None
@@ -143,12 +167,12 @@ def load(data: bytes, bucket: str, modified_ns: int) -> ObjectInfo:
     except ConfigError as error:
         raise _bad(bucket, str(error)) from None
     # The id becomes a part of a subject that is purged: a wildcard would purge everything.
-    if not is_term(nuid):
+    if not is_id(nuid):
         raise _bad(bucket, f"{nuid[:40]!r} cannot be an id")
     digest = read.text("digest").replace("+", "-").replace("/", "_")
     if digest and not digest.startswith(_DIGEST):
         raise _bad(bucket, f"the digest {digest[:40]!r} is not a SHA-256 one")
-    headers, metadata = wire.get("headers") or {}, wire.get("metadata") or {}
+    headers, metadata = _as_lists(wire.get("headers") or {}), wire.get("metadata") or {}
     if not _is_lists(headers) or not _is_texts(metadata):
         raise _bad(bucket, "headers or metadata are not what they should be")
     return ObjectInfo(
@@ -195,6 +219,18 @@ class _Fields:
         if not isinstance(value, kind):
             raise _bad(self._bucket, f"its {name} is a {type(value).__name__}")
         return value
+
+
+def is_id(value: object) -> bool:
+    """Whether it can be the id of a content: a part of a subject that cannot change it."""
+    return is_term(value)
+
+
+def _as_lists(headers: Any) -> Any:
+    """Headers with a text where a list of texts belongs (as nats-py writes them), made right."""
+    if not isinstance(headers, dict):
+        return headers
+    return {name: [value] if isinstance(value, str) else value for name, value in headers.items()}
 
 
 def _is_texts(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import secrets
 
 from jetsync.errors import ConfigError
 
@@ -13,6 +14,7 @@ __all__ = [
     "check_name",
     "encode",
     "is_term",
+    "new_nuid",
     "stream_of",
     "subjects",
 ]
@@ -64,3 +66,8 @@ def stream_of(bucket: str) -> str:
 def subjects(bucket: str) -> str:
     """What the subjects of a bucket begin with."""
     return f"$O.{bucket}."
+
+
+def new_nuid() -> str:
+    """An id that nobody else has."""
+    return secrets.token_hex(11)

@@ -8,12 +8,10 @@ replaced, and its chunks are removed by that one: nothing is left over and nothi
 from __future__ import annotations
 
 import dataclasses
-import logging
 import re
-import secrets
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from jetsync._api_errors import (
     JetStreamNotEnabledError,
@@ -33,29 +31,23 @@ from jetsync.errors import (
     PublishUnknownError,
 )
 from jetsync.jetstream import Stream
-from jetsync.objectstore.info import ObjectInfo, dump, load
+from jetsync.objectstore.cleanup import remove_chunks
+from jetsync.objectstore.found import Found, read_found
+from jetsync.objectstore.info import ObjectInfo, dump, load, parse
+from jetsync.objectstore.moves import complete, seen_by_readers
 from jetsync.objectstore.names import STREAM_PREFIX, encode, subjects
 
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
 
-__all__ = ["Found", "Place", "gone", "new_nuid"]
-
-logger = logging.getLogger("jetsync")
+__all__ = ["Place", "gone"]
 
 _DEFAULT_API = "$JS.API"
 _OWN_API = re.compile(r"\$JS\.([^.]+\.)?API")
 """The API of the account: the near one, or one of a domain."""
-_CLEANING = 5.0
-"""Seconds for removing chunks that nobody needs, whatever the call has left."""
-
-
-class Found(NamedTuple):
-    """The last message about an object; ``info`` is None when it cannot be read."""
-
-    seq: int
-    data: bytes
-    info: ObjectInfo | None
+_LEAST = 0.2
+"""Seconds for a question at the end of a call that may have none left."""
+_LONGEST_LOOK = 5.0
 
 
 class Place:
@@ -66,6 +58,8 @@ class Place:
         self.stream = stream
         self.bucket = stream.name.removeprefix(STREAM_PREFIX)
         self.prefix = subjects(self.bucket)
+        self.is_atomic = stream.cached_info.config.allow_atomic
+        """Whether a rename can be one batch."""
         self.every_meta = f"{self.prefix}M.>"
         """What is said about all objects."""
         # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
@@ -109,26 +103,33 @@ class Place:
     # -- reading -----------------------------------------------------------------------------------
 
     def look(self, name: str, deadline: Deadline) -> Found | None:
-        """What the leader has about an object; None for nothing. Blocks."""
+        """The last message about a name, as the leader has it; None for none. Blocks."""
         try:
             msg = self.stream.get_last_msg(self.meta_subject(name), timeout=deadline.remaining())
         except MessageNotFoundError:
             return None
         except StreamNotFoundError as error:
             raise gone(self.bucket) from error
-        try:
-            return Found(msg.seq, msg.data, load(msg.data, self.bucket, msg.time_ns or 0))
-        except ObjectMetaError:
-            return Found(msg.seq, msg.data, None)
+        return read_found(msg.seq, msg.data, self.bucket, msg.time_ns or 0)
+
+    def settled(self, name: str, deadline: Deadline) -> Found | None:
+        """The same, after completing a rename that the name belongs to. Blocks."""
+        while True:
+            found = self.look(name, deadline)
+            if found is None or not complete(self, name, found, deadline):
+                return found
 
     def info(self, name: str, deadline: Deadline, *, show_deleted: bool = False) -> ObjectInfo:
         """The state of an object. Blocks. Raises ObjectNotFoundError, ObjectMetaError."""
-        return self.existing(name, self.look(name, deadline), show_deleted=show_deleted)
+        found = self.look(name, deadline)
+        if found is not None:
+            found = seen_by_readers(self, name, found, deadline)
+        return self.existing(name, found, show_deleted=show_deleted)
 
     def existing(self, name: str, found: Found | None, *, show_deleted: bool = False) -> ObjectInfo:
         """The state of an object that has to be there."""
         if found is not None and found.info is None:
-            return load(found.data, self.bucket, 0)  # which says what is wrong
+            return load(parse(found.data, self.bucket), self.bucket, 0)  # which says what is wrong
         if found is None or found.info is None or (found.info.deleted and not show_deleted):
             raise ObjectNotFoundError(
                 f"there is no object {name!r} in bucket {self.bucket!r}",
@@ -137,6 +138,13 @@ class Place:
             )
         return found.info
 
+    def report(self, found: Found) -> None:
+        """Tell the connection's ``on_error`` of a message that cannot be read."""
+        try:
+            load(parse(found.data, self.bucket), self.bucket, 0)
+        except ObjectMetaError as error:
+            self.js._nc._post("error", error)
+
     def last_change(self, deadline: Deadline) -> int:
         """Sequence of the last message about any object; 0 for none. Blocks."""
         try:
@@ -144,7 +152,47 @@ class Place:
         except MessageNotFoundError:
             return 0
 
-    # -- replacing ---------------------------------------------------------------------------------
+    def chunk_counts(self, deadline: Deadline, nuid: str = "*") -> dict[str, int]:
+        """How many chunks the leader has of each content, by its id. Blocks."""
+        subject = self.chunk_subject(nuid)
+        try:
+            info = self.js._stream_info(self.stream.name, subject, False, deadline.remaining())
+        except StreamNotFoundError as error:
+            raise gone(self.bucket) from error
+        start = len(self.chunk_subject(""))
+        return {subject[start:]: count for subject, count in (info.state.subjects or {}).items()}
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes, behind: int, deadline: Deadline) -> None:
+        """Store a message about a name, if the last one is ``behind`` (0: there is none). Blocks.
+
+        Raises WrongLastSequenceError, PublishUnknownError and the other errors of publishing.
+        """
+        self.check_double(deadline)
+        self.js.publish(
+            self.to_write(self.meta_subject(name)),
+            data,
+            rollup="sub",
+            expected_last_subject_seq=behind,
+            timeout=deadline.remaining(),
+        )
+
+    def write_together(
+        self, messages: Sequence[tuple[str, bytes, int]], deadline: Deadline
+    ) -> None:
+        """Store messages (name, data, behind) all or none. Raises like :meth:`write`, and
+        BatchPublishError where the stream takes no atomic batches."""
+        self.check_double(deadline)
+        batch = self.js.batch()
+        for name, data, behind in messages:
+            batch.add(
+                self.to_write(self.meta_subject(name)),
+                data,
+                rollup="sub",
+                expected_last_subject_seq=behind,
+            )
+        batch.commit(timeout=deadline.remaining())
 
     def replace(
         self, name: str, decide: Callable[[Found | None], ObjectInfo], deadline: Deadline
@@ -154,20 +202,13 @@ class Place:
         Decided anew when somebody else was faster. Raises what ``decide`` raises, NotStoredError,
         or PublishUnknownError when it may be stored.
         """
-        self.check_double(deadline)
-        found = self.look(name, deadline)
+        found = self.settled(name, deadline)
         while True:
             wanted = decide(found)
             data = dump(wanted)
             unknown: PublishUnknownError | None = None
             try:
-                self.js.publish(
-                    self.to_write(self.meta_subject(name)),
-                    data,
-                    rollup="sub",
-                    expected_last_subject_seq=found.seq if found else 0,
-                    timeout=deadline.remaining(),
-                )
+                self.write(name, data, found.seq if found else 0, deadline)
             except WrongLastSequenceError:
                 pass
             except PublishUnknownError as error:
@@ -176,40 +217,31 @@ class Place:
                 return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
             # After a lost answer our own copy can be what stands in the way.
             try:
-                now = self.look(name, Deadline(_CLEANING) if unknown else deadline)
+                now = self.look(name, Deadline(max(_LEAST, deadline.within(_LONGEST_LOOK))))
+                if now is not None and now.data == data and (not found or now.seq != found.seq):
+                    return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
+                if unknown is None:
+                    now = self.settled(name, deadline)
             except Error as error:
                 raise unknown or NotStoredError(
-                    f"object {name!r} of bucket {self.bucket!r} was not stored: somebody else "
+                    f"object {name!r} of bucket {self.bucket!r} was not stored: another client "
                     "was faster, and what is there now could not be read in time"
                 ) from error
-            if now is not None and now.data == data and (found is None or now.seq != found.seq):
-                return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
             if unknown is not None:
                 raise unknown
             found = now
 
     # -- removing ----------------------------------------------------------------------------------
 
-    def remove_chunks(self, info: ObjectInfo | None) -> None:
-        """Remove the chunks of a content that nobody can find any more. Blocks a few seconds.
+    def remove_chunks_of(self, found: Found | None, deadline: Deadline) -> None:
+        """Remove the chunks of what was replaced. Blocks for what is left of the call's time.
 
         It is no failure of the call when this fails: they only take room.
         """
-        if info is None or info.deleted or info.link is not None or not info.chunks:
+        if found is None or found.is_free or not found.nuid:
             return
-        self.purge(info.nuid)
-
-    def purge(self, nuid: str) -> None:
-        """Remove the chunks of one id, as :meth:`remove_chunks` does."""
-        try:
-            self.stream.purge(subject=self.chunk_subject(nuid), timeout=_CLEANING)
-        except Error as error:
-            logger.warning("chunks of %s in %s were not removed: %s", nuid, self.bucket, error)
-
-
-def new_nuid() -> str:
-    """An id that nobody else has."""
-    return secrets.token_hex(11)
+        if found.info is None or found.info.chunks or found.info.size:
+            remove_chunks(self, found.nuid, deadline)
 
 
 def gone(bucket: str) -> ObjectStoreNotFoundError:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 
 from jetsync._api_errors import MessageNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, ObjectIntegrityError, TimeoutError
+from jetsync.errors import (
+    DisconnectedError,
+    Error,
+    ObjectIntegrityError,
+    ObjectNotFoundError,
+    ObjectReplacedError,
+    TimeoutError,
+)
 from jetsync.jetstream import OrderedConsumer
 from jetsync.objectstore.info import ObjectInfo, digest_of
 from jetsync.objectstore.place import Place, gone
+from jetsync.objectstore.ranges import ChunkMap
 
 __all__ = ["ObjectReader"]
 
 _IN_MEMORY = 8 * 1024 * 1024
-_LOOK_AFTER = 0.5
-"""Seconds without a chunk after which the server is asked whether there is another one."""
+_LOOK_AFTER = 0.1
+"""Seconds without a chunk after which the leader is asked whether the chunks are there."""
+_LOOK_AGAIN = 1.0
+"""The longest time between two such questions."""
 _LEAST = 0.2
 """Seconds for a question in the middle of a call that may have none left."""
 
@@ -24,18 +35,28 @@ _LEAST = 0.2
 class ObjectReader(io.BufferedIOBase):
     """The bytes of an object as a binary file. Made by ``ObjectStore.get``.
 
-    Chunks are read ahead, some megabytes at most. The last bytes are given only when size and
-    SHA-256 digest of all are right; else ObjectIntegrityError is raised, also when chunks are
-    missing, or were removed because the object was replaced or deleted meanwhile. Lost connections
-    and restarted servers are survived. An object that was stored without a digest is checked by its
-    size.
+    Read from the start, chunks are read ahead, some megabytes at most, and the last bytes are given
+    only when size and SHA-256 digest of all are right. Else ObjectIntegrityError is raised, also
+    when chunks are missing; its subclass ObjectReplacedError when the object was replaced or
+    deleted meanwhile. Lost connections, restarted servers and servers that are behind are survived.
+    An object that was stored without a digest is checked by its size.
+
+    :meth:`seek` goes anywhere. What is read behind a jump is fetched chunk by chunk, each checked
+    by its sequence and size; the digest of all cannot be checked then.
 
     For one thread at a time. As a context manager it is closed at the end, which also ends the
     reading from the server early.
     """
 
     def __init__(
-        self, place: Place, info: ObjectInfo, deadline: Deadline, wait: float, opening: Deadline
+        self,
+        place: Place,
+        info: ObjectInfo,
+        deadline: Deadline,
+        wait: float,
+        opening: Deadline,
+        *,
+        from_leader: bool = False,
     ) -> None:
         super().__init__()
         self.info = info
@@ -44,28 +65,32 @@ class ObjectReader(io.BufferedIOBase):
         self._deadline = deadline
         self._wait = wait
         self._content = hashlib.sha256()
-        self._got = 0
+        self._got = 0  # bytes that came, read from the start on
+        self._chunks = 0
+        self._seq = 0  # of the last chunk that came
         self._hand = memoryview(b"")
+        self._at = 0  # where the next byte is read from
         self._ordered: OrderedConsumer | None = None
+        self._from_leader = from_leader
+        self._map: ChunkMap | None = None
         self._failure: ObjectIntegrityError | None = None
-        if info.size:
-            self._open(opening)
-        else:
+        if not info.size:
             self._verify()
+        elif not from_leader:
+            self._open(opening)
 
     def _open(self, deadline: Deadline) -> None:
+        info = self.info
+        subject = self._place.chunk_subject(info.nuid)
         self._ordered = ordered = self._place.js.ordered_consumer(
-            self._place.stream.name,
-            filter_subjects=self._place.chunk_subject(self.info.nuid),
-            timeout=deadline.remaining(),
+            self._place.stream.name, filter_subjects=subject, timeout=deadline.remaining()
         )
-        if not ordered.cached_info.num_pending:
+        # A server that is behind has none or too few: what counts is what the leader has.
+        if not ordered.cached_info.num_pending and not self._leader_has_more(deadline):
             ordered.close()
             raise self._failed("none of its chunks are there")
-        average = max(1, self.info.size // max(1, self.info.chunks))
-        self._messages = ordered.messages(
-            max_messages=max(2, min(256, _IN_MEMORY // average)),
-        )
+        average = max(1, info.size // max(1, info.chunks))
+        self._messages = ordered.messages(max_messages=max(2, min(256, _IN_MEMORY // average)))
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -73,86 +98,169 @@ class ObjectReader(io.BufferedIOBase):
         """Whether it can be read: yes."""
         return True
 
+    def seekable(self) -> bool:
+        """Whether it can be read from anywhere: yes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read from."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Read on from another place: ``offset`` bytes behind the start, the place of the moment
+        (``whence`` 1) or the end (2). Does not block; returns the new place."""
+        self._check_open()
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.info.size}.get(whence)
+        if base is None:
+            raise ValueError(f"whence must be 0, 1 or 2, not {whence!r}")
+        if base + offset < 0:
+            raise ValueError("a place before the start of the object")
+        self._at = base + offset
+        return self._at
+
     def read(self, size: int | None = -1, /) -> bytes:
         """Return ``size`` bytes, fewer at the end only; by default all that are left.
 
         Waits for each chunk up to the ``read_timeout`` of ``get``; TimeoutError loses nothing.
         Raises ObjectIntegrityError, and ObjectStoreNotFoundError when the bucket is gone.
         """
+        self._check_open()
         if size is None or size < 0:
-            size = self.info.size
+            size = max(0, self.info.size - self._at)
         parts: list[memoryview] = []
+        start = self._at
         try:
-            while size > 0 and self._fill():
-                part = self._hand[:size]
-                parts.append(part)
-                self._hand = self._hand[len(part) :]
-                size -= len(part)
+            while size > 0 and len(piece := self._next(size)):
+                parts.append(piece)
+                size -= len(piece)
         except BaseException:
-            self._hand = memoryview(b"".join([*parts, self._hand]))
+            self._give_back(start, parts)
             raise
         return b"".join(parts)
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the reader is closed")
+
+    def _give_back(self, start: int, parts: list[memoryview]) -> None:
+        """What an interrupted call had taken is read by the next one."""
+        if parts and self._at == self._handed:
+            self._hand = memoryview(b"".join([*parts, self._hand]))
+        self._at = start
+
     def read1(self, size: int = -1, /) -> bytes:
         """Return what is there: the rest of a chunk, at most ``size`` bytes. Blocks for one."""
-        if not size or not self._fill():
-            return b""
-        part = self._hand if size < 0 else self._hand[:size]
-        self._hand = self._hand[len(part) :]
-        return bytes(part)
+        self._check_open()
+        return bytes(self._next(size)) if size else b""
 
     def peek(self, size: int = 0, /) -> bytes:
         """Return the rest of a chunk without taking it. Blocks for one."""
-        return bytes(self._hand) if self._fill() else b""
+        at = self._at
+        piece = bytes(self._next(-1))
+        self._give_back(at, [memoryview(piece)])
+        return piece
 
-    def _fill(self) -> bool:
-        """Make sure that there are bytes in hand; False at the end of the object."""
-        if self.closed:
-            raise ValueError("the reader is closed")
+    @property
+    def _handed(self) -> int:
+        """Where the bytes begin that came from the start on and were not handed out."""
+        return self._got - len(self._hand)
+
+    def _next(self, size: int) -> memoryview:
+        """Take the next piece, at most ``size`` bytes (-1: no limit); empty at the end."""
+        self._check_open()
+        if self._at >= self.info.size and self._failure is None:
+            return memoryview(b"")
+        if self._at != self._handed:
+            return self._jump(size)
         while not len(self._hand):
             if self._failure is not None:
                 raise self._failure
-            if self._got >= self.info.size:
-                return False
             self._take()
-        return True
+        piece = self._hand if size < 0 else self._hand[:size]
+        self._hand = self._hand[len(piece) :]
+        self._at += len(piece)
+        return piece
+
+    def _jump(self, size: int) -> memoryview:
+        """The same behind a jump."""
+        if self._map is None:
+            self._map = ChunkMap(self._place, self.info)
+        try:
+            deadline = Deadline(self._deadline.within(self._wait))
+            piece = self._map.read(self._at, size, deadline)
+        except StreamNotFoundError as error:
+            raise gone(self._place.bucket) from error
+        except MessageNotFoundError as error:
+            raise self._failed(str(error)) from error
+        self._at += len(piece)
+        return piece
+
+    # -- from the start on -------------------------------------------------------------------------
 
     def _take(self) -> None:
         """Take the next chunk."""
-        deadline = Deadline(self._deadline.within(self._wait))
-        while True:
-            try:
-                msg = self._messages.next(timeout=deadline.within(_LOOK_AFTER))
-                break
-            except TimeoutError:
-                if deadline.expired:
-                    raise
-                self._look()
-            except StreamNotFoundError as error:
-                raise gone(self._place.bucket) from error
-        self._content.update(msg.data)
-        self._got += len(msg.data)
+        try:
+            data, self._seq = self._take_leaders() if self._from_leader else self._take_ordered()
+        except StreamNotFoundError as error:
+            raise gone(self._place.bucket) from error
+        self._content.update(data)
+        self._got += len(data)
+        self._chunks += 1
         if self._got >= self.info.size:
             self._stop()
             self._verify()
-        self._hand = memoryview(msg.data)
+        self._hand = memoryview(data)
 
-    def _look(self) -> None:
-        """Nothing came for a while: find out whether there is anything to come."""
-        assert self._ordered is not None
+    def _take_ordered(self) -> tuple[bytes, int]:
+        deadline = Deadline(self._deadline.within(self._wait))
+        patience = _LOOK_AFTER
+        while True:
+            try:
+                msg = self._messages.next(timeout=deadline.within(patience))
+                return msg.data, msg.metadata.stream_seq
+            except TimeoutError:
+                if deadline.expired:
+                    raise
+            if not self._leader_has_more(deadline):
+                self._stop()
+                raise self._failed(f"chunks are missing behind byte {self._got}")
+            patience = min(2 * patience, _LOOK_AGAIN)
+
+    def _leader_has_more(self, deadline: Deadline) -> bool:
+        """Whether the leader has chunks behind the last one that came; True if it cannot tell now.
+
+        A server that is behind the leader delivers nothing for a while, and neither does a slow
+        link: then it is too early to say that something is missing.
+        """
+        info, place = self.info, self._place
+        limit = Deadline(max(_LEAST, deadline.within(self._wait)))
         try:
-            self._place.stream.get_msg(
-                self._ordered.last_seq + 1,
-                next_by_subject=self._place.chunk_subject(self.info.nuid),
-                timeout=max(_LEAST, self._deadline.within(self._wait)),
+            count = place.chunk_counts(limit, info.nuid).get(info.nuid, 0)
+            if count > self._chunks:
+                return True
+            if not count:
+                return False
+            place.stream.get_msg(
+                self._seq + 1,
+                next_by_subject=place.chunk_subject(info.nuid),
+                timeout=limit.remaining(),
             )
         except MessageNotFoundError:
-            self._stop()
-            raise self._failed(f"chunks are missing behind byte {self._got}") from None
-        except StreamNotFoundError as error:
-            raise gone(self._place.bucket) from error
+            return False
         except (TimeoutError, DisconnectedError):
-            return  # nobody can tell now
+            pass
+        return True
+
+    def _take_leaders(self) -> tuple[bytes, int]:
+        try:
+            msg = self._place.stream.get_msg(
+                self._seq + 1,
+                next_by_subject=self._place.chunk_subject(self.info.nuid),
+                timeout=self._deadline.within(self._wait),
+            )
+        except MessageNotFoundError:
+            raise self._failed(f"chunks are missing behind byte {self._got}") from None
+        return msg.data, msg.seq
 
     # -- checking ----------------------------------------------------------------------------------
 
@@ -164,10 +272,22 @@ class ObjectReader(io.BufferedIOBase):
             raise self._failed("its digest is another one")
 
     def _failed(self, why: str) -> ObjectIntegrityError:
-        info = self.info
-        self._failure = ObjectIntegrityError(
-            f"object {info.name!r} of bucket {info.bucket!r} is damaged or was replaced while it "
-            f"was read ({why}); do not use it, get it again",
+        """The error for bytes that are not those described, after a look at the description."""
+        info, kind = self.info, ObjectIntegrityError
+        what = "is damaged: do not use what was read, and put it again"
+        try:
+            now = self._place.info(info.name, Deadline(max(_LEAST, self._deadline.within(2.0))))
+            is_other = now.nuid != info.nuid
+        except ObjectNotFoundError:
+            is_other = True
+        except Error:
+            is_other = False
+            what = "is damaged, or was replaced while it was read: do not use it, get it again"
+        if is_other:
+            kind = ObjectReplacedError
+            what = "was replaced, renamed or deleted while it was read: get it again"
+        self._failure = kind(
+            f"object {info.name!r} of bucket {info.bucket!r} {what} ({why})",
             bucket=info.bucket,
             name=info.name,
         )
@@ -190,3 +310,7 @@ class ObjectReader(io.BufferedIOBase):
         # The base would close it, which takes locks that this thread may hold right now. The
         # stream of messages ends by itself and deletes its server consumer on another thread.
         pass
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"at {self._at} of {self.info.size}"
+        return f"<ObjectReader {self.info.name!r} of {self.info.bucket!r}: {state}>"

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import dataclasses
 import os
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, overload
 
 from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     ConfigError,
-    NotStoredError,
-    ObjectExistsError,
     ObjectIntegrityError,
     ObjectLinkError,
+    ObjectMetaError,
+    ObjectNotFoundError,
+    ObjectReplacedError,
 )
 from jetsync.jetstream import Stream
 from jetsync.jetstream.consumers.config import DeliverPolicy
 from jetsync.jetstream.streams.info import StreamInfo
-from jetsync.objectstore.info import ObjectInfo, ObjectLink, ObjectMeta, digest_of
-from jetsync.objectstore.names import check_bucket, check_name, stream_of
-from jetsync.objectstore.place import Found, Place, gone, new_nuid
+from jetsync.objectstore.files import Target
+from jetsync.objectstore.found import Found
+from jetsync.objectstore.info import CHUNK_SIZE, ObjectInfo, ObjectLink, ObjectMeta
+from jetsync.objectstore.listing import PrunedChunks, everything, prune
+from jetsync.objectstore.moves import rename, taken
+from jetsync.objectstore.names import check_bucket, check_name, new_nuid, stream_of
+from jetsync.objectstore.place import Place, gone
 from jetsync.objectstore.reader import ObjectReader
 from jetsync.objectstore.status import ObjectStoreStatus
-from jetsync.objectstore.upload import STALL, Upload, chunks_of
-from jetsync.objectstore.watcher import ObjectWatcher
+from jetsync.objectstore.upload import STALL, Source, pieces_of
+from jetsync.objectstore.watcher import ObjectWatcher, begin
+from jetsync.objectstore.writer import ObjectWriter, write_all
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,9 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["ObjectStore"]
 
 _MOST_LINKS = 8
+_AN_HOUR = 3600.0
 
-Source = bytes | bytearray | memoryview | IO[bytes] | Iterable[bytes] | os.PathLike[str]
-"""What can be put: bytes, a file opened in binary mode, an iterable of bytes, a ``Path``."""
+T = TypeVar("T")
 
 
 class MetaFields(TypedDict, total=False):
@@ -76,29 +80,34 @@ class ObjectStore:
     # -- putting -----------------------------------------------------------------------------------
 
     def put(
-        self, name_or_meta: str | ObjectMeta, data: Source, *, timeout: Seconds | None = None
+        self,
+        name_or_meta: str | ObjectMeta,
+        data: Source,
+        *,
+        timeout: Seconds | None = None,
+        on_progress: Callable[[int], object] | None = None,
     ) -> ObjectInfo:
         """Store an object, in place of the one of this name if there is one.
 
         It becomes visible when all of it is stored, and then the chunks of the old one are removed.
-        A put that fails or is interrupted leaves everything as it was and removes its chunks. About
-        4 MiB are in memory at a time. Of several puts of one name the last one stays, whole.
+        A put that fails or is interrupted leaves everything as it was and removes its chunks. A few
+        megabytes are in memory at a time. Of several puts of one name the last one stays, whole.
 
-        ``timeout`` is for all of it, except what the source takes to give its next bytes; None: as
-        long as each chunk is stored within 30 seconds. Raises NotStoredError (the bucket is sealed
-        or full), MaxPayloadError (a smaller ``chunk_size`` helps), what the source raises, and
+        ``timeout`` is for all of it; while the source takes its time for the next bytes, nothing
+        can end the call. None: as long as each chunk is stored within 30 seconds. ``on_progress``
+        is called with the number of bytes that are stored so far; what it raises ends the put.
+
+        Raises NotStoredError (the bucket is sealed or full, or its ``ttl`` is over before the end),
+        MaxPayloadError (a smaller ``chunk_size`` helps), what the source raises, and
         PublishUnknownError when the connection was lost at the very end and nobody can tell whether
         the object was stored: then nothing is removed.
         """
-        meta = ObjectMeta(name=name_or_meta) if isinstance(name_or_meta, str) else name_or_meta
-        if not isinstance(meta, ObjectMeta):
-            raise ConfigError("put needs a name or an ObjectMeta")
-        if isinstance(data, str):
-            raise ConfigError("put takes bytes: encode a text; put_file takes the path of a file")
+        meta = _meta(name_or_meta)
         if isinstance(data, os.PathLike):
             with open(data, "rb") as file:
-                return self._put(meta, file, Deadline(timeout))
-        return self._put(meta, data, Deadline(timeout))
+                return self.put(meta, file, timeout=timeout, on_progress=on_progress)
+        pieces = pieces_of(data)
+        return write_all(ObjectWriter(self._place, meta, Deadline(timeout), on_progress), pieces)
 
     def put_file(
         self,
@@ -106,104 +115,160 @@ class ObjectStore:
         name: str | ObjectMeta | None = None,
         *,
         timeout: Seconds | None = None,
+        on_progress: Callable[[int], object] | None = None,
     ) -> ObjectInfo:
         """Store a file, by default under the last part of its path. Otherwise like :meth:`put`."""
-        return self.put(Path(path).name if name is None else name, Path(path), timeout=timeout)
+        meta = Path(path).name if name is None else name
+        return self.put(meta, Path(path), timeout=timeout, on_progress=on_progress)
 
-    def _put(self, meta: ObjectMeta, data: Source, deadline: Deadline) -> ObjectInfo:
-        place = self._place
-        # Whoever cannot be told anything afterwards is told before the work.
-        opening = Deadline(deadline.within(STALL))
-        place.check_double(opening)
-        place.look(meta.name, opening)
-        nuid = new_nuid()
-        upload = Upload(place, nuid, meta.chunk_size, deadline)
-        may_be_visible = False
-        try:
-            upload.run(chunks_of(data, meta.chunk_size))
-            info = ObjectInfo(
-                **_described(meta),
-                bucket=self.bucket,
-                nuid=nuid,
-                size=upload.size,
-                chunks=upload.chunks,
-                digest=digest_of(upload.content),
+    @overload
+    def open(
+        self, name: str, mode: Literal["rb"] = "rb", *, timeout: Seconds | None = None
+    ) -> ObjectReader: ...
+
+    @overload
+    def open(
+        self, name: str | ObjectMeta, mode: Literal["wb"], *, timeout: Seconds | None = None
+    ) -> ObjectWriter: ...
+
+    def open(
+        self, name: str | ObjectMeta, mode: str = "rb", *, timeout: Seconds | None = None
+    ) -> ObjectReader | ObjectWriter:
+        """Open an object as a binary file: to read it (``"rb"``, like :meth:`get`), or to write
+        one (``"wb"``), which becomes visible when it is closed.
+
+        ``timeout`` is for the opening of a reader, and for all of what a writer does.
+        """
+        if mode == "wb":
+            return ObjectWriter(self._place, _meta(name), Deadline(timeout))
+        if mode != "rb":
+            raise ConfigError(f'an object is opened with mode "rb" or "wb", not {mode!r}')
+        return self.get(_meta(name).name, timeout=timeout)
+
+    def copy(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        to: ObjectStore | None = None,
+        timeout: Seconds | None = None,
+    ) -> ObjectInfo:
+        """Store an object once more, under another name, in this bucket or in the one of ``to``.
+
+        Links are followed. The bytes travel through this process, and are checked on their way;
+        description, headers and metadata are kept. ``timeout`` as for :meth:`put`. Raises like
+        :meth:`get_bytes` and :meth:`put`.
+        """
+        target = self if to is None else to
+        deadline = Deadline(timeout)
+
+        def store(reader: ObjectReader) -> ObjectInfo:
+            info = reader.info
+            meta = ObjectMeta(
+                name=new_name,
+                description=info.description,
+                headers=info.headers,
+                metadata=info.metadata,
+                chunk_size=info.chunk_size or CHUNK_SIZE,
             )
+            return target.put(meta, iter(reader.read1, b""), timeout=deadline.remaining())
 
-            def show(_: Found | None) -> ObjectInfo:
-                nonlocal may_be_visible
-                may_be_visible = True
-                return info
-
-            found, stored = place.replace(meta.name, show, Deadline(deadline.within(STALL)))
-        except BaseException as error:
-            # When the last message may be stored, somebody may be reading the chunks already.
-            if not may_be_visible or isinstance(error, NotStoredError):
-                upload.undo()
-            raise
-        if found is not None:
-            place.remove_chunks(found.info)
-        return stored
+        check_name(new_name)
+        return self._whole(name, deadline, store)
 
     # -- getting -----------------------------------------------------------------------------------
 
     def get(
         self, name: str, *, timeout: Seconds | None = None, read_timeout: Seconds = STALL
     ) -> ObjectReader:
-        """Open an object for reading, like a file; links are followed.
+        """Open an object for reading, like a file that can seek; links are followed.
 
         ``timeout`` is for opening it, ``read_timeout`` for each wait for its next chunk. Raises
         ObjectNotFoundError, ObjectLinkError, ObjectIntegrityError when its chunks are not there.
         """
         wait = to_seconds(read_timeout, "read_timeout")
-        return self._get(name, self._deadline(timeout), Deadline(None), wait)
+        opening = self._deadline(timeout)
+        while True:
+            place, info = self._follow(name, opening)
+            try:
+                return _reader(place, info, Deadline(None), wait, opening)
+            except ObjectReplacedError:
+                if opening.expired:
+                    raise
 
-    def get_bytes(self, name: str, *, timeout: Seconds | None = None) -> bytes:
-        """Return all bytes of an object. Raises like :meth:`get` and the reader.
+    def get_bytes(
+        self,
+        name: str,
+        *,
+        start: int = 0,
+        length: int | None = None,
+        timeout: Seconds | None = None,
+    ) -> bytes:
+        """Return all bytes of an object, or ``length`` of them from ``start`` on (a negative
+        ``start`` counts from the end).
 
-        ``timeout`` is for all of it; None: as long as something comes within 30 seconds.
+        All bytes together are of one version of the object, whose digest was checked, also when it
+        is replaced meanwhile. Of a part only the sizes of the chunks can be checked. ``timeout`` is
+        for all of it; None: as long as something comes within 30 seconds. Raises like :meth:`get`.
         """
-        with self._get_whole(name, timeout) as reader:
-            return reader.read()
+        if length is not None and length < 0:
+            raise ConfigError(f"length must be 0 or more, got {length!r}")
+
+        def read(reader: ObjectReader) -> bytes:
+            first = start if start >= 0 else max(0, reader.info.size + start)
+            reader.seek(first)
+            return reader.read(-1 if length is None else length)
+
+        return self._whole(name, Deadline(timeout), read)
 
     def get_file(
-        self, name: str, path: str | os.PathLike[str], *, timeout: Seconds | None = None
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: Seconds | None = None,
+        on_progress: Callable[[int], object] | None = None,
     ) -> ObjectInfo:
         """Write an object to a file, whole or not at all, in place of one that is there.
 
-        ``timeout`` as for :meth:`get_bytes`. Raises like it, and OSError.
+        The file keeps its permissions, and a symbolic link its place: the file that it leads to is
+        replaced. A hard link is not: it keeps the old bytes. ``timeout`` as for :meth:`get_bytes`;
+        ``on_progress`` is called with the number of bytes that came. Raises like it, and OSError
+        (before anything is read: for a directory, a missing one, or a file that may not be
+        written), ConfigError for what is no regular file.
         """
-        target = Path(path)
-        with self._get_whole(name, timeout) as reader:
-            handle, partial = tempfile.mkstemp(prefix=f".{target.name[:80]}.", dir=target.parent)
-            try:
-                with open(handle, "wb") as file:
-                    while piece := reader.read1():
-                        file.write(piece)
-                os.replace(partial, target)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(partial)
-                raise
+        target = Target(path)
+
+        def save(reader: ObjectReader) -> ObjectInfo:
+            with target.replaced() as file:
+                while piece := reader.read1():
+                    file.write(piece)
+                    if on_progress is not None:
+                        on_progress(reader.tell())
             return reader.info
 
-    def _get_whole(self, name: str, timeout: Seconds | None) -> ObjectReader:
-        deadline = Deadline(timeout)
-        return self._get(name, Deadline(deadline.within(STALL)), deadline, STALL)
+        return self._whole(name, Deadline(timeout), save)
 
-    def _get(self, name: str, opening: Deadline, deadline: Deadline, wait: float) -> ObjectReader:
-        place, info = self._follow(name, opening)
+    def _whole(self, name: str, deadline: Deadline, use: Callable[[ObjectReader], T]) -> T:
+        """Return what ``use`` makes of an object; it is called again with another version when the
+        object is replaced meanwhile, and once with what the leader has before it is damaged."""
+        from_leader = False
         while True:
+            opening = Deadline(deadline.within(STALL))
+            place, info = self._follow(name, opening)
             try:
-                return ObjectReader(place, info, deadline, wait, opening)
-            except StreamNotFoundError as error:
-                raise gone(place.bucket) from error
-            except ObjectIntegrityError:
-                # Replaced since we asked? Then there is another one to read.
-                now = place.info(info.name, opening)
-                if now.nuid == info.nuid or now.link is not None:
+                with _reader(
+                    place, info, deadline, STALL, opening, from_leader=from_leader
+                ) as reader:
+                    return use(reader)
+            except ObjectReplacedError:
+                if deadline.expired:
                     raise
-                info = now
+                from_leader = False
+            except ObjectIntegrityError:
+                if from_leader or deadline.expired:
+                    raise
+                from_leader = True
 
     def _follow(self, name: str, deadline: Deadline) -> tuple[Place, ObjectInfo]:
         """The object behind any number of links, and where it is."""
@@ -245,6 +310,19 @@ class ObjectStore:
             check_name(name), self._deadline(timeout), show_deleted=show_deleted
         )
 
+    def exists(self, name: str, *, timeout: Seconds | None = None) -> bool:
+        """Whether there is an object or a link of this name. ``name in store`` is the same."""
+        try:
+            self.info(name, timeout=timeout)
+        except ObjectNotFoundError:
+            return False
+        except ObjectMetaError:
+            pass  # it is there, although it cannot be read
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.exists(name)
+
     def update_meta(
         self,
         name: str,
@@ -257,35 +335,26 @@ class ObjectStore:
         ``new_name``; what is not given stays.
 
         Raises ObjectNotFoundError, also for a deleted one, and ObjectExistsError when the new name
-        is taken. Giving a new name is two steps: for a moment the object has both, and a put of the
-        old name at that moment removes the chunks of both.
+        is taken. While it is renamed the object can be got under one of the two names, whatever
+        others write to them. After an interruption or PublishUnknownError the same call completes
+        the renaming, as does the next write of either name; a renaming that is done already
+        returns the object. That is so among clients of this library: others may remove the
+        chunks of an object that is renamed while they put or delete it.
         """
         check_name(name)
-        target = name if new_name is None else new_name
-        ObjectMeta(name=target, **fields)  # checks them
+        for field in fields:
+            if field not in MetaFields.__annotations__:
+                raise ConfigError(f"update_meta cannot change {field!r}: put the object again")
+        ObjectMeta(name=name if new_name is None else new_name, **fields)  # checks them
         deadline = self._deadline(timeout)
         place = self._place
 
-        def changed(found: Found | None) -> ObjectInfo:
-            return dataclasses.replace(place.existing(name, found), name=target, **fields)
+        def change(info: ObjectInfo) -> ObjectInfo:
+            return dataclasses.replace(info, **fields)
 
-        if target == name:
-            return place.replace(name, changed, deadline)[1]
-        old = place.look(name, deadline)
-        wanted = changed(old)
-
-        def free(found: Found | None) -> ObjectInfo:
-            if found is not None and not (found.info is not None and found.info.deleted):
-                raise self._taken(target)
-            return wanted
-
-        stored = place.replace(target, free, deadline)[1]
-        place.stream.purge(
-            subject=place.meta_subject(name),
-            seq=old.seq + 1 if old else None,
-            timeout=deadline.remaining(),
-        )
-        return stored
+        if new_name is not None and new_name != name:
+            return rename(place, name, new_name, change, deadline)
+        return place.replace(name, lambda found: change(place.existing(name, found)), deadline)[1]
 
     def delete(self, name: str, *, timeout: Seconds | None = None) -> ObjectInfo:
         """Delete an object or a link; what a link leads to stays. Returns what remains to be said.
@@ -301,23 +370,47 @@ class ObjectStore:
             info = place.existing(name, found, show_deleted=True)
             return dataclasses.replace(info, deleted=True, size=0, chunks=0, digest="")
 
-        found, stored = place.replace(name, emptied, self._deadline(timeout))
-        if found is not None:
-            place.remove_chunks(found.info)
+        deadline = self._deadline(timeout)
+        found, stored = place.replace(name, emptied, deadline)
+        place.remove_chunks_of(found, deadline)
         return stored
 
     def list(
-        self, *, show_deleted: bool = False, timeout: Seconds | None = None
+        self,
+        *,
+        prefix: str = "",
+        show_deleted: bool = False,
+        timeout: Seconds | None = None,
     ) -> builtins.list[ObjectInfo]:
-        """Return what the bucket says about all of its objects and links, oldest change first."""
-        deadline = self._deadline(timeout)
-        found: dict[str, ObjectInfo] = {}
-        with self.watch(timeout=deadline.remaining()) as watcher:
-            for info in watcher.initial(deadline.remaining()):
-                found.pop(info.name, None)
-                if show_deleted or not info.deleted:
-                    found[info.name] = info
-        return [*found.values()]
+        """Return what the bucket says about all of its objects and links, or about those whose name
+        begins with ``prefix``, oldest change first.
+
+        ``timeout`` is for all of it; None: as long as something comes within the JetStream object's
+        default. What cannot be read is left out, and the connection's ``on_error`` hears of it.
+        """
+        infos = []
+        for found in everything(self._place, timeout):
+            if found.info is None:
+                self._place.report(found)
+            elif found.info.name.startswith(prefix) and (show_deleted or not found.is_free):
+                infos.append(found.info)
+        return infos
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the objects and links that are there now."""
+        return iter([info.name for info in self.list()])
+
+    def prune(
+        self, *, older_than: Seconds = _AN_HOUR, timeout: Seconds | None = None
+    ) -> builtins.list[PrunedChunks]:
+        """Find chunks that no name leads to and whose last one is older than ``older_than`` seconds
+        (an hour), remove them, and return what was removed.
+
+        A process that is killed in the middle of a put leaves such chunks. Younger ones stay: they
+        may be of an upload that is under way. ``timeout`` as for :meth:`list`.
+        """
+        age = to_seconds(older_than, "older_than")
+        return prune(self._place, age, timeout)
 
     def watch(
         self,
@@ -339,19 +432,9 @@ class ObjectStore:
             policy = DeliverPolicy.ALL
         elif updates_only:
             policy = DeliverPolicy.NEW
-        deadline = self._deadline(timeout)
-        place = self._place
-        try:
-            ordered = place.js.ordered_consumer(
-                place.stream.name,
-                filter_subjects=place.every_meta,
-                deliver_policy=policy,
-                timeout=deadline.remaining(),
-            )
-            end = 0 if updates_only else place.last_change(deadline)
-        except StreamNotFoundError as error:
-            raise gone(self.bucket) from error
-        return ObjectWatcher(place, ordered, end=end, ignore_deletes=ignore_deletes)
+        ordered, end = begin(self._place, policy, self._deadline(timeout))
+        end = 0 if updates_only else end
+        return ObjectWatcher(self._place, ordered, end=end, ignore_deletes=ignore_deletes)
 
     # -- links -------------------------------------------------------------------------------------
 
@@ -386,18 +469,10 @@ class ObjectStore:
         def decide(found: Found | None) -> ObjectInfo:
             there = found.info if found is not None else None
             if found is not None and not (there is not None and (there.deleted or there.link)):
-                raise self._taken(name)
+                raise taken(self.bucket, name)
             return info
 
         return self._place.replace(name, decide, self._deadline(timeout))[1]
-
-    def _taken(self, name: str) -> ObjectExistsError:
-        return ObjectExistsError(
-            f"there is an object {name!r} in bucket {self.bucket!r} already: take another name, or "
-            "delete it first",
-            bucket=self.bucket,
-            name=name,
-        )
 
     # -- the bucket --------------------------------------------------------------------------------
 
@@ -424,6 +499,24 @@ class ObjectStore:
         return f"ObjectStore({self.bucket!r})"
 
 
-def _described(meta: ObjectMeta) -> dict[str, Any]:
-    """The fields of an ObjectInfo that the user gives."""
-    return {field.name: getattr(meta, field.name) for field in dataclasses.fields(meta)}
+def _meta(name: str | ObjectMeta) -> ObjectMeta:
+    if isinstance(name, str):
+        return ObjectMeta(name=name)
+    if not isinstance(name, ObjectMeta):
+        raise ConfigError("an object needs a name or an ObjectMeta")
+    return name
+
+
+def _reader(
+    place: Place,
+    info: ObjectInfo,
+    deadline: Deadline,
+    wait: float,
+    opening: Deadline,
+    *,
+    from_leader: bool = False,
+) -> ObjectReader:
+    try:
+        return ObjectReader(place, info, deadline, wait, opening, from_leader=from_leader)
+    except StreamNotFoundError as error:
+        raise gone(place.bucket) from error

@@ -8,51 +8,66 @@ at the wrong place is removed and sent again, from memory.
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, NamedTuple
 
 from jetsync._deadline import Deadline
-from jetsync.errors import ConfigError, Error
+from jetsync.errors import ConfigError, NotStoredError
 from jetsync.jetstream import PubAckFuture
+from jetsync.objectstore.cleanup import remove_chunks
+from jetsync.objectstore.names import new_nuid
 from jetsync.objectstore.place import Place
 
-__all__ = ["STALL", "Upload", "chunks_of"]
+__all__ = ["STALL", "Source", "Upload", "pieces_of"]
 
 STALL = 30.0
 """Without a time budget: so long one chunk may take to be stored or to arrive."""
 _IN_MEMORY = 4 * 1024 * 1024
+_READ = 128 * 1024
 _SETTLING = 5.0
 
+Source = bytes | bytearray | memoryview | IO[bytes] | Iterable[bytes] | os.PathLike[str]
+"""What can be put: bytes, a file opened in binary mode, an iterable of bytes, a ``Path``."""
 
-def chunks_of(source: Any, size: int) -> Iterator[bytes]:
-    """Cut bytes, a binary file or an iterable of bytes into chunks. Raises ConfigError."""
+
+def pieces_of(source: Any) -> Iterator[bytes | bytearray | memoryview]:
+    """Iterate over the pieces of bytes, of a binary file, or of an iterable of bytes.
+
+    Raises ConfigError at once for a source that is none of these, and later for a piece that is no
+    bytes.
+    """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        view = memoryview(source).cast("B")
-        for start in range(0, len(view), size):
-            yield bytes(view[start : start + size])
-        return
+        return iter((source,))
+    if isinstance(source, str):
+        raise ConfigError("put takes bytes: encode a text; put_file takes the path of a file")
     read = getattr(source, "read", None)
-    pieces = iter(lambda: _piece(read(size)), b"") if read is not None else map(_piece, source)
-    waiting = bytearray()
-    for piece in pieces:
-        waiting += piece
-        start = 0
-        while len(waiting) - start >= size:
-            yield bytes(memoryview(waiting)[start : start + size])
-            start += size
-        del waiting[:start]
-    if waiting:
-        yield bytes(waiting)
-
-
-def _piece(data: object) -> bytes:
-    if not isinstance(data, (bytes, bytearray, memoryview)):
+    if read is not None:
+        return _checked(iter(lambda: read(_READ) or b"", b""))
+    try:
+        return _checked(iter(source))
+    except TypeError:
         raise ConfigError(
-            f"an object is made of bytes, the source gave {type(data).__name__}; open files in "
+            "put takes bytes, a file opened in binary mode, an iterable of bytes or a Path, not "
+            f"{type(source).__name__}"
+        ) from None
+
+
+def _checked(pieces: Iterator[Any]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield check_bytes(piece)
+
+
+def check_bytes(piece: object) -> Any:
+    """Return ``piece`` if it is bytes, else raise ConfigError."""
+    if not isinstance(piece, (bytes, bytearray, memoryview)):
+        raise ConfigError(
+            f"an object is made of bytes, the source gave {type(piece).__name__}; open files in "
             "binary mode, without O_NONBLOCK"
         )
-    return bytes(data)
+    return piece
 
 
 class _Sent(NamedTuple):
@@ -63,38 +78,86 @@ class _Sent(NamedTuple):
 class Upload:
     """The chunks of one content on their way. For one thread."""
 
-    def __init__(self, place: Place, nuid: str, chunk_size: int, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        place: Place,
+        chunk_size: int,
+        deadline: Deadline,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> None:
+        self.nuid = new_nuid()
+        self.size = 0
+        self.chunks = 0
+        self.content = hashlib.sha256()
         self._place = place
-        self._nuid = nuid
-        self._subject = place.to_write(place.chunk_subject(nuid))
+        self._subject = place.to_write(place.chunk_subject(self.nuid))
         self._deadline = deadline
+        self._on_progress = on_progress
+        self._chunk_size = chunk_size
+        self.rest = bytearray()
+        """Bytes that do not fill a chunk yet."""
         self._limit = max(2, min(256, _IN_MEMORY // chunk_size))
         self._window: deque[_Sent] = deque()
         self._last_seq = 0
         self._messages = 0
-        self.size = 0
-        self.chunks = 0
-        self.content = hashlib.sha256()
+        self._stored = 0
+        self._began = 0.0
 
-    def run(self, chunks: Iterable[bytes]) -> None:
-        """Store all chunks and wait until they are confirmed. Raises NotStoredError,
-        PublishUnknownError, MaxPayloadError, and what the iterable raises."""
-        for data in chunks:
-            self.content.update(data)
-            self.size += len(data)
-            self.chunks += 1
-            if len(self._window) >= self._limit:
-                self._settle()
-            self._window.append(self._send(data))
+    def add(self, data: bytes | bytearray | memoryview) -> int:
+        """Take the next bytes of the object; returns how many. Blocks while the window is full.
+
+        Raises NotStoredError, PublishUnknownError, MaxPayloadError, TimeoutError.
+        """
+        view = memoryview(check_bytes(data))
+        view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+        size, start = self._chunk_size, 0
+        if self.rest:
+            start = size - len(self.rest)
+            self.rest += view[:start]
+            if len(self.rest) == size:
+                self._send_chunk(bytes(self.rest))
+                self.rest.clear()
+        while len(view) - start >= size:
+            self._send_chunk(bytes(view[start : start + size]))
+            start += size
+        self.rest += view[start:]
+        return len(view)
+
+    def finish(self) -> None:
+        """Send what is left and wait until everything is confirmed. Raises like :meth:`add`."""
+        if self.rest:
+            self._send_chunk(bytes(self.rest))
+            self.rest.clear()
         while self._window:
             self._settle()
+        limit = self._place.stream.cached_info.config.max_age
+        if limit and self._began and time.monotonic() - self._began > limit:
+            raise NotStoredError(
+                f"storing the object took longer than the {limit:g} s that bucket "
+                f"{self._place.bucket!r} keeps anything: its first chunks have aged out"
+            )
+
+    def undo(self) -> None:
+        """Remove what was stored. Blocks for what is left of the call's time."""
+        if self._messages:
+            futures = [sent.future for sent in self._window]
+            remove_chunks(self._place, self.nuid, self._deadline, futures)
+
+    def _send_chunk(self, data: bytes) -> None:
+        self._began = self._began or time.monotonic()
+        self.content.update(data)
+        self.size += len(data)
+        self.chunks += 1
+        while len(self._window) >= self._limit:
+            self._settle()
+        self._window.append(self._send(data))
 
     def _send(self, data: bytes) -> _Sent:
         self._messages += 1
         future = self._place.js.publish_async(
             self._subject,
             data,
-            msg_id=f"{self._nuid}.{self._messages}",
+            msg_id=f"{self.nuid}.{self._messages}",
             # Longer than the call may take: what came of it is known before chunks are removed.
             timeout=self._deadline.within(STALL) + _SETTLING,
         )
@@ -105,7 +168,9 @@ class Upload:
         seq = self._result(self._window[0])
         if seq > self._last_seq:
             self._last_seq = seq
-            self._window.popleft()
+            self._stored += len(self._window.popleft().data)
+            if self._on_progress is not None:
+                self._on_progress(self._stored)
             return
         misplaced = [(sent.data, self._result(sent)) for sent in self._window]
         for _, wrong in misplaced:
@@ -117,15 +182,3 @@ class Upload:
     def _result(self, sent: _Sent) -> int:
         """The sequence that a chunk was stored under. Blocks."""
         return sent.future.result(self._deadline.within(STALL)).seq
-
-    def undo(self) -> None:
-        """Remove what was stored. Waits a little for what is under way, so that it is not stored
-        afterwards."""
-        limit = Deadline(_SETTLING)
-        for sent in self._window:
-            try:
-                sent.future.exception(limit.remaining())
-            except Error:
-                break
-        if self._messages:
-            self._place.purge(self._nuid)

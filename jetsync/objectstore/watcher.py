@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline
 from jetsync.errors import ObjectMetaError, ObjectStoreNotFoundError
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
-from jetsync.objectstore.info import ObjectInfo, load
+from jetsync.objectstore.found import Found, read_found
+from jetsync.objectstore.info import ObjectInfo, load, parse
 from jetsync.objectstore.place import Place, gone
 
-__all__ = ["ObjectWatcher"]
+__all__ = ["FoundWatcher", "ObjectWatcher", "begin"]
+
+
+def begin(place: Place, policy: str, deadline: Deadline) -> tuple[OrderedConsumer, int]:
+    """Begin to read what is said about names; returns the reader, and the sequence of the last
+    message that is there. Blocks. Raises ObjectStoreNotFoundError."""
+    try:
+        ordered = place.js.ordered_consumer(
+            place.stream.name,
+            filter_subjects=place.every_meta,
+            deliver_policy=policy,
+            timeout=deadline.remaining(),
+        )
+        return ordered, place.last_change(deadline)
+    except StreamNotFoundError as error:
+        raise gone(place.bucket) from error
 
 
 class ObjectWatcher(BucketWatcher[ObjectInfo]):
@@ -33,11 +50,30 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
 
     def _read(self, msg: JetStreamMsg) -> ObjectInfo | None:
         try:
-            info = load(msg.data, self._bucket, msg.metadata.timestamp_ns)
+            info = load(parse(msg.data, self._bucket), self._bucket, msg.metadata.timestamp_ns)
         except ObjectMetaError as error:
             self._js._nc._post("error", error)
             return None
         return None if self._ignore_deletes and info.deleted else info
+
+    def _last(self, deadline: Deadline) -> int:
+        return self._place.last_change(deadline)
+
+    def _gone(self) -> ObjectStoreNotFoundError:
+        return gone(self._bucket)
+
+
+class FoundWatcher(BucketWatcher[tuple[str, Found]]):
+    """The same for this room: subjects, and messages as far as they can be read."""
+
+    def __init__(self, place: Place, ordered: OrderedConsumer, end: int) -> None:
+        super().__init__(place.js, place.bucket, ordered, end)
+        self._place = place
+
+    def _read(self, msg: JetStreamMsg) -> tuple[str, Found]:
+        metadata = msg.metadata
+        found = read_found(metadata.stream_seq, msg.data, self._bucket, metadata.timestamp_ns)
+        return msg.subject, found
 
     def _last(self, deadline: Deadline) -> int:
         return self._place.last_change(deadline)

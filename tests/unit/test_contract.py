@@ -104,22 +104,29 @@ CALLS = {
         "status": "timeout",
     },
     "ObjectStore": {
-        "put": "name_or_meta data timeout",
-        "put_file": "path name timeout",
+        "put": "name_or_meta data timeout on_progress",
+        "put_file": "path name timeout on_progress",
+        "open": "name mode timeout",
+        "copy": "name new_name to timeout",
         "get": "name timeout read_timeout",
-        "get_bytes": "name timeout",
-        "get_file": "name path timeout",
+        "get_bytes": "name start length timeout",
+        "get_file": "name path timeout on_progress",
+        "exists": "name timeout",
+        "__contains__": "name",
+        "__iter__": "",
+        "prune": "older_than timeout",
         "info": "name show_deleted timeout",
         "update_meta": "name new_name timeout",
         "delete": "name timeout",
-        "list": "show_deleted timeout",
+        "list": "prefix show_deleted timeout",
         "watch": "ignore_deletes include_history updates_only timeout",
         "add_link": "name target timeout",
         "add_bucket_link": "name target timeout",
         "seal": "timeout",
         "status": "timeout",
     },
-    "ObjectReader": {"read": "size", "read1": "size", "close": ""},
+    "ObjectReader": {"read": "size", "read1": "size", "seek": "offset", "tell": "", "close": ""},
+    "ObjectWriter": {"write": "data", "abandon": "", "close": "", "__enter__": ""},
     "ObjectWatcher": {
         "next": "timeout",
         "initial": "timeout",
@@ -242,6 +249,8 @@ ATTRIBUTES |= {
     "ObjectStore": "bucket",
     "ObjectReader": "info readinto readline __enter__ __iter__",
     "ObjectWatcher": "initial_done",
+    "ObjectWriter": "info",
+    "PrunedChunks": "nuid chunks size modified modified_ns",
     "ObjectMeta": "name description headers metadata chunk_size",
     "ObjectInfo": (
         "name bucket nuid size chunks digest deleted description headers metadata chunk_size link "
@@ -252,7 +261,8 @@ ATTRIBUTES |= {
         "config stream_info"
     ),
     "ObjectStoreConfig": (
-        "bucket description ttl max_bytes storage replicas placement compression metadata"
+        "bucket description ttl max_bytes storage replicas placement compression allow_atomic "
+        "metadata"
     ),
     "KeyValueConfig": (
         "bucket description history ttl max_value_size max_bytes storage replicas placement "

@@ -1,0 +1,120 @@
+"""Removing chunks that no name leads to, without keeping a call longer than its time.
+
+What is left when the call's time is over goes on by itself, on the connection's timer: first it
+waits until no chunk is under way any more, so that none is stored afterwards, then it asks for the
+removal, again until it is answered. When that fails too, the chunks take room until
+``ObjectStore.prune`` finds them; the log says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jetsync._deadline import Deadline
+from jetsync.errors import DisconnectedError, Error, TimeoutError
+from jetsync.jetstream import PubAckFuture
+from jetsync.jetstream.api import decode
+
+if TYPE_CHECKING:
+    from jetsync._core.mailbox import Mailbox
+    from jetsync.objectstore.place import Place
+
+__all__ = ["remove_chunks"]
+
+logger = logging.getLogger("jetsync")
+
+_LONGEST = 5.0
+"""Seconds that removing takes of a call that has no limit of its own."""
+_STEP = 0.25
+_ANSWER = 5.0
+_GIVE_UP = 120.0
+
+
+def remove_chunks(
+    place: Place, nuid: str, deadline: Deadline, under_way: Sequence[PubAckFuture] = ()
+) -> None:
+    """Remove the chunks of one content, and those ``under_way`` when they are stored. Blocks for
+    what is left of the call's time, at most a few seconds; never raises an error of the library."""
+    limit = Deadline(deadline.within(_LONGEST))
+    try:
+        for future in under_way:
+            with contextlib.suppress(TimeoutError):
+                future.exception(limit.remaining())
+        if not limit.expired and all(future.done() for future in under_way):
+            place.stream.purge(subject=place.chunk_subject(nuid), timeout=limit.remaining())
+            return
+    except (TimeoutError, DisconnectedError):
+        pass
+    except Error as error:
+        _log(place, nuid, error)
+        return
+    _Removal(place, nuid, under_way).step()
+
+
+def _log(place: Place, nuid: str, why: object) -> None:
+    logger.warning(
+        "chunks of %s in bucket %s were not removed (%s): ObjectStore.prune() finds them",
+        nuid,
+        place.bucket,
+        why,
+    )
+
+
+class _Removal:
+    """A removal that goes on behind the call that began it. Runs on the timer thread."""
+
+    def __init__(self, place: Place, nuid: str, under_way: Sequence[PubAckFuture]) -> None:
+        self._place = place
+        self._nuid = nuid
+        self._under_way = under_way
+        self._give_up = Deadline(_GIVE_UP)
+        self._answer_by: Deadline | None = None
+        self._token = 0
+        self._mailbox: Mailbox
+        self._nc = place.js._nc
+        self._api = place.js._api
+
+    def step(self) -> None:
+        """Do what can be done now, and come back. Does not block."""
+        if self._nc.is_closed:
+            self._end("the connection was closed")
+            return
+        if self._give_up.expired:
+            self._end("the server did not answer")
+            return
+        try:
+            self._advance()
+        except Error as error:
+            self._end(error)
+            return
+        if self._nuid:
+            self._nc._timer.call_later(_STEP, self.step)
+
+    def _advance(self) -> None:
+        if self._answer_by is not None:
+            msg = self._mailbox.get(0)
+            if msg is not None:
+                self._nc._requests.end(self._token)
+                decode(msg.data)
+                self._nuid = ""
+                return
+            if not self._answer_by.expired and self._mailbox.error is None:
+                return
+            self._nc._requests.end(self._token)
+            self._answer_by = None
+        if not self._nc.is_connected or not all(one.done() for one in self._under_way):
+            return
+        subject = self._api.subject(f"STREAM.PURGE.{self._place.stream.name}")
+        body = json.dumps({"filter": self._place.chunk_subject(self._nuid)}).encode()
+        self._token, reply, self._mailbox = self._nc._requests.open(subject)
+        self._answer_by = Deadline(_ANSWER)
+        self._nc.publish(subject, body, reply=reply)
+
+    def _end(self, why: object) -> None:
+        if self._answer_by is not None:
+            self._nc._requests.end(self._token)
+        _log(self._place, self._nuid, why)

@@ -1,0 +1,64 @@
+"""Replacing a file by new content, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from jetsync.errors import ConfigError
+
+__all__ = ["Target"]
+
+
+class Target:
+    """A file that is to be written, looked at before the work.
+
+    Raises OSError for a directory, a missing one, and a file or directory that may not be written;
+    ConfigError for what is no regular file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        # What a symbolic link leads to is replaced, not the link.
+        self._path = Path(os.path.realpath(path))
+        self._mode: int | None = None
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(self._path)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(21, "an object cannot replace a directory", str(path))
+            if not stat.S_ISREG(found.st_mode):
+                raise ConfigError(
+                    f"{os.fspath(path)!r} is no regular file: read the object with get() and write "
+                    "it yourself"
+                )
+            if not os.access(self._path, os.W_OK):
+                raise PermissionError(13, "the file may not be written", str(path))
+            self._mode = stat.S_IMODE(found.st_mode)
+        if not self._path.parent.is_dir():
+            raise FileNotFoundError(2, "there is no such directory", str(self._path.parent))
+
+    @contextlib.contextmanager
+    def replaced(self) -> Iterator[IO[bytes]]:
+        """A new file that takes the place of the old one when the block ends well.
+
+        It is on the disk by then, so that a power failure leaves one of the two. A process that is
+        killed leaves the new one, hidden, beside the old one.
+        """
+        partial = self._path.with_name(f".{self._path.name[:80]}.{secrets.token_hex(4)}")
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with open(handle, "wb") as file:
+                if self._mode is not None:
+                    os.fchmod(handle, self._mode)
+                yield file
+                file.flush()
+                os.fsync(handle)
+            os.replace(partial, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            raise

@@ -1,0 +1,150 @@
+"""ObjectWriter: an object that is written like a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jetsync._deadline import Deadline
+from jetsync.errors import NotStoredError
+from jetsync.objectstore.found import Found
+from jetsync.objectstore.info import ObjectInfo, ObjectMeta, digest_of
+from jetsync.objectstore.place import Place
+from jetsync.objectstore.upload import STALL, Upload
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+__all__ = ["ObjectWriter", "write_all"]
+
+
+class ObjectWriter(io.BufferedIOBase):
+    """A binary file whose bytes become an object. Made by ``ObjectStore.open(name, "wb")``.
+
+    Chunks are stored as they fill up. The object becomes visible when the writer is closed, in
+    place of the one of this name if there is one. Leaving a ``with`` block by an exception
+    abandons it: nothing changes, and the chunks are removed. So does :meth:`abandon`.
+
+    For one thread at a time. ``timeout`` of ``open`` is for all of it, from the opening to the
+    closing. Raises what ``ObjectStore.put`` raises.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        meta: ObjectMeta,
+        deadline: Deadline,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self._place = place
+        self._meta = meta
+        self._deadline = deadline
+        # What can be refused is refused before the work.
+        opening = Deadline(deadline.within(STALL))
+        place.check_double(opening)
+        place.look(meta.name, opening)
+        self._upload = Upload(place, meta.chunk_size, deadline, on_progress)
+        self._info: ObjectInfo | None = None
+
+    @property
+    def info(self) -> ObjectInfo:
+        """What the bucket says about the object, once the writer is closed. Raises ValueError."""
+        if self._info is None:
+            raise ValueError("the object is not stored: close the writer first")
+        return self._info
+
+    def writable(self) -> bool:
+        """Whether it can be written: yes."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._upload.size + len(self._upload.rest)
+
+    def write(self, data: Buffer, /) -> int:
+        """Take bytes; returns how many. Blocks while 4 MiB wait for their confirmation."""
+        if self.closed:
+            raise ValueError("the writer is closed")
+        return self._upload.add(data)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Store what is left and make the object visible. Safe to repeat.
+
+        After an error nothing is changed and the chunks are removed; only after
+        PublishUnknownError, when nobody can tell whether the object is stored, they stay.
+        """
+        if self.closed:
+            return
+        try:
+            self._finish()
+        finally:
+            super().close()
+
+    def abandon(self) -> None:
+        """Forget the object and remove its chunks. Does nothing when the writer is closed."""
+        if not self.closed:
+            super().close()
+            self._upload.undo()
+
+    def _finish(self) -> None:
+        upload, meta, place = self._upload, self._meta, self._place
+        may_be_visible = False
+        try:
+            upload.finish()
+            info = ObjectInfo(
+                **{field.name: getattr(meta, field.name) for field in dataclasses.fields(meta)},
+                bucket=place.bucket,
+                nuid=upload.nuid,
+                size=upload.size,
+                chunks=upload.chunks,
+                digest=digest_of(upload.content),
+            )
+
+            def show(_: Found | None) -> ObjectInfo:
+                nonlocal may_be_visible
+                may_be_visible = True
+                return info
+
+            found, self._info = place.replace(
+                meta.name, show, Deadline(self._deadline.within(STALL))
+            )
+        except BaseException as error:
+            # When the last message may be stored, the chunks may have readers already.
+            if not may_be_visible or isinstance(error, NotStoredError):
+                upload.undo()
+            raise
+        place.remove_chunks_of(found, self._deadline)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self) -> None:
+        # The base would close it, and so store half an object.
+        pass
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.tell()} bytes"
+        return f"<ObjectWriter {self._meta.name!r} in {self._place.bucket!r}: {state}>"
+
+
+def write_all(writer: ObjectWriter, pieces: Any) -> ObjectInfo:
+    """Write all pieces and close the writer; returns what was stored. Blocks."""
+    with writer:
+        for piece in pieces:
+            writer.write(piece)
+    return writer.info

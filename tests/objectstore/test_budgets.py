@@ -1,0 +1,155 @@
+"""Calls on objects end in time, clean-up included, and what is left to do is done afterwards."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+from tests.harness.waiting import wait_until
+
+LONG = 30
+PIECE = bytes(128 * 1024)
+GRACE = 0.25 + 0.75  # what the contract allows, and what a busy machine takes
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    with NatsServer(store_dir=tmp_path) as server:
+        yield server
+        server.resume()
+
+
+@pytest.fixture
+def nc(own_server):
+    connection = jetsync.connect(own_server.url, reconnect_wait=0.05, ping_interval=60)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def store(nc):
+    return nc.jetstream(timeout=LONG).create_object_store(bucket="b")
+
+
+@pytest.fixture
+def chunks(own_server):
+    """Ask over another connection how many chunks there are."""
+    with jetsync.connect(own_server.url) as other:
+        stream = other.jetstream(timeout=LONG).stream("OBJ_b")
+
+        def count():
+            state = stream.info(subjects_filter="$O.b.C.>", timeout=LONG).state
+            return sum((state.subjects or {}).values())
+
+        yield count
+
+
+@pytest.fixture
+def pausing(own_server, monkeypatch):
+    """Let the server freeze at the moment at which a method of a class returns."""
+
+    def pause_after(owner, name):
+        method = getattr(owner, name)
+
+        def paused(*arguments, **options):
+            result = method(*arguments, **options)
+            own_server.pause()
+            monkeypatch.setattr(owner, name, method)
+            return result
+
+        monkeypatch.setattr(owner, name, paused)
+
+    return pause_after
+
+
+def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, pausing):
+    """It ends in time, and its chunks are removed as soon as the server answers again."""
+    store.put("x", b"old")
+
+    def source():
+        for number in range(200):
+            if number == 20:
+                own_server.pause()
+            yield PIECE
+
+    begin = time.monotonic()
+    with pytest.raises(jetsync.TimeoutError):
+        store.put("x", source(), timeout=1)
+    assert time.monotonic() - begin < 1 + GRACE
+    own_server.resume()
+    wait_until(lambda: chunks() == 1, timeout=LONG)
+    assert store.get_bytes("x") == b"old"
+
+
+@pytest.mark.parametrize("what", ["put", "delete"])
+def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pausing, what):
+    """The call has succeeded and returns in time; the old chunks are removed later."""
+    store.put("x", PIECE * 3)
+    pausing(store._place, "write")
+    begin = time.monotonic()
+    if what == "put":
+        store.put("x", b"new", timeout=1)
+    else:
+        store.delete("x", timeout=1)
+    assert time.monotonic() - begin < 1 + GRACE
+    own_server.resume()
+    wait_until(lambda: chunks() == (what == "put"), timeout=LONG)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.put("x", PIECE * 100, timeout=1),
+        lambda store: store.get("x", timeout=1),
+        lambda store: store.get_bytes("x", timeout=1),
+        lambda store: store.get_bytes("x", start=5, timeout=1),
+        lambda store: store.info("x", timeout=1),
+        lambda store: store.exists("x", timeout=1),
+        lambda store: store.update_meta("x", description="d", timeout=1),
+        lambda store: store.update_meta("x", new_name="y", timeout=1),
+        lambda store: store.delete("x", timeout=1),
+        lambda store: store.copy("x", "y", timeout=1),
+        lambda store: store.list(timeout=1),
+        lambda store: store.watch(timeout=1),
+        lambda store: store.prune(timeout=1),
+        lambda store: store.add_bucket_link("l", "other", timeout=1),
+        lambda store: store.seal(timeout=1),
+        lambda store: store.status(timeout=1),
+    ],
+    ids=range(16),
+)
+def test_every_call_with_a_frozen_server_ends_in_time(own_server, store, call):
+    store.put("x", PIECE * 3)
+    own_server.pause()
+    begin = time.monotonic()
+    with pytest.raises((jetsync.TimeoutError, jetsync.NotStoredError)):
+        call(store)
+    assert time.monotonic() - begin < 1 + GRACE
+
+
+def test_a_put_that_is_slower_than_the_bucket_keeps_anything(nc, chunks_of):
+    """It is refused instead of succeeding with an object that cannot be read."""
+    js = nc.jetstream(timeout=LONG)
+    store = js.create_object_store(bucket="short", ttl=1)
+
+    def source():
+        yield PIECE
+        wait_until(lambda: chunks_of(js, "short") == 1, timeout=LONG)
+        wait_until(lambda: chunks_of(js, "short") == 0, timeout=LONG)
+        yield PIECE
+
+    with pytest.raises(jetsync.NotStoredError, match="aged out"):
+        store.put("x", source())
+    assert not store.exists("x")
+
+
+@pytest.fixture
+def chunks_of():
+    def count(js, bucket):
+        state = js.stream(f"OBJ_{bucket}").info(subjects_filter=f"$O.{bucket}.C.>").state
+        return sum((state.subjects or {}).values())
+
+    return count
