@@ -12,7 +12,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
 from jetsync.errors import DisconnectedError, Error, TimeoutError
@@ -20,7 +20,6 @@ from jetsync.jetstream import PubAckFuture
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
-    from jetsync._core.mailbox import Mailbox
     from jetsync.objectstore.place import Place
 
 __all__ = ["remove_chunks"]
@@ -74,7 +73,7 @@ class _Removal:
         self._give_up = Deadline(_GIVE_UP)
         self._answer_by: Deadline | None = None
         self._token = 0
-        self._mailbox: Mailbox
+        self._mailbox: Any = None
         self._nc = place.js._nc
         self._api = place.js._api
 

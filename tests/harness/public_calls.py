@@ -382,6 +382,10 @@ CALLS: dict[str, Call] = {
     "ObjectStore.get": lambda w, t: w.objects.get("object", timeout=t, read_timeout=t).close(),
     "ObjectStore.get_bytes": lambda w, t: w.objects.get_bytes("object", timeout=t),
     "ObjectStore.get_file": lambda w, t: w.objects.get_file("object", w.file, timeout=t),
+    "ObjectStore.open": lambda w, t: w.objects.open("object", timeout=t).close(),
+    "ObjectStore.copy": lambda w, t: w.objects.copy("object", "copy", timeout=t),
+    "ObjectStore.exists": lambda w, t: w.objects.exists("object", timeout=t),
+    "ObjectStore.prune": lambda w, t: w.objects.prune(timeout=t),
     "ObjectStore.info": lambda w, t: w.objects.info("object", timeout=t),
     "ObjectStore.update_meta": lambda w, t: w.objects.update_meta(
         "object", description="x", timeout=t
