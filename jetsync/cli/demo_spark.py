@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from jetsync.cli.demo_data import END_SUBJECT, MESSAGE_ID, WATERMARK_DAYS
 from jetsync.cli.descendants import Descendants
 from jetsync.cli.failure import CommandError
 from jetsync.cli.java import find_java_home
+from jetsync.spark import reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,10 +33,6 @@ FLIGHT_SCHEMA = (
 _JVM_EXIT_SECONDS = 10.0
 _WORKERS_EXIT_SECONDS = 3.0
 _POLL_SECONDS = 0.2
-
-# A Python worker's error arrives as text: a traceback, and in its first unindented line the error.
-_JETSYNC_SAID = re.compile(r"(\[JETSYNC_\w+\][^\n]*)")
-_PYTHON_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -299,13 +295,3 @@ def _stop_query(query: StreamingQuery) -> None:
         query.stop()
     except Exception as error:  # noqa: BLE001 - the JVM may be gone; then so is the query
         logging.getLogger(__name__).debug("stopping a query: %s", error)
-
-
-def reason(error: BaseException) -> str:
-    """Return what a person can use of an error's text: Spark appends whole stack traces."""
-    text = str(error)
-    for pattern in (_JETSYNC_SAID, _PYTHON_RAISED):
-        found = pattern.search(text)
-        if found:
-            return found.group(1).strip()[:300]
-    return (text.strip().splitlines() or [type(error).__name__])[0][:300]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.connection import connection
-from jetsync.spark.errors import SparkOptionError, SparkSourceError
+from jetsync.spark.errors import SparkOptionError, SparkSourceError, reason
 from jetsync.spark.foreach import TaskPublisher, publish_partition, publisher
 from jetsync.spark.helpers import kv, lag, register
 from jetsync.spark.work_queue import consume_partition
@@ -34,6 +34,7 @@ __all__ = [
     "lag",
     "publish_partition",
     "publisher",
+    "reason",
     "register",
 ]
 

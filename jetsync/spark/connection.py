@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
 from jetsync.errors import (
@@ -34,6 +34,7 @@ from jetsync.errors import (
 )
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.options import LinkOptions, Values, connection_name
+from jetsync.spark.secrets import read_file, secret_file, secret_source
 
 if TYPE_CHECKING:
     from jetsync import Connection, ConnectOptions, JetStream
@@ -82,45 +83,42 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT)
 
 
-def _secret(text: str | None, variable: str | None, option: str) -> str | None:
-    if variable is None:
-        return text
-    value = os.environ.get(variable)
-    if value is None:
-        raise SparkOptionError(
-            f"option '{option}': there is no environment variable {variable} in this process (it "
-            "must be set on the driver and on every executor)",
-            code="JETSYNC_MISSING_OPTION",
-        )
-    return value
+def _as_bytes(source: Callable[[], str]) -> bytes:
+    return source().encode()
 
 
 @functools.lru_cache(maxsize=64)
 def connect_options(link: LinkOptions) -> ConnectOptions:
-    """Return the connection options of this process: files and environment are read here.
+    """Return the connection options of this process, with what it finds in its environment.
 
-    Kept, so that they are read once. Raises ``SparkOptionError`` for a missing file or variable,
-    or a wrong value.
+    One object for equal options, as there is one connection. Secrets are looked up whenever a
+    connection is made, so a file that was replaced counts at the next reconnect. Raises
+    ``SparkOptionError`` for a missing file or variable, or a wrong value.
     """
     import jetsync
 
     try:
-        seed = None
+        creds = secret_source(link.creds, link.creds_env, "credsEnv")
+        seed = secret_source(link.nkey_seed, link.nkey_seed_env, "nkeySeedEnv")
         if link.nkey_seed_file is not None:
-            with open(link.nkey_seed_file, encoding="ascii") as file:
-                seed = file.read().strip()
+            seed = functools.partial(read_file, link.nkey_seed_file)
+            seed()
+        credentials: Any = link.creds_file
+        if creds is not None:
+            credentials = functools.partial(_as_bytes, creds)
         tls = None
-        if link.tls_ca is not None or link.tls_cert is not None:
-            tls = jetsync.TLSConfig(
-                ca_file=link.tls_ca, cert_file=link.tls_cert, key_file=link.tls_key
-            )
+        ca = link.tls_ca or secret_file(link.tls_ca_env, "tlsCaEnv")
+        cert = link.tls_cert or secret_file(link.tls_cert_env, "tlsCertEnv")
+        if ca is not None or cert is not None:
+            key = link.tls_key or secret_file(link.tls_key_env, "tlsKeyEnv")
+            tls = jetsync.TLSConfig(ca_file=ca, cert_file=cert, key_file=key)
         return jetsync.ConnectOptions(
             servers=link.servers,
             name=link.connection_name or connection_name() or "jetsync-spark",
             user=link.user,
-            password=_secret(link.password, link.password_env, "passwordEnv"),
-            token=_secret(link.token, link.token_env, "tokenEnv"),
-            credentials=link.creds_file,
+            password=link.password or secret_source(None, link.password_env, "passwordEnv"),
+            token=link.token or secret_source(None, link.token_env, "tokenEnv"),
+            credentials=credentials,
             nkey_seed=seed,
             tls=tls,
             tls_handshake_first=link.tls_handshake_first,
@@ -131,14 +129,14 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
         raise SparkOptionError(
             f"a file of the connection options cannot be read here: {error}",
             code="JETSYNC_FILE_NOT_FOUND",
-        ) from error
+        ) from None
     except ConfigError as error:
         if isinstance(error, SparkOptionError):
             raise
         missing = isinstance(error.__cause__, FileNotFoundError)
         raise SparkOptionError(
             str(error), code="JETSYNC_FILE_NOT_FOUND" if missing else "JETSYNC_INVALID_OPTION"
-        ) from error
+        ) from None
 
 
 def shared(link: LinkOptions) -> Connection:
@@ -190,15 +188,15 @@ def with_patience(
             return action(jetstream(link, max_pending=max_pending))
         except (SparkSourceError, SparkOptionError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each one is raised again, with its sentence
             if not is_transient(error):
-                raise coded(error, what) from error
+                raise coded(error, what) from None
             if deadline.expired:
                 raise SparkSourceError(
                     f"{what}: no usable answer for {link.server_unavailable_timeout:g} s "
                     f"(serverUnavailableTimeout); last: {type(error).__name__}: {error}",
                     code="JETSYNC_SERVER_UNAVAILABLE",
-                ) from error
+                ) from None
             log.warning("%s: %s: %s; trying again", what, type(error).__name__, error)
             time.sleep(deadline.within(pause))
             pause = min(pause * 2, 1.0)

@@ -3,7 +3,8 @@
 Both give batches in the order of the stream and end when they have nothing more to give, which
 proves nothing: see range_read.py. A consumer delivers faster and may have several filters; direct
 gets need no set-up, take nothing from a work queue, and are answered by any server that holds the
-messages, or only some of them: a replica that lags, a mirror that keeps a part.
+messages, or only some of them: a replica that lags, or a mirror, which is another stream. What a
+mirror answers is not used.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jetsync.errors import Error
+from jetsync.spark.connection import shared
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.positions import Head
+from jetsync.spark.positions import Head, head_of
 from jetsync.spark.read_options import AUTO, CONSUMER, DIRECT, ReadOptions
 
 if TYPE_CHECKING:
-    from jetsync import Consumer, MsgBatch, Stream
+    from jetsync import Consumer, DirectBatch, MsgBatch, Stream
 
 __all__ = [
     "DIRECT_UP_TO",
+    "PartialDeliveryError",
     "by_consumer",
     "by_direct_get",
     "needs_direct",
@@ -38,6 +41,8 @@ DIRECT_UP_TO = 10_000
 """Ranges up to so many sequences are read by direct gets where the choice is free: there making
 and removing a consumer costs more than the slower delivery. Measured by benchmarks/spark."""
 
+# So many bytes of data that is not wanted are as quickly taken along as a consumer is made.
+MOST_UNWANTED = 256 << 10
 # The server removes a consumer that nobody pulls from after this long, whatever happens to us.
 INACTIVE_THRESHOLD = 30.0
 # How long a pull waits for messages that the consumer said it has, before the leader is asked.
@@ -70,27 +75,41 @@ def needs_direct(head: Head, options: ReadOptions) -> bool:
     return True
 
 
-def prefers_direct(head: Head, options: ReadOptions, length: int) -> bool:
-    """Choose how ``length`` sequences are read where there is a choice. Does not block."""
+def prefers_direct(head: Head, options: ReadOptions, length: int, *, headers_only: bool) -> bool:
+    """Choose how ``length`` sequences are read where there is a choice. Does not block.
+
+    Direct gets always bring the data: where it is large and not wanted, a consumer is better.
+    """
+    unwanted = head.bytes * length // max(1, head.messages) if headers_only else 0
     return (
         options.read_method == AUTO
         and head.allow_direct
         and length <= DIRECT_UP_TO
         and len(options.filter_subjects) <= 1
+        and unwanted <= MOST_UNWANTED
     )
+
+
+class PartialDeliveryError(Error):
+    """What came is not what the named stream holds: another answered, or messages were lost."""
 
 
 def by_direct_get(
     stream: Stream, options: ReadOptions, subject: str | None, first: int, last: int
 ) -> Generator[MsgBatch, None, None]:
-    """Yield what some server has from ``first`` on, until ``last`` was passed. Blocks."""
-    while first <= last:
-        batch = stream.get_msgs(
-            first,
-            max_messages=min(options.fetch_batch, last - first + 1),
-            max_bytes=min(options.fetch_max_bytes, DIRECT_PAGE),
-            subject=subject,
-        )
+    """Yield what some server has from ``first`` on, until ``last`` was passed. Blocks.
+
+    A request has no upper end. Where it could run beyond ``last``, the messages behind ``last`` are
+    counted first, so that no more are asked for than there are up to it. Raises
+    ``PartialDeliveryError`` if a mirror answers instead of the stream.
+    """
+    behind = None
+    if _may_overshoot(head_of(stream), subject is not None, last):
+        found = _direct_page(stream, options, subject, last + 1, 1)
+        behind = 1 + found[-1].metadata.num_pending if len(found) else 0
+    left = 1 if behind is not None else last - first + 1
+    while first <= last and left > 0:
+        batch = _direct_page(stream, options, subject, first, left)
         if not len(batch):
             return
         yield batch
@@ -98,17 +117,94 @@ def by_direct_get(
         if end.num_pending == 0:
             return
         first = end.stream_seq + 1
+        left = last - first + 1 if behind is None else end.num_pending - behind
+
+
+def _direct_page(
+    stream: Stream, options: ReadOptions, subject: str | None, first: int, count: int
+) -> DirectBatch:
+    """Get up to ``count`` messages and make sure that the stream itself gave them. Blocks."""
+    nc = shared(options.link)
+    reconnects = nc.stats.reconnects
+    batch = stream.get_msgs(
+        first,
+        max_messages=min(options.fetch_batch, count),
+        max_bytes=min(options.fetch_max_bytes, DIRECT_PAGE),
+        subject=subject,
+    )
+    # One request has one responder; only after a reconnect is there a second request in it.
+    whole = len(batch) and nc.stats.reconnects == reconnects
+    looked_at = (batch[-1],) if whole else batch
+    for message in looked_at:
+        answered = message.metadata.stream
+        if answered != stream.name:
+            raise PartialDeliveryError(
+                f"stream {answered} answered the direct get; it is a mirror and may hold other "
+                "messages"
+            )
+    return batch
+
+
+def _may_overshoot(head: Head, filtered: bool, last: int) -> bool:
+    """Tell whether asking for as many messages as there are sequences may go beyond ``last``."""
+    return head.last_seq > last and (filtered or head.has_holes)
 
 
 def by_consumer(
-    stream: Stream, options: ReadOptions, first: int, last: int, *, alone: bool
+    stream: Stream,
+    options: ReadOptions,
+    first: int,
+    last: int,
+    *,
+    alone: bool,
+    headers_only: bool,
 ) -> Generator[MsgBatch, None, None]:
     """Yield what a consumer made for this delivers from ``first`` on, until ``last`` was passed.
 
     Blocks. A message larger than fetchMaxBytes never comes under that limit: ``alone`` takes the
-    first one by itself and without.
+    first one by itself and without. Raises ``PartialDeliveryError`` if messages were lost on the
+    way: the server sends each one once, so after a broken link a new consumer has to begin there.
     """
-    consumer = stream.create_consumer(
+    behind = 0
+    if _may_overshoot(head_of(stream), bool(options.filter_subjects), last):
+        # A pull has no upper end: what lies behind the range is counted by a consumer that
+        # begins there, and not asked for.
+        counter = _consumer_from(stream, options, last + 1, headers_only)
+        behind = counter.cached_info.num_pending
+        _forget(counter)
+    consumer = _consumer_from(stream, options, first, headers_only)
+    try:
+        left = min(consumer.cached_info.num_pending - behind, last - first + 1)
+        expected = 1
+        while left > 0 and first <= last:
+            if alone:
+                batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
+                alone = False
+            else:
+                batch = consumer.fetch(
+                    min(options.fetch_batch, left),
+                    max_bytes=options.fetch_max_bytes,
+                    timeout=PULL_TIMEOUT,
+                )
+            if not len(batch):
+                return
+            end = batch[-1].metadata
+            if end.consumer_seq != expected + len(batch) - 1:
+                raise PartialDeliveryError(
+                    f"{end.consumer_seq - expected + 1 - len(batch)} messages were lost on the way"
+                )
+            expected = end.consumer_seq + 1
+            yield batch
+            first = end.stream_seq + 1
+            left = min(end.num_pending - behind, last - first + 1)
+    finally:
+        _forget(consumer)
+
+
+def _consumer_from(
+    stream: Stream, options: ReadOptions, first: int, headers_only: bool
+) -> Consumer:
+    return stream.create_consumer(
         name=f"jetsync-spark-{uuid.uuid4().hex}",
         deliver_policy="by_start_sequence",
         opt_start_seq=first,
@@ -117,26 +213,8 @@ def by_consumer(
         mem_storage=True,
         num_replicas=1,
         inactive_threshold=INACTIVE_THRESHOLD,
+        headers_only=headers_only,
     )
-    try:
-        pending = consumer.cached_info.num_pending
-        while pending > 0 and first <= last:
-            if alone:
-                batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
-                alone = False
-            else:
-                batch = consumer.fetch(
-                    min(options.fetch_batch, pending, last - first + 1),
-                    max_bytes=options.fetch_max_bytes,
-                    timeout=PULL_TIMEOUT,
-                )
-            if not len(batch):
-                return
-            yield batch
-            end = batch[-1].metadata
-            first, pending = end.stream_seq + 1, end.num_pending
-    finally:
-        _forget(consumer)
 
 
 def _forget(consumer: Consumer) -> None:

@@ -6,9 +6,11 @@ text here starts with a code in brackets that scripts can look for.
 
 from __future__ import annotations
 
+import re
+
 from jetsync.errors import ConfigError, JetStreamError
 
-__all__ = ["CODES", "SparkOptionError", "SparkSourceError"]
+__all__ = ["CODES", "SparkOptionError", "SparkSourceError", "reason"]
 
 CODES: dict[str, str] = {
     "JETSYNC_UNKNOWN_OPTION": "an option name is not known for this kind of read or write",
@@ -30,6 +32,7 @@ CODES: dict[str, str] = {
     "JETSYNC_NO_SUBJECT": "no stream takes the subject, so nothing could be stored",
     "JETSYNC_WRONG_STREAM": "the subject belongs to another stream than the option says",
     "JETSYNC_DUPLICATE_WINDOW": "the stream forgets message ids too early",
+    "JETSYNC_COMMIT_MARKER": "the commit marker belongs to another checkpoint or to later batches",
     "JETSYNC_NO_QUERY_ID": "Spark did not say which query and batch a task belongs to",
     "JETSYNC_STREAM_CONFIG": "the stream lacks a setting that the write needs",
     "JETSYNC_NULL_VALUE": "a row has no subject or no message id",
@@ -67,3 +70,30 @@ class SparkSourceError(JetStreamError):
     def __init__(self, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message if code is None else _text(code, message))
         self.code = code
+
+
+_SAID_HERE = re.compile(r"(\[JETSYNC_[A-Z_]+\][^\n]*)")
+_RAISED_IN_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+
+
+def reason(error: BaseException | str) -> str:
+    """Return the sentence that says what is wrong, out of an error as Spark raises it.
+
+    Spark puts a Python exception as text behind stack traces of its own. Of an error of jetsync
+    this is ``[JETSYNC_...]`` with its sentence, of another one raised in Python its type and text,
+    else the first line. Takes the exception or its text; looks at causes too. Never raises.
+    """
+    texts = []
+    seen: set[int] = set()
+    cause: BaseException | str | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        texts.append(str(cause))
+        cause = getattr(cause, "__cause__", None)
+    for pattern in (_SAID_HERE, _RAISED_IN_PYTHON):
+        for text in texts:
+            found = pattern.search(text)
+            if found:
+                return found.group(1).strip()
+    lines = texts[0].strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.task import running_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +104,7 @@ def publisher(
     dedup = "column" if job_id is None else "content"
     checked = WriteOptions.parse({**(options or {}), "dedup": dedup})
     names = {"subject", "data", "headers"} | ({"msg_id"} if job_id is None else set())
-    ids = make_ids(checked, job_id or "", "0", _partition())
+    ids = make_ids(checked, *_job(job_id or "", True), _partition())
     made = TaskPublisher(
         RowPublisher(checked, SinkColumns(frozenset(names)), ids), own_ids=job_id is None
     )
@@ -128,7 +129,8 @@ def publish_partition(
     ``subject`` is one fixed subject; otherwise ``subject_col`` names the column (a number is its
     position). ``msg_id`` is ``content`` (a repeated task stores nothing twice), ``column`` (ids are
     in ``msg_id_col``) or ``none``. ``job_id`` must differ between jobs whose equal rows shall both
-    be stored; by default each call of this function is a job. Further keywords are options of the
+    be stored; by default each call of this function is a job, and in ``foreachBatch`` each batch of
+    the query, so that a batch can be repeated. Further keywords are options of the
     sink (``servers=...``).
 
     The returned function blocks until every row is acknowledged, and raises otherwise, so that
@@ -164,7 +166,7 @@ def publish_partition(
         rows = RowPublisher(
             checked,
             SinkColumns(frozenset(columns), checked.subject),
-            make_ids(checked, job, "0", _partition()),
+            make_ids(checked, *_job(job, job_id is not None), _partition()),
         )
         total, example = Published(), None
         for item, batch in _batches(iter(items), columns):
@@ -192,10 +194,15 @@ def counts_like(item: Any, **counts: int) -> Iterator[Any]:
 
 
 def _partition() -> int:
-    from pyspark import TaskContext
+    return running_task().partition
 
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
+
+def _job(job: str, is_named: bool) -> tuple[str, str]:
+    """Return query and batch for ids; in ``foreachBatch`` those of the query unless it is named."""
+    task = running_task()
+    if task.batch_id is None:
+        return job, "0"
+    return (job if is_named else task.query or job), task.batch_id
 
 
 def _batches(

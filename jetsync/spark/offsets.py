@@ -6,6 +6,8 @@ sequence that belongs to the past, ``created`` tells a stream from a later one o
 An end offset may also carry ``"base": {"ORDERS": 17}``: the batch that it ends begins after 17,
 whatever Spark says its start was. Spark asks a source for its initial offset again when it repeats
 the first batch, and the answer to ``latest`` would have moved; so the first end offset pins it.
+
+``"filters"`` is a hash of option filterSubjects: a restart with others can be told.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ class Offset:
 
     marks: Mapping[str, Mark]
     base: Mapping[str, int] = field(default_factory=dict)
+    filters: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what Spark stores. Equal offsets give equal text (Spark compares texts)."""
         found: dict[str, Any] = {}
         if self.base:
             found["base"] = {name: self.base[name] for name in sorted(self.base)}
+        if self.filters:
+            found["filters"] = self.filters
         found["streams"] = {
             name: {"created": self.marks[name].created, "seq": self.marks[name].seq}
             for name in sorted(self.marks)
@@ -58,6 +63,7 @@ class Offset:
                 for name, mark in value["streams"].items()
             }
             base = {str(name): int(seq) for name, seq in value.get("base", {}).items()}
+            filters = str(value.get("filters", ""))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise SparkSourceError(
                 f"the checkpoint holds {value!r}, which is not a jetstream offset; was it written "
@@ -70,12 +76,12 @@ class Offset:
                 "use the jetsync that wrote it or newer",
                 code="JETSYNC_INVALID_OFFSET",
             )
-        return cls(marks, base)
+        return cls(marks, base, filters)
 
     @classmethod
-    def initial(cls, marks: Mapping[str, Mark]) -> Offset:
+    def initial(cls, marks: Mapping[str, Mark], filters: str = "") -> Offset:
         """Return the beginning of a new query: its own base."""
-        return cls(marks, {name: mark.seq for name, mark in marks.items()})
+        return cls(marks, {name: mark.seq for name, mark in marks.items()}, filters)
 
     @property
     def is_beginning(self) -> bool:
@@ -84,7 +90,9 @@ class Offset:
             self.base.get(name) == mark.seq for name, mark in self.marks.items()
         )
 
-    def advanced(self, marks: Mapping[str, Mark], jumps: Mapping[str, int]) -> Offset:
+    def advanced(
+        self, marks: Mapping[str, Mark], jumps: Mapping[str, int], filters: str = ""
+    ) -> Offset:
         """Return the end of the batch that starts here and reads up to ``marks``.
 
         ``jumps`` moves the beginning of the batch for some streams: what lies before is known to
@@ -92,4 +100,4 @@ class Offset:
         """
         base = dict(self.base) if self.is_beginning else {}
         base.update(jumps)
-        return Offset(marks, base)
+        return Offset(marks, base, filters)

@@ -32,15 +32,22 @@ DEFAULT_SERVER = "nats://127.0.0.1:4222"
 LINK_OPTIONS = (
     "servers",
     "credsFile",
+    "creds",
+    "credsEnv",
     "nkeySeedFile",
+    "nkeySeed",
+    "nkeySeedEnv",
     "user",
     "password",
     "passwordEnv",
     "token",
     "tokenEnv",
     "tlsCa",
+    "tlsCaEnv",
     "tlsCert",
+    "tlsCertEnv",
     "tlsKey",
+    "tlsKeyEnv",
     "tlsHandshakeFirst",
     "domain",
     "apiPrefix",
@@ -52,7 +59,7 @@ LINK_OPTIONS = (
 """How to reach the servers; valid for every read, write and helper."""
 
 # Spark adds these on its own to what the user gave.
-_SPARKS_OWN = frozenset({"path", "checkpointlocation", "paths"})
+_SPARKS_OWN = frozenset({"path", "checkpointlocation", "paths", "queryname"})
 
 _SECONDS = {
     "us": 1e-6,
@@ -100,18 +107,33 @@ def parse_bytes(text: str) -> int:
 class Values:
     """The options of one read or write, checked against the names that are allowed there."""
 
-    def __init__(self, options: Mapping[str, str], allowed: Iterable[str], use: str) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        allowed: Iterable[str],
+        use: str,
+        elsewhere: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """``elsewhere`` has the names that are known for other uses, by use."""
         self._names = {name.lower(): name for name in (*LINK_OPTIONS, *allowed)}
         self._use = use
+        self._elsewhere = {
+            name.lower(): (name, other)
+            for other, names in (elsewhere or {}).items()
+            for name in names
+        }
         self._values: dict[str, str] = {}
         for key, value in options.items():
             lower = key.lower()
             if lower in self._names:
                 self._values[self._names[lower]] = str(value)
-            elif lower not in _SPARKS_OWN:
+            elif lower not in _SPARKS_OWN and not lower.startswith("__"):
                 raise SparkOptionError(self._unknown(key), code="JETSYNC_UNKNOWN_OPTION")
 
     def _unknown(self, key: str) -> str:
+        if key.lower() in self._elsewhere:
+            name, other = self._elsewhere[key.lower()]
+            return f"option '{name}' is for {other} only, not for {self._use}"
         near = difflib.get_close_matches(key.lower(), self._names, n=1, cutoff=0.6)
         hint = f"; did you mean '{self._names[near[0]]}'?" if near else ""
         return f"option '{key}' is not known for {self._use}{hint}"
@@ -229,21 +251,46 @@ def _file(values: Values, name: str) -> str | None:
     return path
 
 
+class ServerAddress(str):
+    """The URL of a server. Its ``repr`` hides the password or token in it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(re.sub(r"(^|//)[^/@]*@", r"\1***@", str(self)))
+
+
+_KINDS = (
+    ("credsFile", "creds", "credsEnv"),
+    ("nkeySeedFile", "nkeySeed", "nkeySeedEnv"),
+    ("user",),
+    ("token", "tokenEnv"),
+)
+"""The ways to log in: for each, the options of which one may be given."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkOptions:
     """How to reach the servers. Picklable; secrets do not show in ``repr``."""
 
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
     creds_file: str | None = None
+    creds: str | None = field(default=None, repr=False)
+    creds_env: str | None = None
     nkey_seed_file: str | None = None
+    nkey_seed: str | None = field(default=None, repr=False)
+    nkey_seed_env: str | None = None
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     password_env: str | None = None
     token: str | None = field(default=None, repr=False)
     token_env: str | None = None
     tls_ca: str | None = None
+    tls_ca_env: str | None = None
     tls_cert: str | None = None
+    tls_cert_env: str | None = None
     tls_key: str | None = None
+    tls_key_env: str | None = None
     tls_handshake_first: bool = False
     domain: str | None = None
     api_prefix: str | None = None
@@ -261,14 +308,10 @@ class LinkOptions:
         servers = values.names("servers") or tuple(
             part.strip() for part in os.environ.get("NATS_URL", DEFAULT_SERVER).split(",")
         )
-        kinds = [
-            name
-            for name in ("credsFile", "nkeySeedFile", "user", "token", "tokenEnv")
-            if values.text(name) is not None
-        ]
-        if len(kinds) > 1:
+        given = [name for kind in _KINDS for name in kind if values.text(name) is not None]
+        if len(given) > 1:
             raise SparkOptionError(
-                f"options {' and '.join(kinds)} are different ways to log in; give one",
+                f"options {' and '.join(given)} are different ways to log in; give one",
                 code="JETSYNC_AUTH_CONFLICT",
             )
         if values.has("password") and values.has("passwordEnv"):
@@ -281,22 +324,38 @@ class LinkOptions:
             raise SparkOptionError(
                 "options domain and apiPrefix exclude each other", code="JETSYNC_OPTION_CONFLICT"
             )
-        if (values.text("tlsCert") is None) != (values.text("tlsKey") is None):
+        for name in ("tlsCa", "tlsCert", "tlsKey"):
+            if values.text(name) and values.text(f"{name}Env"):
+                raise SparkOptionError(
+                    f"options {name} and {name}Env exclude each other",
+                    code="JETSYNC_OPTION_CONFLICT",
+                )
+        cert, key = (
+            values.text(name) or values.text(f"{name}Env") for name in ("tlsCert", "tlsKey")
+        )
+        if (cert is None) != (key is None):
             raise SparkOptionError(
                 "options tlsCert and tlsKey go together", code="JETSYNC_MISSING_OPTION"
             )
         return cls(
-            servers=servers,
+            servers=tuple(ServerAddress(server) for server in servers),
             creds_file=_file(values, "credsFile"),
+            creds=values.secret("creds"),
+            creds_env=values.text("credsEnv"),
             nkey_seed_file=_file(values, "nkeySeedFile"),
+            nkey_seed=values.secret("nkeySeed"),
+            nkey_seed_env=values.text("nkeySeedEnv"),
             user=values.text("user"),
             password=values.secret("password"),
             password_env=values.text("passwordEnv"),
             token=values.secret("token"),
             token_env=values.text("tokenEnv"),
             tls_ca=_file(values, "tlsCa"),
+            tls_ca_env=values.text("tlsCaEnv"),
             tls_cert=_file(values, "tlsCert"),
+            tls_cert_env=values.text("tlsCertEnv"),
             tls_key=_file(values, "tlsKey"),
+            tls_key_env=values.text("tlsKeyEnv"),
             tls_handshake_first=values.flag("tlsHandshakeFirst", False),
             domain=values.text("domain"),
             api_prefix=values.text("apiPrefix"),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from jetsync import errors as base_errors
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.read_options import Position, ReadOptions
+from jetsync.spark.read_options import ACK, Position, ReadOptions
+from jetsync.spark.subjects import common_pattern
 
 if TYPE_CHECKING:
-    from jetsync import JetStream, Stream
+    from jetsync import JetStream, Stream, StreamInfo
 
 __all__ = [
     "STREAM_NOT_FOUND",
@@ -30,6 +31,7 @@ __all__ = [
     "read_head",
     "resolve_end",
     "resolve_start",
+    "warn_of_filters_that_miss",
 ]
 
 log = logging.getLogger("jetsync.spark")
@@ -48,11 +50,15 @@ class Head:
     last_seq: int
     messages: int
     bytes: int
-    # Whether a first_seq beyond our position means that unread messages are gone. Streams that
-    # remove on acknowledgement or keep a number per subject move their first_seq in normal use.
-    trims_only_old: bool
+    # Whether a first_seq beyond our position means that unread messages may have been trimmed.
+    trims_unread: bool
     retention: str
     allow_direct: bool
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether some sequences between the first and the last message have none."""
+        return self.messages < self.last_seq - self.first_seq + 1
 
 
 def is_not_found(error: BaseException, err_code: int) -> bool:
@@ -70,13 +76,12 @@ def open_stream(js: JetStream, name: str) -> Stream:
         raise SparkSourceError(
             f"there is no stream {name!r}; create it first, or correct option 'stream'",
             code="JETSYNC_STREAM_NOT_FOUND",
-        ) from error
+        ) from None
 
 
 def head_of(stream: Stream) -> Head:
     """Return the state that the leader told when the stream was opened. Does not block."""
     info = stream.cached_info
-    retention = str(info.config.retention)
     return Head(
         stream=stream.name,
         created=info.created.isoformat(),
@@ -84,10 +89,30 @@ def head_of(stream: Stream) -> Head:
         last_seq=info.state.last_seq,
         messages=info.state.messages,
         bytes=info.state.bytes,
-        trims_only_old=retention == "limits" and info.config.max_msgs_per_subject <= 0,
-        retention=retention,
+        trims_unread=_trims_unread(info),
+        retention=str(info.config.retention),
         allow_direct=info.config.allow_direct,
     )
+
+
+def _trims_unread(info: StreamInfo) -> bool:
+    """Tell whether limits of the stream as a whole may have removed its first messages.
+
+    Streams that keep a number per subject, and those that remove on acknowledgement, move their
+    first sequence in normal use. That is no sign of loss, unless a limit of the stream as a whole
+    is there that removes messages, too.
+    """
+    config, state = info.config, info.state
+    per_subject = config.max_msgs_per_subject
+    if str(config.retention) == "limits" and per_subject <= 0:
+        return True
+    is_full = 0 < config.max_msgs <= state.messages or (
+        # The next message of average size would not fit.
+        0 < config.max_bytes < state.bytes + state.bytes // max(1, state.messages)
+    )
+    if str(config.retention) != "limits" or per_subject == 1:
+        return is_full
+    return is_full or config.max_msgs > 0 or config.max_bytes > 0 or bool(config.max_age)
 
 
 def read_head(js: JetStream, name: str) -> Head:
@@ -119,7 +144,8 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
     """Return the first sequence that can be read when ``wanted`` is the next one.
 
     Raises ``JETSYNC_STREAM_RECREATED`` or ``JETSYNC_DATA_LOSS`` if ``failOnDataLoss`` is set;
-    else logs a warning and returns the first available sequence.
+    else logs a warning and returns the first available sequence. A stream that removes replaced or
+    acknowledged messages, and is not full, loses nothing by that unless it is ``strict``.
     """
     if head.created != created:
         if options.fail_on_data_loss:
@@ -131,12 +157,17 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
             )
         log.warning("stream %s was created again; beginning at %d", head.stream, head.first_seq)
         return head.first_seq
-    if wanted >= head.first_seq or not head.trims_only_old:
-        return max(wanted, head.first_seq)
+    if wanted >= head.first_seq:
+        return wanted
     text = (
         f"stream {head.stream!r}: wanted {wanted}, but the first available message is "
         f"{head.first_seq}: {head.first_seq - wanted} sequences were removed before they were read"
     )
+    # What an anchor holds back only a limit can remove.
+    is_loss = head.trims_unread or options.strict_data_loss or options.on_commit == ACK
+    if not is_loss:
+        log.warning("%s, as the stream is set up", text)
+        return head.first_seq
     if options.fail_on_data_loss:
         raise SparkSourceError(
             f"{text}. Keep messages longer than the longest outage, or set failOnDataLoss=false "
@@ -192,3 +223,18 @@ def first_since(stream: Stream, head: Head, time_ns: int) -> int | None:
             low = found[0] + 1
     found = message_at_or_after(stream, low)
     return None if found is None or found[0] > head.last_seq else found[0]
+
+
+def warn_of_filters_that_miss(stream: Stream, options: ReadOptions) -> None:
+    """Log which filters match no subject of a stream. Does not block."""
+    config = stream.cached_info.config
+    if not config.subjects or config.sources or config.mirror or config.subject_transform:
+        return
+    for subject in options.filter_subjects:
+        if not any(common_pattern(subject, own) for own in config.subjects):
+            log.warning(
+                "filterSubjects: %r matches no subject of stream %s (%s), so it reads nothing",
+                subject,
+                stream.name,
+                ", ".join(config.subjects),
+            )

@@ -15,17 +15,17 @@ from jetsync._api_errors import (
 )
 from jetsync._deadline import Deadline
 from jetsync.errors import Error, MaxPayloadError, PermissionsError, TimeoutError
-from jetsync.jetstream.publish.content_ids import ContentIds
 from jetsync.spark.atomic import chunks, has_stored_rows, store_chunk
 from jetsync.spark.connection import is_transient, shared, with_patience
+from jetsync.spark.destinations import Destinations
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.expectations import (
     expecting_rows,
     is_refused_expectation,
     stored_before,
 )
-from jetsync.spark.ids import PositionIds, short_hash
-from jetsync.spark.sink_columns import SinkColumns
+from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds, short_hash
+from jetsync.spark.sink_columns import SinkColumns, without_source
 from jetsync.spark.target import find_stream
 from jetsync.spark.write_options import WriteOptions
 
@@ -60,7 +60,9 @@ def make_ids(options: WriteOptions, query: str, batch_id: str, partition: int) -
     """Return what makes the ids of one task, or None if they are in a column or not wanted."""
     prefix = f"{short_hash(query)}.{batch_id}.{partition}"
     if options.dedup == "content":
-        return ContentIds(prefix)
+        return LoggedContentIds(prefix, options.dedup_rows)
+    if options.dedup == "source":
+        return SourceIds(short_hash(options.query_id) if options.query_id else "")
     if options.dedup == "position":
         return PositionIds(prefix)
     return None
@@ -88,6 +90,7 @@ class RowPublisher:
         self._options = options
         self._columns = columns
         self._ids = ids
+        self._destinations = Destinations(options, columns)
 
     def publish(self, batch: pa.RecordBatch) -> Published:
         """Publish a batch and wait for every acknowledgement.
@@ -103,10 +106,18 @@ class RowPublisher:
         )
         self._columns.check_sizes(rows, limit)
         if self._ids is not None:
-            rows = rows.append_column("msg_id", self._ids.column(rows, self._columns.subject))
-        if not options.atomic:
-            return self._publish_singly(rows)
+            ids = self._ids.column(rows, self._columns.subject)
+            rows = without_source(rows).append_column("msg_id", ids)
         total = Published()
+        tried = self._destinations.look_at(rows)
+        if tried is not None:
+            total = total + Published(1, 0, tried[1])
+            others = [row for row in range(rows.num_rows) if row != tried[0]]
+            rows, batch = rows.take(others), batch.take(others)
+        if not rows.num_rows:
+            return total
+        if not options.atomic:
+            return total + self._publish_singly(rows)
         for chunk in chunks(rows, expecting_rows(batch)):
             total = total + self._publish_whole(chunk)
         return total
@@ -193,7 +204,7 @@ class RowPublisher:
         """Raise at once for a row that will never be stored."""
         for index, error in failed:
             if not (is_transient(error) and is_transient(error.__cause__ or error)):
-                raise self._failed(rows, [(index, error)]) from error
+                raise self._failed(rows, [(index, error)]) from None
         # Either no server is ready, or no stream takes the subject: the API knows. What can be
         # stored is stored sooner or later, so a subject without a stream becomes the first one.
         find_stream(self._options, self._columns.subject_of(rows, failed[0][0]))

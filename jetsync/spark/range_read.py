@@ -5,8 +5,8 @@ is finished only when a message at or beyond its end was seen, or when the strea
 that nothing lies between. Everything else (an idle consumer, a lost one, a restarted server) means
 going on from the next sequence.
 
-Direct gets may even be answered by a mirror that holds only a part of the stream. So what seems to
-be missing in such an answer is compared with the leader too.
+A direct get may be answered by a replica that is behind or ahead in removing old messages. So what
+seems to be missing in such an answer is compared with the leader too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from jetsync._deadline import Deadline
 from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
 from jetsync.spark.connection import coded, is_transient, with_patience
 from jetsync.spark.delivery import (
+    PartialDeliveryError,
     by_consumer,
     by_direct_get,
     needs_direct,
@@ -66,10 +67,6 @@ def read_range(
     return _RangeRead(options, layout, wanted).batches()
 
 
-class _PartialAnswerError(Error):
-    """Who answered a direct get lacks messages that the leader has."""
-
-
 class _RangeRead:
     """The state of reading one range: the next sequence that was not seen yet."""
 
@@ -95,8 +92,9 @@ class _RangeRead:
                         yield from self._accept(batch)
             except Error as error:
                 if not (self._may_leave_direct(stream) or _worth_repeating(error)):
-                    raise coded(error, self._what) from error
-                log.warning(
+                    raise coded(error, self._what) from None
+                log.log(
+                    logging.INFO if isinstance(error, PartialDeliveryError) else logging.WARNING,
                     "%s: %s: %s; going on at %d",
                     self._what,
                     type(error).__name__,
@@ -144,13 +142,22 @@ class _RangeRead:
 
     def _deliver(self, stream: Stream, stuck: bool) -> Generator[MsgBatch, None, None]:
         head = head_of(stream)
+        headers_only = not self._layout.wants_content
         self._direct = needs_direct(head, self._options) or (
-            not self._left_direct and prefers_direct(head, self._options, len(self._range))
+            not self._left_direct
+            and prefers_direct(head, self._options, len(self._range), headers_only=headers_only)
         )
         if self._direct:
             subject = next(iter(self._asked), None)
             return by_direct_get(stream, self._options, subject, self._next, self._range.last)
-        return by_consumer(stream, self._options, self._next, self._range.last, alone=stuck)
+        return by_consumer(
+            stream,
+            self._options,
+            self._next,
+            self._range.last,
+            alone=stuck,
+            headers_only=headers_only,
+        )
 
     @property
     def _filters_here(self) -> bool:
@@ -196,7 +203,9 @@ class _RangeRead:
             self._options.link, self._what, lambda js: self._leader_holds(js, *gap)
         )
         if held is not None:
-            raise _PartialAnswerError(f"the leader has {held}, who answered the direct get has not")
+            raise PartialDeliveryError(
+                f"the leader has {held}, who answered the direct get has not"
+            )
 
     def _leader_holds(self, js: JetStream, missing: int, after: int) -> int | None:
         """Return a sequence from ``missing`` to ``after`` that should have come. Blocks."""
@@ -238,7 +247,7 @@ def count_up_to(sequences: Any, last: int) -> int:
 
 def _worth_repeating(error: Error) -> bool:
     """Tell whether a new consumer at the next sequence, or asking once more, may help."""
-    if isinstance(error, (ConsumerDeletedError, PullTerminatedError, _PartialAnswerError)):
+    if isinstance(error, (ConsumerDeletedError, PullTerminatedError, PartialDeliveryError)):
         return True
     if is_not_found(error, CONSUMER_NOT_FOUND) or is_not_found(error, STREAM_NOT_FOUND):
         # Whether it is the stream that is gone will be seen when the leader is asked.

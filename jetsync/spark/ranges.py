@@ -11,6 +11,13 @@ from dataclasses import dataclass
 
 __all__ = ["SequenceRange", "limit_heads", "split_ranges"]
 
+# How ranges are cut when the options do not say. Making and removing a consumer costs as much as
+# delivering about a thousand messages, so pieces are much larger than that.
+PIECE = 50_000
+SMALL_PIECE = 2_500
+LEAST_PIECES = 8
+MOST_PIECES = 1_000
+
 
 @dataclass(frozen=True)
 class SequenceRange:
@@ -48,12 +55,22 @@ def limit_heads(
 
 
 def split_ranges(
-    ranges: Sequence[SequenceRange], *, max_records: int, min_partitions: int
+    ranges: Sequence[SequenceRange],
+    *,
+    max_records: int | None = None,
+    min_partitions: int | None = None,
+    messages: int | None = None,
 ) -> list[SequenceRange]:
     """Cut ranges into contiguous pieces of nearly equal length.
 
     No piece is longer than ``max_records``, and there are at least ``min_partitions`` pieces if
-    there are that many sequences. Empty ranges vanish.
+    there are that many sequences. Without ``max_records`` pieces have about ``PIECE`` sequences,
+    and there are at most ``MOST_PIECES`` for each range; without both there are ``LEAST_PIECES`` if
+    each gets ``SMALL_PIECE`` sequences, so that several cores read. ``messages`` is how many
+    messages there are at most: ranges with many holes are cut as if they were that long.
+
+    The pieces follow from the arguments alone, and not from the machine: a batch that is repeated
+    elsewhere is cut in the same way. Empty ranges vanish.
     """
     total = sum(len(item) for item in ranges)
     pieces: list[SequenceRange] = []
@@ -61,7 +78,15 @@ def split_ranges(
         length = len(item)
         if length == 0:
             continue
-        count = max(-(-length // max_records), -(-min_partitions * length // total))
+        filled = length if messages is None else max(1, min(length, messages))
+        if max_records is not None:
+            count = -(-length // max_records)
+        else:
+            count = min(-(-filled // PIECE), MOST_PIECES)
+        if min_partitions is not None:
+            count = max(count, -(-min_partitions * length // total))
+        elif max_records is None:
+            count = max(count, min(-(-LEAST_PIECES * length // total), filled // SMALL_PIECE))
         count = min(count, length)
         for index in range(count):
             pieces.append(

@@ -100,12 +100,13 @@ class ReadOptions:
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay: float = 900.0
-    min_partitions: int = 0
-    max_records_per_partition: int = 250_000
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
     poll_interval: float = 0.2
     fetch_batch: int = 10_000
     fetch_max_bytes: int = 4 << 20
     fail_on_data_loss: bool = True
+    strict_data_loss: bool = False
     include_headers: bool = True
     columns: tuple[str, ...] = ()
     read_method: str = AUTO
@@ -118,7 +119,9 @@ class ReadOptions:
         """Check every option of a read. Raises ``SparkOptionError``; never connects."""
         use = "streaming reads" if streaming else "batch reads"
         other = _BATCH_ONLY if streaming else _STREAM_ONLY
-        values = Values(options, [name for name in READ_OPTIONS if name not in other], use)
+        elsewhere = {"batch reads" if streaming else "streaming reads": other}
+        names = [name for name in READ_OPTIONS if name not in other]
+        values = Values(options, names, use, elsewhere)
         values.required("stream")
         streams = tuple(dict.fromkeys(values.names("stream")))
         for name in streams:
@@ -132,6 +135,7 @@ class ReadOptions:
         for name in ending:
             _check_order(name, starting[name], ending[name])
         on_commit, anchor = _on_commit(values, starting)
+        loss = values.choice("failOnDataLoss", "true", ("true", "false", "strict"))
         return cls(
             link=LinkOptions.from_values(values),
             streams=streams,
@@ -147,12 +151,13 @@ class ReadOptions:
             ),
             min_offsets_per_trigger=least,
             max_trigger_delay=values.seconds("maxTriggerDelay", 900.0),
-            min_partitions=values.integer("minPartitions", 0),
-            max_records_per_partition=values.integer("maxRecordsPerPartition", 250_000, least=1),
+            min_partitions=values.optional_integer("minPartitions", least=0),
+            max_records_per_partition=values.optional_integer("maxRecordsPerPartition"),
             poll_interval=values.seconds("pollInterval", 0.2),
             fetch_batch=values.integer("fetchBatch", 10_000, least=1),
             fetch_max_bytes=values.size("fetchMaxBytes", 4 << 20),
-            fail_on_data_loss=values.flag("failOnDataLoss", True),
+            fail_on_data_loss=loss != "false",
+            strict_data_loss=loss == "strict",
             include_headers=values.flag("includeHeaders", True),
             columns=values.names("columns"),
             read_method=values.choice("readMethod", AUTO, (AUTO, DIRECT, CONSUMER)),

@@ -13,7 +13,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jetsync.spark.connection import with_patience
 from jetsync.spark.delivery import needs_direct
-from jetsync.spark.positions import check_available, read_head, resolve_end, resolve_start
+from jetsync.spark.positions import (
+    check_available,
+    head_of,
+    open_stream,
+    resolve_end,
+    resolve_start,
+    warn_of_filters_that_miss,
+)
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange, split_ranges
 from jetsync.spark.read_options import ReadOptions
@@ -54,9 +61,12 @@ class JetStreamReader(DataSourceReader):
         check_schema(schema)
         self._options = options
         self._schema = schema
+        # The number of messages in the fullest stream: ranges with many holes get fewer tasks.
+        self._messages = 0
 
     def partitions(self) -> list[InputPartition]:
         """Fix the range of each stream and cut it into pieces. Blocks; runs on the driver."""
+        self._messages = 0
         ranges = [
             with_patience(self._options.link, f"planning {name}", partial(self._range, name))
             for name in self._options.streams
@@ -65,11 +75,15 @@ class JetStreamReader(DataSourceReader):
             ranges,
             max_records=self._options.max_records_per_partition,
             min_partitions=self._options.min_partitions,
+            messages=self._messages,
         )
         return [RangePartition(piece) for piece in pieces]
 
     def _range(self, name: str, js: JetStream) -> SequenceRange:
-        head = read_head(js, name)
+        stream = open_stream(js, name)
+        head = head_of(stream)
+        warn_of_filters_that_miss(stream, self._options)
+        self._messages = max(self._messages, head.messages)
         needs_direct(head, self._options)
         starting, ending = self._options.starting[name], self._options.ending[name]
         start = resolve_start(js, head, starting, self._options)

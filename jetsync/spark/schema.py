@@ -82,6 +82,8 @@ class Layout:
         if not self._with_headers:
             needed.discard("headers")
         self.received = ("stream_seq", *sorted(needed))
+        self.wants_content = not needed.isdisjoint(("data", "headers"))
+        """Whether anything but subject, sequence and time is needed of a message."""
 
     def convert(self, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
         """Return the same rows in Spark's schema."""

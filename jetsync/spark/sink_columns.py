@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["SINK_COLUMNS", "SinkColumns"]
+__all__ = ["SINK_COLUMNS", "SOURCE_COLUMNS", "SinkColumns", "without_source"]
 
 _TEXT = ("string",)
 _INTEGER = ("bigint", "int")
@@ -40,6 +40,13 @@ SINK_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Every column of the sink and the Spark types it may have."""
 
+SOURCE_COLUMNS: dict[str, tuple[str, ...]] = {
+    "stream": _TEXT,
+    "seq": _INTEGER,
+    "timestamp": ("timestamp",),
+}
+"""Columns of the source that are allowed beside with ``dedup=source``: where a row comes from."""
+
 
 @dataclass(frozen=True)
 class SinkColumns:
@@ -52,18 +59,26 @@ class SinkColumns:
     def check(cls, schema: StructType, options: WriteOptions) -> SinkColumns:
         """Check the columns of the data against the options; raises ``SparkOptionError``."""
         names = schema.fieldNames()
-        strange = [name for name in names if name not in SINK_COLUMNS]
+        by_source = options.dedup == "source"
+        known = {**SINK_COLUMNS, **(SOURCE_COLUMNS if by_source else {})}
+        strange = [name for name in names if name not in known]
         if strange:
+            hint = "Drop them, or put them into data or headers"
+            if not set(strange) - set(SOURCE_COLUMNS):
+                hint = (
+                    'To copy messages give option dedup=source, or select("subject", "data", '
+                    '"headers")'
+                )
             raise SparkOptionError(
                 f"the sink does not know column(s) {', '.join(strange)}; it takes "
-                f"{', '.join(SINK_COLUMNS)}. Drop them, or put them into data or headers",
+                f"{', '.join(known)}. {hint}",
                 code="JETSYNC_UNKNOWN_COLUMN",
             )
         for item in schema.fields:
             kind = item.dataType.simpleString()
-            if kind not in SINK_COLUMNS[item.name]:
+            if kind not in known[item.name]:
                 raise SparkOptionError(
-                    f"column {item.name} must be {' or '.join(SINK_COLUMNS[item.name])}, not "
+                    f"column {item.name} must be {' or '.join(known[item.name])}, not "
                     f"{kind}; cast it first (to_json makes text of a struct)",
                     code="JETSYNC_COLUMN_TYPE",
                 )
@@ -71,6 +86,8 @@ class SinkColumns:
             ("data", True, ""),
             ("subject", options.subject is None, ", or option 'subject'"),
             ("msg_id", options.dedup == "column", " with dedup=column"),
+            ("stream", by_source, " with dedup=source"),
+            ("seq", by_source, " with dedup=source"),
             ("schedule_target", "schedule" in names, " beside schedule"),
             ("schedule", "schedule_target" in names, " beside schedule_target"),
         ):
@@ -107,6 +124,9 @@ class SinkColumns:
         columns["data"] = pc.fill_null(data, b"") if data.null_count else data
         if self.headers:
             columns["headers"] = header_map(batch)
+        for name in ("stream", "seq"):
+            if name in self.names:
+                columns[name] = _without_nulls(batch.column(name), name)
         if "msg_id" in self.names:
             columns["msg_id"] = _without_nulls(batch.column("msg_id"), "msg_id")
         return pa.RecordBatch.from_pydict(columns)
@@ -130,6 +150,11 @@ class SinkColumns:
                 f"server takes messages of up to {limit} bytes (max_payload)",
                 code="JETSYNC_TOO_LARGE",
             )
+
+
+def without_source(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns that are published: where a row comes from is only in its id."""
+    return rows.select([name for name in rows.schema.names if name not in SOURCE_COLUMNS])
 
 
 def _without_nulls(column: Any, name: str) -> Any:

@@ -27,9 +27,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from jetsync.errors import Error
 from jetsync.spark.connection import with_patience
 from jetsync.spark.delivery import needs_direct
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.ids import short_hash
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.positions import (
     Head,
@@ -38,6 +40,7 @@ from jetsync.spark.positions import (
     head_of,
     open_stream,
     resolve_start,
+    warn_of_filters_that_miss,
 )
 from jetsync.spark.ranges import SequenceRange, limit_heads, split_ranges
 from jetsync.spark.read_options import NONE, ReadOptions
@@ -54,6 +57,11 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamStreamReader"]
 
 T = TypeVar("T")
+
+# A skipped part of a stream is written into the checkpoint when it is so long, or so old.
+NOTED_AFTER_SEQUENCES = 10_000
+NOTED_AFTER_SECONDS = 60.0
+
 log = logging.getLogger("jetsync.spark")
 
 
@@ -71,6 +79,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._frozen: dict[str, Mark] | None = None
         # Per stream: nothing that passes the filters lies up to here, seen from the last start.
         self._scanned: dict[str, Mark] = {}
+        # Per stream: what is told as its end. Where nothing is left to read, how far it was read.
+        self._told: dict[str, Mark] = {}
+        self._filters = short_hash(",".join(sorted(options.filter_subjects)))
+        self._warned = False
         self._last_batch_at = time.monotonic()
 
     # -- offsets (driver) ----------------------------------------------------------------------
@@ -80,7 +92,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if self._initial is None:
             heads = self._ask_heads()
             self._initial = Offset.initial(
-                {name: self._resolve_start(head) for name, head in heads.items()}
+                {name: self._resolve_start(head) for name, head in heads.items()}, self._filters
             ).to_dict()
         return self._initial
 
@@ -101,8 +113,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ``serverUnavailableTimeout`` while no server answers. Raises if messages were lost.
         """
         offset = Offset.from_dict(start)
+        self._compare_filters(offset)
         heads = self._rate_limited_heads()
         waiting = {name: self._waiting(offset, head) for name, head in heads.items()}
+        for name, item in waiting.items():
+            end = heads[name].last_seq if item.begin < item.end else item.begin
+            self._told[name] = Mark(end, heads[name].created)
         begins = {name: item.begin for name, item in waiting.items()}
         ends = self._limited(begins, {name: item.end for name, item in waiting.items()}, limit)
         if ends is None:
@@ -116,15 +132,18 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             for name, begin in begins.items()
             if offset.marks.get(name) != Mark(begin, heads[name].created)
         }
-        return offset.advanced(marks, jumps).to_dict()
+        return offset.advanced(marks, jumps, self._filters).to_dict()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the head of the streams as last seen; Spark shows it in the progress."""
+        """Return the head of the streams as last seen; Spark shows it in the progress.
+
+        For a query that has read all there is for it, this is where it stands: what its filters
+        leave out is not behind.
+        """
         if not self._heads:
             return None
-        return Offset(
-            {name: Mark(head.last_seq, head.created) for name, head in self._heads.items()}
-        ).to_dict()
+        heads = {name: Mark(head.last_seq, head.created) for name, head in self._heads.items()}
+        return Offset({name: self._told.get(name, mark) for name, mark in heads.items()}).to_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the head: this run reads no further. Blocks."""
@@ -143,9 +162,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if begin >= mark.seq:
                 continue
             head = self._ask_head(name)
-            first = check_available(head, mark.created, begin + 1, self._options)
+            check_available(head, mark.created, begin + 1, self._options)
             if head.created == mark.created:
-                ranges.append(SequenceRange(name, mark.created, first, mark.seq))
+                # From the offsets alone, whatever the stream has lost: a repeated batch has the
+                # same partitions, on which the message ids of a sink depend.
+                ranges.append(SequenceRange(name, mark.created, begin + 1, mark.seq))
         pieces = split_ranges(
             ranges,
             max_records=self._options.max_records_per_partition,
@@ -160,7 +181,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def commit(self, end: dict[str, Any]) -> None:
         """Give up what is done, as ``onCommit`` says; positions live in the checkpoint. Blocks.
 
-        Servers that stay away do not end the query: a later commit does what this one could not.
+        A failure does not end the query, it is logged: a later commit does what this one could not.
         """
         if self._options.on_commit == NONE:
             return
@@ -171,10 +192,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     f"onCommit of {name} up to {mark.seq}",
                     partial(self._release, name, mark),
                 )
-            except SparkSourceError as error:
-                if error.code != "JETSYNC_SERVER_UNAVAILABLE":
-                    raise
-                log.warning("%s", error)
+            except Error as error:
+                log.warning("onCommit of %s up to %d: %s", name, mark.seq, error)
 
     def stop(self) -> None:
         """Do nothing: the process goes away, and an anchor has to outlive it."""
@@ -192,6 +211,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         head = head_of(stream)
         if name not in self._prepared:
             needs_direct(head, self._options)
+            warn_of_filters_that_miss(stream, self._options)
             prepare(stream, self._options)
             self._prepared.add(name)
         return head
@@ -243,15 +263,17 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         overtaken = head.created != mark.created or head.first_seq > mark.seq + 1
         begin = first - 1 if overtaken else mark.seq
         end = max(begin, self._target(head))
-        if not self._options.filter_subjects or begin == end:
+        if begin == end or not (self._options.filter_subjects or head.has_holes):
             return _Waiting(begin, end)
         return self._first_match(head, _Waiting(begin, end), first, overtaken)
 
     def _first_match(self, head: Head, waiting: _Waiting, first: int, overtaken: bool) -> _Waiting:
-        """Skip what the filters leave out at the beginning; nothing at all means no batch.
+        """Skip what the filters leave out, and what is deleted; nothing at all means no batch.
 
-        The skipped part is remembered, and only written into an offset when the stream's limits
-        are about to remove the position that the checkpoint still names.
+        The skipped part is remembered. It is written into an offset, by an empty batch, now and
+        then, at the end of a run that ends (AvailableNow), and when the stream's limits have
+        removed the position that the checkpoint still names: so that a restart does not take for
+        lost what was only skipped.
         """
         filters = self._options.filter_subjects
         found = None
@@ -263,8 +285,23 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if found is not None and found <= waiting.end:
             return _Waiting(found - 1, waiting.end)
         self._scanned[head.stream] = Mark(waiting.end, head.created)
-        at = waiting.end if overtaken else waiting.begin
+        is_due = (
+            overtaken
+            or self._frozen is not None
+            or waiting.end - waiting.begin >= NOTED_AFTER_SEQUENCES
+            or time.monotonic() - self._last_batch_at >= NOTED_AFTER_SECONDS
+        )
+        at = waiting.end if is_due else waiting.begin
         return _Waiting(at, at)
+
+    def _compare_filters(self, offset: Offset) -> None:
+        if offset.filters in ("", self._filters) or self._warned:
+            return
+        self._warned = True
+        log.warning(
+            "filterSubjects are not those of the checkpoint: what earlier batches left out is not "
+            "read now, and a batch that is repeated has other rows"
+        )
 
     def _check_not_backwards(self, offset: Offset, head: Head, mark: Mark) -> None:
         # A new query may name a sequence that is yet to come.
@@ -289,6 +326,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(limit, ReadAllAvailable):
             return ends
         total = sum(ends[name] - begins[name] for name in ends)
+        if not total:
+            return ends
         least = self._options.min_offsets_per_trigger
         if least is not None and total < least and self._frozen is None:
             waited = time.monotonic() - self._last_batch_at

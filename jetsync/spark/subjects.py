@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["common_pattern", "is_literal", "matching_rows"]
+__all__ = ["common_pattern", "is_literal", "matches", "matching_rows"]
 
 
 def is_literal(subject: str) -> bool:
@@ -38,10 +38,14 @@ def common_pattern(one: str, two: str) -> str | None:
 
 def matching_rows(rows: pa.RecordBatch, patterns: Sequence[str]) -> pa.RecordBatch:
     """Return the rows whose column ``subject`` matches one of the patterns."""
+    return rows.filter(matches(rows.column("subject"), patterns))
+
+
+def matches(subjects: Any, patterns: Sequence[str]) -> Any:
+    """Return for each text of a column whether it matches one of the patterns."""
     import pyarrow.compute as pc
 
-    mask: Any = pc.match_substring_regex(rows.column("subject"), _regex(patterns))
-    return rows.filter(mask)
+    return pc.match_substring_regex(subjects, _regex(patterns))
 
 
 def _regex(patterns: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The stream that is written to, looked at on the driver before any task runs.
 
-Only possible if option ``subject`` or ``publishStream`` names it; what a subject in a column leads
-to is found out when it is published.
+Only possible if option ``subject`` or ``publishStream`` names it; the streams that subjects in a
+column lead to are looked at by the tasks (destinations.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jetsync._api_errors import JetStreamNotEnabledError
 from jetsync.errors import APIError
-from jetsync.spark.connection import with_patience
+from jetsync.spark.connection import coded, with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.write_options import WriteOptions
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jetsync import JetStream, StreamConfig
     from jetsync.spark.sink_columns import SinkColumns
 
-__all__ = ["Target", "find_stream", "look_at_target"]
+__all__ = ["Target", "check_stream", "find_stream", "look_at_target", "stream_config"]
 
 log = logging.getLogger("jetsync.spark")
 
@@ -35,18 +36,23 @@ class Target:
 
 
 def find_stream(options: WriteOptions, subject: str) -> str:
-    """Return the stream that takes a subject; raises ``JETSYNC_NO_SUBJECT`` if none does."""
+    """Return the stream that takes a subject; raises ``JETSYNC_NO_SUBJECT`` if none does.
+
+    Blocks. An account without JetStream has no API to ask: ``JETSYNC_API_ERROR``.
+    """
 
     def ask(js: JetStream) -> str:
         try:
             return js.stream_name_by_subject(subject)
         except APIError as error:
+            if isinstance(error, JetStreamNotEnabledError):
+                raise coded(error, f"looking for the stream of {subject}") from None
             if error.err_code != STREAM_NOT_FOUND:
                 raise
             raise SparkSourceError(
                 f"no stream takes subject {subject!r}; create one first, or correct the subject",
                 code="JETSYNC_NO_SUBJECT",
-            ) from error
+            ) from None
 
     return with_patience(options.link, f"looking for the stream of {subject}", ask)
 
@@ -68,11 +74,24 @@ def look_at_target(options: WriteOptions, columns: SinkColumns) -> Target | None
         stream = found
     if stream is None:
         return None
-    name = stream
-    config = with_patience(options.link, f"looking at stream {name}", lambda js: _config(js, name))
-    _check_settings(name, config, options, columns)
-    _check_window(name, config.duplicate_window or 0.0, options)
-    return Target(name, config.num_replicas)
+    config = stream_config(options, stream)
+    check_stream(stream, config, options, columns)
+    return Target(stream, config.num_replicas)
+
+
+def stream_config(options: WriteOptions, stream: str) -> StreamConfig:
+    """Ask for the settings of a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``."""
+    return with_patience(
+        options.link, f"looking at stream {stream}", lambda js: _config(js, stream)
+    )
+
+
+def check_stream(
+    stream: str, config: StreamConfig, options: WriteOptions, columns: SinkColumns
+) -> None:
+    """Check that a stream can do what a write asks. Raises ``SparkSourceError``; does not block."""
+    _check_settings(stream, config, options, columns)
+    _check_window(stream, config.duplicate_window or 0.0, options)
 
 
 def _config(js: JetStream, stream: str) -> StreamConfig:
@@ -84,7 +103,7 @@ def _config(js: JetStream, stream: str) -> StreamConfig:
         raise SparkSourceError(
             f"there is no stream {stream!r}; create it first, or correct option 'publishStream'",
             code="JETSYNC_STREAM_NOT_FOUND",
-        ) from error
+        ) from None
 
 
 def _check_settings(

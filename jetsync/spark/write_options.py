@@ -16,6 +16,7 @@ WRITE_OPTIONS = (
     "publishStream",
     "dedup",
     "queryId",
+    "contentIdRows",
     "minDuplicateWindow",
     "maxInflight",
     "maxInflightBytes",
@@ -26,7 +27,7 @@ WRITE_OPTIONS = (
     "onOverwrite",
 )
 
-DEDUP = ("content", "column", "position", "none")
+DEDUP = ("content", "source", "column", "position", "none")
 ATOMIC = ("none", "chunk")
 
 INVALID_SUBJECT = r"(^|\.)[*>]?(\.|$)|[\s\x00]"
@@ -42,6 +43,7 @@ class WriteOptions:
     publish_stream: str | None = None
     dedup: str = "content"
     query_id: str | None = None
+    dedup_rows: int = 1_000_000
     min_duplicate_window: float = 120.0
     small_window_fails: bool = False
     max_inflight: int = 4096
@@ -63,6 +65,7 @@ class WriteOptions:
             publish_stream=values.text("publishStream"),
             dedup=values.choice("dedup", "content", DEDUP),
             query_id=values.text("queryId"),
+            dedup_rows=values.integer("contentIdRows", 1_000_000, least=1),
             min_duplicate_window=window,
             small_window_fails=fails,
             max_inflight=values.integer("maxInflight", 4096, least=1),

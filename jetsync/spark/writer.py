@@ -2,7 +2,8 @@
 
 A task that fails is run again by Spark and publishes the same rows again. With message ids (option
 ``dedup``) the server stores each row once, as long as that happens inside the stream's duplicate
-window. With option ``commitMarker`` a batch that was published completely is never published again.
+window; that holds for a batch that is repeated inside ``foreachBatch``, too. With option
+``commitMarker`` a batch that was published completely is never published again.
 """
 
 # pyspark is optional, so its base classes are unknown where it is not installed.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -24,10 +25,20 @@ from pyspark.sql.datasource import (
 
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
-from jetsync.spark.marker import is_done, make_bucket, mark_done
+from jetsync.spark.marker import (
+    Marker,
+    Size,
+    check_repeated,
+    is_done,
+    make_bucket,
+    mark_done,
+    read_marker,
+    sum_sizes,
+)
 from jetsync.spark.publishing import Published, RowPublisher, make_ids
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.target import Target, look_at_target
+from jetsync.spark.task import running_task
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -47,6 +58,9 @@ class PublishedMessage(WriterCommitMessage):
 
     published: Published
     query: str
+    checkpoint: str = ""
+    """The id that Spark gave the query, which its checkpoint holds."""
+    size: Size = field(default_factory=Size)
     skipped: bool = False
 
 
@@ -70,15 +84,21 @@ class _Sink:
         self._target = look_at_target(self._options, self._columns)
 
     def _publish(
-        self, batches: Iterator[pa.RecordBatch], query: str, batch_id: str, partition: int
+        self,
+        batches: Iterator[pa.RecordBatch],
+        query: str,
+        batch_id: str,
+        partition: int,
+        checkpoint: str = "",
     ) -> PublishedMessage:
         ids = make_ids(self._options, query, batch_id, partition)
         publisher = RowPublisher(self._options, self._columns, ids)
-        total = Published()
+        total, size = Published(), Size()
         for batch in batches:
             if batch.num_rows:
                 total = total + publisher.publish(batch)
-        return PublishedMessage(total, query)
+                size = size.plus(batch)
+        return PublishedMessage(total, query, checkpoint, size)
 
     def _finish(self, what: str, messages: Sequence[Any]) -> Published:
         """Purge what an overwriting write replaces; return what was published by all tasks."""
@@ -127,12 +147,16 @@ class JetStreamWriter(_Sink, DataSourceArrowWriter):
         self.job = options.query_id or uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Publish one partition; blocks until every row is acknowledged, else raises."""
-        from pyspark import TaskContext
+        """Publish one partition; blocks until every row is acknowledged, else raises.
 
-        context = TaskContext.get()
-        partition = context.partitionId() if context is not None else 0
-        return self._publish(iterator, self.job, "0", partition)
+        In ``foreachBatch`` the write belongs to the query's batch, so that the batch can be
+        repeated.
+        """
+        task = running_task()
+        if task.batch_id is None:
+            return self._publish(iterator, self.job, "0", task.partition)
+        query = self._options.query_id or task.query or self.job
+        return self._publish(iterator, query, task.batch_id, task.partition)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log what was done: every message is stored already. Purge what was overwritten."""
@@ -155,43 +179,41 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition of a batch; blocks until every row is acknowledged, else raises."""
         options = self._options
-        query, batch_id, partition = _streaming_task(options)
-        if options.commit_marker and is_done(options.link, query, int(batch_id)):
-            for _ in iterator:
-                pass
-            return PublishedMessage(Published(), query, skipped=True)
-        return self._publish(iterator, query, batch_id, partition)
+        task = running_task()
+        query = options.query_id or task.query
+        needed = options.dedup in ("content", "position") or options.commit_marker
+        if needed and (query is None or task.batch_id is None):
+            raise SparkSourceError(
+                "Spark did not say which query and batch this task belongs to, so neither message "
+                "ids nor the commit marker can be made; use dedup=column with a msg_id column, or "
+                "dedup=none, without commitMarker",
+                code="JETSYNC_NO_QUERY_ID",
+            )
+        query, batch_id = query or "", task.batch_id or ""
+        checkpoint = task.query or ""
+        if options.commit_marker:
+            done = read_marker(options.link, query)
+            if done is not None and is_done(done, query, checkpoint, int(batch_id)):
+                size = Size()
+                for batch in iterator:
+                    size = size.plus(batch)
+                return PublishedMessage(Published(), query, checkpoint, size, skipped=True)
+        return self._publish(iterator, query, batch_id, task.partition, checkpoint)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log what was done, purge what was overwritten, set the commit marker. May block."""
-        total = self._finish(f"batch {batchId}", messages)
-        if self._options.commit_marker:
-            for query in {item.query for item in messages if isinstance(item, PublishedMessage)}:
-                mark_done(self._options.link, query, batchId, total.stored)
+        self._finish(f"batch {batchId}", messages)
+        if not self._options.commit_marker:
+            return
+        done = [item for item in messages if isinstance(item, PublishedMessage)]
+        size = sum_sizes(item.size for item in done)
+        for query, checkpoint in {(item.query, item.checkpoint) for item in done}:
+            note = Marker(batchId, checkpoint, size)
+            if any(item.skipped for item in done):
+                check_repeated(self._options.link, query, note)
+            else:
+                mark_done(self._options.link, query, note)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log what was done: published messages cannot be taken back."""
         _report(f"aborted batch {batchId} (what was published stays)", messages)
-
-
-def _streaming_task(options: WriteOptions) -> tuple[str, str, int]:
-    """Return query id, batch id and partition of the running task.
-
-    Spark does not hand them to a writer; they are in the task's local properties.
-    """
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    query = options.query_id or (
-        context.getLocalProperty("sql.streaming.queryId") if context is not None else None
-    )
-    batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    needed = options.dedup in ("content", "position") or options.commit_marker
-    if needed and (query is None or batch_id is None):
-        raise SparkSourceError(
-            "Spark did not say which query and batch this task belongs to, so neither message ids "
-            "nor the commit marker can be made; use dedup=column with a msg_id column, or "
-            "dedup=none, without commitMarker",
-            code="JETSYNC_NO_QUERY_ID",
-        )
-    return query or "", batch_id or "", context.partitionId() if context is not None else 0

@@ -38,6 +38,8 @@ def spark() -> Iterator[Any]:
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, dict.fromkeys(places)), seen])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # A machine with much else to do is slow to answer; Spark gives its own processes 15 seconds.
+    os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = "120"
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("jetsync tests")

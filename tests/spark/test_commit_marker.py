@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 
 import pytest
@@ -12,7 +11,15 @@ from pyspark.sql import functions as F
 import jetsync
 from jetsync.spark.connection import link_of
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.marker import BUCKET, is_done, make_bucket, mark_done
+from jetsync.spark.marker import (
+    BUCKET,
+    Marker,
+    Size,
+    is_done,
+    make_bucket,
+    mark_done,
+    read_marker,
+)
 from tests.harness.waiting import wait_until
 from tests.spark.streaming import read_stream
 
@@ -26,14 +33,32 @@ def link(server, js):
         js.delete_key_value(BUCKET)
 
 
-def test_the_marker_knows_every_batch_up_to_it_and_never_moves_back(link, js):
-    assert not is_done(link, "q", 0)
-    mark_done(link, "q", 4, 100)
-    assert [is_done(link, "q", batch) for batch in (3, 4, 5)] == [True, True, False]
-    mark_done(link, "q", 2, 100)
-    assert is_done(link, "q", 4)
-    assert not is_done(link, "another", 0)
-    assert json.loads(js.key_value(BUCKET).get("spark.q").value) == {"batchId": 4, "rows": 100}
+def marker(batch_id, rows=100):
+    return Marker(batch_id, "c", Size(rows, 10 * rows))
+
+
+def test_the_marker_knows_the_last_batch_and_never_moves_back(link, js):
+    assert read_marker(link, "q") is None
+    mark_done(link, "q", marker(4))
+    assert read_marker(link, "q") == (done := marker(4))
+    assert [is_done(done, "q", "c", batch) for batch in (4, 5)] == [True, False]
+    mark_done(link, "q", marker(2))
+    assert read_marker(link, "q") == marker(4)
+    assert read_marker(link, "another") is None
+
+
+@pytest.mark.parametrize(("checkpoint", "batch"), [("c", 3), ("other", 4), ("other", 5)])
+def test_a_marker_that_says_nothing_about_a_batch_is_an_error(checkpoint, batch):
+    with pytest.raises(SparkSourceError) as caught:
+        is_done(marker(4), "q", checkpoint, batch)
+    assert caught.value.code == "JETSYNC_COMMIT_MARKER"
+
+
+def test_a_marker_without_a_checkpoint_is_of_an_earlier_version(link, js):
+    js.key_value(BUCKET).put("spark.q", b'{"batchId": 4, "rows": 100}')
+    done = read_marker(link, "q")
+    assert done is not None
+    assert is_done(done, "q", "any", 4)
 
 
 def test_a_bucket_that_exists_is_left_as_it_is(link, js):
@@ -45,21 +70,21 @@ def test_a_bucket_that_exists_is_left_as_it_is(link, js):
 def test_what_is_not_a_marker_is_told(link, js):
     js.key_value(BUCKET).put("spark.q", b"?")
     with pytest.raises(SparkSourceError) as caught:
-        is_done(link, "q", 0)
+        read_marker(link, "q")
     assert caught.value.code == "JETSYNC_INVALID_OFFSET"
 
 
 def test_a_missing_bucket_is_told(link, js):
     js.delete_key_value(BUCKET)
-    for action in (lambda: is_done(link, "q", 0), lambda: mark_done(link, "q", 0, 1)):
+    for action in (lambda: read_marker(link, "q"), lambda: mark_done(link, "q", marker(0))):
         with pytest.raises(SparkSourceError) as caught:
             action()
         assert caught.value.code == "JETSYNC_STREAM_NOT_FOUND"
 
 
-@pytest.mark.parametrize("marker", ["true", "false"])
+@pytest.mark.parametrize("with_marker", ["true", "false"])
 def test_a_batch_repeated_after_the_stream_forgot_its_ids(
-    spark, new_stream, tmp_path, link, marker
+    spark, new_stream, tmp_path, link, with_marker
 ):
     """Without the marker the last batch is stored twice: that is what it is for."""
     source, target = new_stream(60), new_stream(duplicate_window=0.1, allow_direct=True)
@@ -69,7 +94,7 @@ def test_a_batch_repeated_after_the_stream_forgot_its_ids(
             read_stream(spark, source, maxOffsetsPerTrigger=40)
             .select(F.lit(f"{target.name}.copy").alias("subject"), "data")
             .writeStream.format("jetstream")
-            .options(commitMarker=marker, **target.write_options)
+            .options(commitMarker=with_marker, **target.write_options)
             .option("checkpointLocation", str(tmp_path))
             .trigger(availableNow=True)
             .start()
@@ -90,7 +115,7 @@ def test_a_batch_repeated_after_the_stream_forgot_its_ids(
         path.unlink()
     copy()
     last_batch = {b"%d" % i for i in range(41, 61)}
-    expected = 1 if marker == "true" else 2
+    expected = 1 if with_marker == "true" else 2
     assert {copies()[data] for data in last_batch} == {expected}
 
 

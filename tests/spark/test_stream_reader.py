@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from jetsync.spark import lag, stream_reader
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Offset
 from jetsync.spark.read_options import ReadOptions
@@ -196,3 +198,131 @@ def test_the_head_is_reported_without_asking_again(new_stream):
     made.initialOffset()
     stream.fill(3)
     assert seq_of(made.reportLatestOffset(), stream) == 4
+
+
+LIMITS = {
+    "a number per subject beside a limit": {"max_msgs_per_subject": 1000, "max_msgs": 10},
+    "a number per subject beside an age": {"max_msgs_per_subject": 6, "max_age": 3600},
+    "an interest stream that is full": {"retention": "interest", "max_msgs": 10},
+    "one per subject in a full stream": {"max_msgs_per_subject": 1, "max_msgs": 10},
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS.keys())
+def test_unread_messages_that_limits_remove_are_loss(js, new_stream, limits):
+    stream = new_stream(**limits)
+    if limits.get("retention") == "interest":
+        js.create_consumer(stream.name, durable_name="wants_all")
+    one_each = limits.get("max_msgs_per_subject") == 1
+    for number in range(5):
+        stream.fill(1, f"x{number}" if one_each else "x")
+    made = reader(stream)
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    for number in range(100):
+        stream.fill(1, f"y{number}" if one_each else "x")
+    with pytest.raises(SparkSourceError) as caught:
+        reader(stream).latestOffset(end, ALL)
+    assert caught.value.code == "JETSYNC_DATA_LOSS"
+    lossy = reader(stream, failOnDataLoss="false")
+    assert seq_of(lossy.latestOffset(end, ALL), stream) == 105
+
+
+def test_values_that_newer_ones_replaced_are_no_loss_but_are_told(new_stream, caplog):
+    stream = new_stream(5, max_msgs_per_subject=1, max_msgs=1000)
+    made = reader(stream)
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    stream.fill(100)
+    assert seq_of(reader(stream).latestOffset(end, ALL), stream) == 105
+    assert "99 sequences were removed before they were read" in caplog.text
+    with pytest.raises(SparkSourceError):
+        reader(stream, failOnDataLoss="strict").latestOffset(end, ALL)
+
+
+def test_what_filters_skipped_is_not_taken_for_lost_after_a_restart(new_stream):
+    """At the end of a run the checkpoint says how far the stream was looked through."""
+    stream = new_stream(max_msgs=400)
+    stream.fill(5, "want")
+    made = reader(stream, filterSubjects=f"{stream.name}.want")
+    made.prepareForTriggerAvailableNow()
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    stream.fill(395, "other")
+    again = reader(stream, filterSubjects=f"{stream.name}.want")
+    again.prepareForTriggerAvailableNow()
+    noted = travel(again.latestOffset(end, ALL))
+    assert seq_of(noted, stream) == 400
+    assert planned(again, end, noted) == []
+    stream.fill(100, "other")
+    restarted = reader(stream, filterSubjects=f"{stream.name}.want")
+    assert restarted.latestOffset(noted, ALL) == noted
+    stream.fill(301, "other")
+    with pytest.raises(SparkSourceError) as caught:
+        reader(stream, filterSubjects=f"{stream.name}.want").latestOffset(noted, ALL)
+    assert caught.value.code == "JETSYNC_DATA_LOSS"
+
+
+def test_a_query_that_goes_on_notes_now_and_then_what_it_skipped(new_stream, monkeypatch):
+    stream = new_stream()
+    stream.fill(5, "want")
+    made = reader(stream, filterSubjects=f"{stream.name}.want")
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    stream.fill(stream_reader.NOTED_AFTER_SEQUENCES - 1, "other")
+    assert made.latestOffset(end, ALL) == end
+    stream.fill(1, "other")
+    noted = made.latestOffset(end, ALL)
+    assert seq_of(noted, stream) == stream_reader.NOTED_AFTER_SEQUENCES + 5
+    stream.fill(1, "other")
+    assert made.latestOffset(noted, ALL) == noted
+    monkeypatch.setattr(stream_reader, "NOTED_AFTER_SECONDS", 0.0)
+    assert seq_of(made.latestOffset(noted, ALL), stream) == stream.last_seq
+
+
+def test_what_filters_skip_is_not_behind(new_stream):
+    stream = new_stream()
+    stream.fill(5, "want")
+    made = reader(stream, filterSubjects=f"{stream.name}.want")
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    stream.fill(9_000, "other")
+    assert made.latestOffset(end, ALL) == end
+    assert lag_of(made, end) == {stream.name: {"latest": 5, "end": 5, "behind": 0}}
+    stream.fill(1, "want")
+    made.latestOffset(end, ALL)
+    assert lag_of(made, end)[stream.name]["behind"] == 9_001
+
+
+def lag_of(made, end):
+    """The lag that a progress with this end would show."""
+    return lag({"sources": [{"endOffset": end, "latestOffset": made.reportLatestOffset()}]})
+
+
+def test_a_hole_makes_no_empty_batches(js, new_stream):
+    stream = new_stream(1, "keep")
+    stream.fill(20_000, "hole")
+    stream.fill(2, "keep")
+    js.stream(stream.name).purge(subject=f"{stream.name}.hole")
+    made = reader(stream, maxOffsetsPerTrigger="1000")
+    start = travel(made.initialOffset())
+    ends = [start]
+    while (end := travel(made.latestOffset(ends[-1], ReadMaxRows(1000)))) != ends[-1]:
+        ends.append(end)
+    rows = [planned(made, one, two) for one, two in itertools.pairwise(ends)]
+    assert [row[-1] for row in rows] == [1000, stream.last_seq]
+
+
+def test_other_filters_than_those_of_the_checkpoint_are_told(new_stream, caplog):
+    stream = new_stream(5)
+    made = reader(stream, filterSubjects=f"{stream.name}.x")
+    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
+    reader(stream, filterSubjects=f"{stream.name}.x").latestOffset(end, ALL)
+    assert "not those of the checkpoint" not in caplog.text
+    reader(stream, filterSubjects=f"{stream.name}.x,{stream.name}.y").latestOffset(end, ALL)
+    assert "not those of the checkpoint" in caplog.text
+    caplog.clear()
+    reader(stream).latestOffset(end, ALL)
+    assert "not those of the checkpoint" in caplog.text
+
+
+def test_filters_that_match_no_subject_of_the_stream_are_told(new_stream, caplog):
+    stream = new_stream(5)
+    reader(stream, filterSubjects=f"{stream.name}.x,elsewhere.>").initialOffset()
+    assert "'elsewhere.>' matches no subject" in caplog.text
+    assert f"{stream.name}.x' matches no" not in caplog.text

@@ -18,7 +18,7 @@ HEAD = Head(
     last_seq=99,
     messages=50,
     bytes=500,
-    trims_only_old=True,
+    trims_unread=True,
     retention="limits",
     allow_direct=True,
 )
@@ -44,8 +44,23 @@ def test_loss_may_be_accepted():
     assert check_available(HEAD, "c", 20, options("false")) == 50
 
 
-def test_streams_that_keep_a_number_per_subject_or_remove_on_ack_lose_nothing_by_trimming():
-    assert check_available(replace(HEAD, trims_only_old=False), "c", 20, options("true")) == 50
+def test_messages_that_were_replaced_or_acknowledged_are_no_loss_but_are_told(caplog):
+    head = replace(HEAD, trims_unread=False)
+    assert check_available(head, "c", 20, options("true")) == 50
+    assert "30 sequences were removed before they were read" in caplog.text
+
+
+def test_strict_takes_everything_that_is_gone_for_loss():
+    with pytest.raises(SparkSourceError):
+        check_available(replace(HEAD, trims_unread=False), "c", 20, options("strict"))
+
+
+def test_what_an_anchor_holds_back_is_lost_when_it_is_gone():
+    chosen = ReadOptions.parse(
+        {"stream": "S", "onCommit": "ack", "anchorConsumer": "a"}, streaming=True
+    )
+    with pytest.raises(SparkSourceError):
+        check_available(replace(HEAD, trims_unread=False), "c", 20, chosen)
 
 
 def test_a_stream_made_again_is_another_stream():

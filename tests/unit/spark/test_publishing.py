@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from jetsync.jetstream.publish.content_ids import ContentIds
-from jetsync.spark.ids import PositionIds
+from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds
 from jetsync.spark.publishing import Published, make_ids
 from jetsync.spark.write_options import WriteOptions
 
 
 @pytest.mark.parametrize(
     ("dedup", "kind"),
-    [("content", ContentIds), ("position", PositionIds), ("column", None), ("none", None)],
+    [
+        ("content", LoggedContentIds),
+        ("source", SourceIds),
+        ("position", PositionIds),
+        ("column", None),
+        ("none", None),
+    ],
 )
 def test_ids_are_made_only_where_the_option_says_so(dedup, kind):
     made = make_ids(WriteOptions.parse({"dedup": dedup}), "query", "3", 1)

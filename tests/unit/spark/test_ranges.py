@@ -33,6 +33,26 @@ def test_several_streams_share_the_least_number_of_pieces(lengths, least):
     assert len(pieces) >= min(least, sum(lengths))
 
 
+@pytest.mark.parametrize(
+    ("length", "pieces"), [(1, 1), (4_999, 1), (50_000, 8), (336_776, 8), (2_000_000, 40)]
+)
+def test_without_options_a_range_is_cut_for_several_cores(length, pieces):
+    made = split_ranges([SequenceRange("S", "c", 1, length)])
+    assert len(made) == pieces
+    assert max(len(piece) for piece in made) - min(len(piece) for piece in made) <= 1
+
+
+def test_two_streams_share_the_pieces_that_there_are_without_options():
+    ranges = [SequenceRange(name, "c", 1, 40_000) for name in "AB"]
+    assert [piece.stream for piece in split_ranges(ranges)] == ["A"] * 4 + ["B"] * 4
+
+
+def test_a_range_with_many_holes_is_cut_by_the_messages_that_there_are():
+    old_bucket = [SequenceRange("KV_b", "c", 1, 2_000_000_000)]
+    assert len(split_ranges(old_bucket, messages=1_000_000)) == 20
+    assert len(split_ranges(old_bucket)) == 1_000
+
+
 def test_an_empty_range_gives_no_piece():
     assert split_ranges([SequenceRange("S", "c", 8, 7)], max_records=5, min_partitions=3) == []
 
