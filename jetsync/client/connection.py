@@ -10,9 +10,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.handles import Publishing
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
@@ -21,9 +20,12 @@ from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
+from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
+from jetsync.client.port import Port
 from jetsync.client.repeats import Repeats
 from jetsync.client.requests import Requests
+from jetsync.client.routes import Routes
 from jetsync.client.runner import check_callback
 from jetsync.client.session import Pong, PongCall, Session
 from jetsync.client.stats import ConnectionStats
@@ -32,8 +34,6 @@ from jetsync.client.timer import Timer
 from jetsync.errors import (
     ConfigError,
     DisconnectedError,
-    DrainingError,
-    PermissionsError,
     TimeoutError,
 )
 from jetsync.headers import HeaderInput
@@ -47,22 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 _numbers = itertools.count(1)
-
-
-class _Engine(Protocol):
-    def poke(self) -> object: ...
-
-
-class _Consuming(Protocol):
-    def stop(self) -> object: ...
-    def _ask_no_more(self) -> object: ...
-    def _settle(self, deadline: Deadline) -> object: ...
-    def _join(self, timeout: float | None) -> object: ...
-
-
-class _Sender(Protocol):
-    def settle(self, deadline: Deadline) -> object: ...
-    def join(self, timeout: float | None) -> object: ...
 
 
 class Connection(Publishing):
@@ -86,13 +70,6 @@ class Connection(Publishing):
         self._status = Status.DISCONNECTED
         self._status_lock = threading.Lock()
         self._last_error: Exception | None = None
-        self._registry_lock = threading.RLock()
-        self._routes: dict[int, tuple[str, str | None, Mailbox]] = {}
-        self._subs: dict[int, Subscription] = {}
-        self._dropped_by_ended = 0
-        self._engines: set[_Engine] = set()
-        self._senders: set[_Sender] = set()
-        self._consumings: set[_Consuming] = set()
         self._inbound = Inbound(self._outbound)
         self._events = EventDispatcher(
             self._label,
@@ -105,8 +82,13 @@ class Connection(Publishing):
                 "lame_duck": options.on_lame_duck,
             },
         )
+        self._timer = timer = Timer(self._label)
+        self._members = Members()
+        self._routes = Routes(
+            self._inbound, self._outbound, lambda function: timer.call_later(0, function)
+        )
         self._requests = Requests(self)
-        self._timer = Timer(self._label)
+        self._port = Port(self, self._label, self._outbound)
         self._transition(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
@@ -197,103 +179,11 @@ class Connection(Publishing):
             ),
             owner=self,
         )
-        return self._open_subscription(subject, queue, mailbox, callback)
-
-    def _open_subscription(
-        self,
-        subject: str,
-        queue: str | None,
-        mailbox: Mailbox,
-        callback: Callable[[Any], Any] | None = None,
-    ) -> Subscription:
-        """Subscribe with a mailbox of the caller's making; for upper rooms too."""
         self._check()
-        if self._status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS):
-            raise DrainingError("the connection is draining and takes no new subscriptions")
+        self._lifecycle.check_not_draining()
         subscription = Subscription(self, subject, queue, mailbox, callback)
-        with self._registry_lock:
-            sid = self._open_route(subject, queue, mailbox)
-            self._subs[sid] = subscription
-        subscription._start(sid)
+        subscription._open()
         return subscription
-
-    def _open_route(self, subject: str, queue: str | None, mailbox: Mailbox) -> int:
-        """Give a mailbox a subscription id and tell the server."""
-        with self._registry_lock:
-            sid = self._inbound.add(mailbox)
-            try:
-                self._outbound.subscribe(subject, queue, sid)
-            except BaseException:
-                self._inbound.remove(sid)
-                raise
-            self._routes[sid] = (subject, queue, mailbox)
-            return sid
-
-    def _close_route(self, sid: int) -> None:
-        with self._registry_lock:
-            self._inbound.remove(sid)
-            route = self._routes.pop(sid, None)
-            self._subs.pop(sid, None)
-            if route is not None:
-                self._dropped_by_ended += route[2].dropped
-        if route is not None:
-            self._outbound.unsubscribe(sid)
-
-    def _had_its_last(self, sid: int) -> None:
-        """A subscription has got as many messages as it wanted; the server has ended it."""
-        with self._registry_lock:
-            subscription = self._subs.get(sid)
-            self._close_route(sid)
-            if subscription is not None and subscription._callback is not None:
-                self._subs[sid] = subscription  # until its callback had them all: see _forget
-
-    def _forget(self, sid: int) -> None:
-        """The callback of a subscription had its last message."""
-        with self._registry_lock:
-            self._subs.pop(sid, None)
-
-    def _unsubscribe(self, sid: int) -> None:
-        """End a subscription: nothing more comes in, what waits can still be taken."""
-        route = self._routes.get(sid)
-        self._close_route(sid)
-        if route is not None:
-            route[2].finish()
-
-    def _replay_lines(self) -> bytes:
-        """The SUB lines of everything that is subscribed; the registry lock is held."""
-        lines = []
-        for sid, (subject, queue, mailbox) in list(self._routes.items()):
-            if mailbox.finished:
-                # Its last message came before the link broke.
-                self._close_route(sid)
-                continue
-            lines.append(encode_sub(subject, queue, sid))
-            if mailbox.stops_after:
-                lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
-        return b"".join(lines)
-
-    def _subscriptions(self) -> list[Subscription]:
-        with self._registry_lock:
-            return list(self._subs.values())
-
-    def _all_mailboxes(self) -> list[Mailbox]:
-        """Everything the reader may be writing to. Takes no lock: called after a fork."""
-        return [route[2] for route in list(self._routes.values())] + self._inbound.pending_replies()
-
-    def _subject_of(self, sid: int) -> str:
-        route = self._routes.get(sid)
-        return route[0] if route is not None else "?"
-
-    def _on_permission_error(self, error: PermissionsError) -> None:
-        """Tell the subscription or the requests that a violation is about."""
-        self._requests.on_permission_error(error)
-        if error.operation != "subscribe":
-            return
-        with self._registry_lock:  # the answer may come before the subscription is noted
-            for sid, (subject, queue, mailbox) in list(self._routes.items()):
-                if subject == error.subject and queue == error.queue:
-                    self._close_route(sid)
-                    mailbox.finish(error)
 
     # -- flush, drain, close ---------------------------------------------------------------------
 
@@ -383,7 +273,7 @@ class Connection(Publishing):
     @property
     def is_connected(self) -> bool:
         """Whether there is a link to a server right now."""
-        return self._session.server is not None and not self.is_closed
+        return self._session.linked and not self.is_closed
 
     @property
     def is_closed(self) -> bool:
@@ -421,8 +311,7 @@ class Connection(Publishing):
             out_messages=self._outbound.messages,
             out_bytes=self._outbound.bytes,
             reconnects=self._session.reconnects,
-            dropped=self._dropped_by_ended
-            + sum(route[2].dropped for route in list(self._routes.values())),
+            dropped=self._routes.dropped,
             unmatched=self._inbound.unmatched,
         )
 
@@ -431,7 +320,7 @@ class Connection(Publishing):
         """The last error of any kind, or None."""
         return self._last_error
 
-    # -- for the other files of this room and for upper rooms ----------------------------------
+    # -- for the other files of this room; upper rooms use the port --------------------------------
 
     def _check(self) -> None:
         """Refuse work when the connection has ended."""
@@ -455,45 +344,19 @@ class Connection(Publishing):
     def _set_last_error(self, error: Exception) -> None:
         self._last_error = error
 
+    def _report(self, error: BaseException) -> None:
+        """See ``Port.report``."""
+        self._post("error", error)  # type: ignore[arg-type]
+
     def _post(self, kind: str, error: Exception | None = None, server: str | None = None) -> None:
         if kind == "error" and error is not None:
             self._last_error = error
         self._events.post(Event(kind, self, error, server))
 
-    def _add_engine(self, engine: _Engine) -> None:
-        """Poke this object whenever the link comes or goes."""
-        self._engines.add(engine)
-
-    def _remove_engine(self, engine: _Engine) -> None:
-        self._engines.discard(engine)
-
-    def _add_sender(self, sender: _Sender) -> None:
-        """Draining waits for this object to ``settle`` (a deadline) what it is sending; closing
-        waits for its threads to end, ``join(timeout)``."""
-        self._senders.add(sender)
-
-    def _remove_sender(self, sender: _Sender) -> None:
-        self._senders.discard(sender)
-
-    def _add_consuming(self, consuming: _Consuming) -> None:
-        """Draining lets this object take what has come and waits for it; closing stops it."""
-        self._consumings.add(consuming)
-
-    def _remove_consuming(self, consuming: _Consuming) -> None:
-        self._consumings.discard(consuming)
-
-    def _wake_engines(self) -> None:
-        for engine in list(self._engines):
-            engine.poke()
-
     def _after_pong(self, function: Callable[[], object]) -> None:
         """Run a function (on the timer thread) when everything has arrived that the server had sent
         up to now, or when the link is gone."""
         self._session.ping(PongCall(lambda: self._timer.call_later(0, function)))
-
-    def _pause(self, seconds: float) -> None:
-        """Wait a little; ends early when the connection closes."""
-        self._lifecycle._closed.wait(seconds)
 
     def __enter__(self) -> Connection:
         return self

@@ -34,7 +34,8 @@ def _after_fork_in_child() -> None:
         nc._inbound.abandon()
         abandon(nc._outbound)
         nc._outbound.abandon()
-        for mailbox in nc._all_mailboxes():
+        # Takes no lock: a thread that is not here may hold it.
+        for mailbox in nc._routes.mailboxes() + nc._inbound.pending_replies():
             mailbox.abandon(refusal())  # also ends iterators that were made before
         sock = nc._session._sock
         if sock is not None:

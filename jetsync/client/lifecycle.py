@@ -48,7 +48,7 @@ class Lifecycle:
         self._lock = threading.Lock()
         self._closing = False
         self._draining = False
-        self._drained = False
+        self.drained = False
         self._closed = threading.Event()
         self.may_stay_open = False
         """Whether nobody is expected to close it before the interpreter ends."""
@@ -81,13 +81,10 @@ class Lifecycle:
         nc._refusal = lambda: ConnectionClosedError(text)
         # Before the link goes: who waits for room is to hear of the end, not of a lost link.
         nc._outbound.close()
-        for subscription in nc._subscriptions():
-            subscription._mailbox.finish(ConnectionClosedError(text) if reason else None)
-            if subscription._callback is not None and not self._drained:
-                subscription._mailbox.discard()  # a callback that ran on could do nothing any more
-        for consuming in list(nc._consumings):
-            consuming.stop()
-        nc._wake_engines()
+        nc._routes.finish_all(ConnectionClosedError(text) if reason else None)
+        members = nc._members.all()
+        for member in members:
+            member.close()
         nc._requests.fail_all(text, closed=True)
         try:
             # Not all of the time: the others have to be joined too.
@@ -97,19 +94,9 @@ class Lifecycle:
             open_connections.discard(nc)
             nc._post("closed", reason)
             self._closed.set()
-            self._join_callbacks(deadline)
+            for member in members:
+                member.join(deadline.remaining())
             nc._events.close(deadline.within(CLOSE_LIMIT))
-
-    def _join_callbacks(self, deadline: Deadline) -> None:
-        me = threading.current_thread()
-        for sender in list(self._nc._senders):
-            sender.join(deadline.remaining())
-        for consuming in list(self._nc._consumings):
-            consuming._join(deadline.remaining())
-        for subscription in self._nc._subscriptions():
-            thread = subscription._thread
-            if thread is not None and thread is not me:
-                thread.join(deadline.remaining())
 
     def give_up(self, reason: Exception | None) -> None:
         """Called by the reader when no server is left: close without waiting for itself."""
@@ -143,31 +130,33 @@ class Lifecycle:
             nc._transition(Status.RECONNECTING)
         nc._transition(Status.DRAINING_SUBS)
         self._await_link(deadline)
-        consumings = list(nc._consumings)
-        for consuming in consumings:
-            consuming._ask_no_more()
-        for subscription in nc._subscriptions():
-            nc._outbound.unsubscribe(subscription._sid)
+        nc._members.link_changed()  # nothing more is asked for
+        stopped = nc._routes.stop_all()
         # The PONG comes behind everything that was sent to us; and so does the end of the link.
         with contextlib.suppress(DisconnectedError):
             nc._flush(deadline)
-        for subscription in nc._subscriptions():
-            nc._unsubscribe(subscription._sid)
-            subscription._drained(deadline)
-        for consuming in consumings:
-            consuming._settle(deadline)
-        for sender in list(nc._senders):
-            sender.settle(deadline)
+        nc._routes.close_all(stopped)
+        for member in nc._members.all():
+            member.drain(deadline)
         nc._transition(Status.DRAINING_PUBS)
         nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
         self._await_link(deadline)
         nc._flush(deadline)
-        self._drained = True
+        self.drained = True
+
+    def check_not_draining(self) -> None:
+        """Refuse new subscriptions of a connection that drains (DrainingError)."""
+        if self._nc.status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS):
+            raise DrainingError("the connection is draining and takes no new subscriptions")
+
+    def wait_closed(self, seconds: float) -> bool:
+        """Wait up to so many seconds for the end of the connection; returns whether it came."""
+        return self._closed.wait(seconds)
 
     def _await_link(self, deadline: Deadline) -> None:
         nc = self._nc
         while not nc.is_connected and not nc.is_closed and not deadline.expired:
-            nc._pause(deadline.within(0.02))
+            self.wait_closed(deadline.within(0.02))
 
     def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
         """Somebody else drains; whoever runs out of time first ends it."""

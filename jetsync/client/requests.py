@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from jetsync._core.encoding import encode_headers
@@ -21,72 +21,113 @@ from jetsync.headers import HeaderInput
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
+    from jetsync.client.routes import Inbox
 
-__all__ = ["Exchange", "Requests"]
+__all__ = ["Exchange", "Reply", "Requests"]
+
+
+class Reply:
+    """A reply subject that no other request ever had, and the mailbox of what comes there.
+
+    ``-`` and anything may follow the subject, to tell several replies apart. A context manager;
+    dropping the object closes it, so that an interrupt leaves nothing behind.
+    """
+
+    __slots__ = ("_asks", "_requests", "mailbox", "subject", "token")
+
+    def __init__(self, requests: Requests, asks: str, mailbox: Mailbox) -> None:
+        self._requests = requests
+        self._asks = asks
+        self.mailbox = mailbox
+        self.subject = ""
+        self.token = 0
+
+    def close(self) -> None:
+        """Expect nothing more; what still comes is dropped and counted. Safe to repeat."""
+        token, self.token = self.token, 0
+        if token:
+            self._requests.forget(token, self._asks, self.mailbox)
+
+    def __del__(self) -> None:
+        # This may run in the middle of anything, with any lock taken: another thread forgets it.
+        if self.token:
+            requests, token, asks, mailbox = self._requests, self.token, self._asks, self.mailbox
+            requests.routes.later(lambda: requests.forget(token, asks, mailbox))
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class Requests:
-    """The pending requests of a connection. Thread-safe.
+    """The pending requests of a connection. Thread-safe; takes no lock, so that a request in a
+    signal handler never waits for the one that it interrupted.
 
     A reply goes to ``<inbox>.<token>``; the reader finds the waiting mailbox by the token alone.
-    A token is never used twice, so a late reply finds nobody and is counted, never delivered to
+    A token is never used twice, so a late reply finds nothing and is counted, never delivered to
     another caller. It cannot be guessed from others (``csrc/jet_token.h``), so an answer counts
     only when whoever sends it was shown the question.
     """
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
-        self._lock = threading.Lock()
-        self._prefix: str | None = None
-        self._sid = 0
-        self._refused: PermissionsError | None = None
-        self._subjects: dict[int, tuple[str, Mailbox]] = {}
+        self.routes = nc._routes
+        self._inbound = nc._inbound
+        self._outbound = nc._outbound
+        # One of them is current. A refused one is replaced at the next request.
+        self._inboxes: dict[str, _ReplyInbox] = {}
 
-    def _reply_prefix(self) -> str:
-        """The subject before the token; subscribes the inbox at first use."""
-        with self._lock:
-            if self._prefix is None:
+    def _reply_inbox(self) -> _ReplyInbox:
+        """The current inbox; subscribes at first use."""
+        current = self._inboxes.get("current")
+        if current is None or not current.ready:
+            if current is None:
                 prefix = self._nc.new_inbox() + "."
-                sid = self._nc._open_route(prefix + "*", None, Mailbox())
-                self._nc._inbound.set_reply_route(prefix.encode(), sid)
-                self._sid = sid
-                self._prefix = prefix
-            return self._prefix
+                inbox = self.routes.open(prefix + "*", None, Mailbox(), answers=True)
+                # Another thread, or the code that a signal handler interrupted, may be first.
+                current = self._inboxes.setdefault("current", _ReplyInbox(prefix, inbox))
+                if current.inbox is not inbox:
+                    inbox.close()
+            self._inbound.set_reply_route(current.prefix.encode(), current.inbox.sid)
+            current.ready = True
+        return current
 
-    def open(self, subject: str) -> tuple[int, str, Mailbox]:
-        """Return a token, its reply subject and the mailbox that gets what is sent there.
-
-        ``-`` and anything may follow the reply subject, to tell several replies apart. To be given
-        back with :meth:`end`. ``subject`` is what is asked, for permission errors.
-        """
-        prefix = self._reply_prefix()
+    def open(self, subject: str) -> Reply:
+        """Return a new reply subject. ``subject`` is what is asked, for permission errors."""
+        inbox = self._reply_inbox()
         mailbox = Mailbox(owner=self._nc)
-        token = self._nc._inbound.add_reply(mailbox)
-        self._subjects[token] = (subject, mailbox)
-        if self._prefix is not prefix and self._refused is not None:
+        reply = Reply(self, subject, mailbox)
+        reply.token = self._inbound.add_reply(mailbox)
+        self.routes.watch(subject, mailbox)
+        reply.subject = inbox.prefix + self._inbound.reply_token(reply.token)
+        if inbox.refused is not None:
             # The server refused the inbox before this request was among the pending ones.
-            self.end(token)
-            raise self._refused
-        return token, prefix + self._nc._inbound.reply_token(token), mailbox
+            reply.close()
+            raise inbox.refused
+        return reply
 
-    def end(self, token: int) -> None:
-        """Forget a token: what still comes for it is dropped and counted."""
-        self._nc._inbound.remove_reply(token)
-        self._subjects.pop(token, None)
+    def put(
+        self, subject: str, data: bytes, reply: str, header: bytes | None, deadline: Deadline
+    ) -> None:
+        """Send a question from this thread. Without a header block the subject may be wild."""
+        seconds = deadline.remaining()
+        if header is None:
+            self._outbound.ask(subject, reply, data, seconds)
+        else:
+            self._outbound.publish(subject, data, reply, header, False, seconds)
+        self._outbound.send_now()
 
-    def _begin(
-        self, subject: str, data: bytes, headers: HeaderInput | None, deadline: Deadline
-    ) -> tuple[int, Mailbox]:
-        token, reply, mailbox = self.open(subject)
-        try:
-            outbound = self._nc._outbound
-            header = encode_headers(headers)
-            outbound.publish(subject, data, reply, header, False, deadline.remaining())
-            outbound.send_now()
-        except BaseException:
-            self.end(token)
-            raise
-        return token, mailbox
+    def forget(self, token: int, asks: str, mailbox: Mailbox) -> None:
+        """End a reply: see ``Reply.close``."""
+        self._inbound.remove_reply(token)
+        self.routes.unwatch(asks, mailbox)
 
     def request(
         self,
@@ -120,8 +161,9 @@ class Requests:
         sentinel: object,
     ) -> Iterator[Msg]:
         deadline = Deadline(timeout)
-        token, mailbox = self._begin(subject, data, headers, deadline)
-        try:
+        with self.open(subject) as reply:
+            self.put(subject, data, reply.subject, encode_headers(headers), deadline)
+            mailbox = reply.mailbox
             count = 0
             while max_messages is None or count < max_messages:
                 wait = deadline.remaining()
@@ -140,8 +182,6 @@ class Requests:
                     return
                 count += 1
                 yield msg
-        finally:
-            self.end(token)
 
     @staticmethod
     def _is_sentinel(sentinel: object, msg: Msg) -> bool:
@@ -150,44 +190,46 @@ class Requests:
     def fail_all(self, reason: str, *, closed: bool = False) -> None:
         """End every pending request: its answer may be lost with the link."""
         kind = ConnectionClosedError if closed else DisconnectedError
-        for mailbox in self._nc._inbound.pending_replies():
+        for mailbox in self._inbound.pending_replies():
             mailbox.finish(kind(reason))
 
-    def on_permission_error(self, error: PermissionsError) -> None:
-        """Fail the requests that a permission violation is about."""
-        if error.operation == "publish":
-            for subject, mailbox in list(self._subjects.values()):
-                if subject == error.subject:
-                    mailbox.finish(error)
-        elif self._forget_inbox(error):
-            for mailbox in self._nc._inbound.pending_replies():
-                mailbox.finish(error)
+    def inbox_refused(self, error: PermissionsError) -> None:
+        """If the server refused the inbox: fail what waits; the next request tries a new one."""
+        current = self._inboxes.get("current")
+        if current is None or error.subject != current.prefix + "*":
+            return
+        current.refused = error
+        self._inboxes.pop("current", None)
+        current.inbox.close()
+        for mailbox in self._inbound.pending_replies():
+            mailbox.finish(error)
 
-    def _forget_inbox(self, error: PermissionsError) -> bool:
-        """Whether it is the inbox that was refused; the next request tries a new one then."""
-        with self._lock:
-            if self._prefix is None or error.subject != self._prefix + "*":
-                return False
-            self._nc._close_route(self._sid)
-            self._refused = error
-            self._prefix = None
-            return True
+
+class _ReplyInbox:
+    """The subscription that all replies come by."""
+
+    __slots__ = ("inbox", "prefix", "ready", "refused")
+
+    def __init__(self, prefix: str, inbox: Inbox) -> None:
+        self.prefix = prefix
+        self.inbox = inbox
+        self.ready = False
+        """Whether the reader looks for tokens in what it gets."""
+        self.refused: PermissionsError | None = None
 
 
 class Exchange:
     """A question that may be asked several times, always with the same reply subject: the first
     answer counts, whichever asking it is to. For one thread; a context manager."""
 
-    __slots__ = ("_data", "_header", "_mailbox", "_reply", "_requests", "_subject", "_token")
+    __slots__ = ("_data", "_header", "_reply", "_requests", "_subject")
 
     def __init__(self, requests: Requests, subject: str, data: bytes, header: bytes | None) -> None:
         self._requests = requests
         self._subject = subject
         self._data = data
         self._header = header  # None: the subject may hold wildcards
-        self._token = 0
-        self._reply = ""
-        self._mailbox: Mailbox | None = None
+        self._reply: Reply | None = None
 
     def ask(self, seconds: float) -> Msg:
         """Ask (again) and return the first answer. Blocks up to ``seconds``.
@@ -196,12 +238,12 @@ class Exchange:
         DisconnectedError, PermissionsError.
         """
         deadline = Deadline(seconds)
-        mailbox = self._mailbox
-        if mailbox is None or not mailbox.pending_messages:
-            mailbox = self._send(deadline)
-        msg = mailbox.get(deadline.remaining())
+        reply = self._reply
+        if reply is None or not reply.mailbox.pending_messages:
+            reply = self._send(deadline)
+        msg = reply.mailbox.get(deadline.remaining())
         if msg is None:
-            raise mailbox.error or TimeoutError(
+            raise reply.mailbox.error or TimeoutError(
                 f"no reply to the request on {self._subject!r} within {seconds:g} s",
                 operation="request",
             )
@@ -212,35 +254,30 @@ class Exchange:
     @property
     def answered(self) -> bool:
         """Whether an answer came after the last asking; the next one returns it at once."""
-        return self._mailbox is not None and self._mailbox.pending_messages > 0
+        return self._reply is not None and self._reply.mailbox.pending_messages > 0
 
-    def _send(self, deadline: Deadline) -> Mailbox:
-        requests, mailbox = self._requests, self._mailbox
-        if mailbox is None or mailbox.finished:
-            # The first time; or the link broke, and no answer comes to the old place any more.
+    def _send(self, deadline: Deadline) -> Reply:
+        requests, reply = self._requests, self._reply
+        if reply is None or reply.mailbox.finished:
+            # The first time; or the link broke, and no answer comes to the old subject any more.
             self.close()
-            self._token, self._reply, mailbox = requests.open(self._subject)
-            self._mailbox = mailbox
-        outbound = requests._nc._outbound
-        if self._header is None:
-            outbound.ask(self._subject, self._reply, self._data, deadline.remaining())
-        else:
-            outbound.publish(
-                *(self._subject, self._data, self._reply, self._header),
-                wake=False,
-                seconds=deadline.remaining(),
-            )
-        outbound.send_now()
-        return mailbox
+            self._reply = reply = requests.open(self._subject)
+        requests.put(self._subject, self._data, reply.subject, self._header, deadline)
+        return reply
 
     def close(self) -> None:
         """Expect no answer any more."""
-        if self._token:
-            self._requests.end(self._token)
-            self._token, self._mailbox = 0, None
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.close()
 
     def __enter__(self) -> Exchange:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()

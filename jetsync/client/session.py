@@ -131,6 +131,8 @@ class Session:
         self._auth_failures = 0
         self.info: ServerInfo | None = None
         self.reconnects = 0
+        self.rtt = 0.0
+        """The round trip in seconds with its spread on top; 0.0 before it was measured."""
         self.epoch = 0
         """How many links there have been; a changed value tells that answers may be lost."""
         self._threads: list[threading.Thread] = []
@@ -252,10 +254,10 @@ class Session:
         self.epoch += 1
         # The limit is the peer's word: it must not make us wait for terabytes.
         self._inbound.reset(min(max(64 << 20, 2 * link.info.max_payload), 1 << 30))
-        with self._nc._registry_lock:
-            refused = self._outbound.attach(
-                link.sock.fileno(), self._nc._replay_lines(), link.info.max_payload, link.tls
-            )
+        routes = self._nc._routes
+        lines, covered = routes.replay()
+        refused = self._outbound.attach(link.sock.fileno(), lines, link.info.max_payload, link.tls)
+        routes.catch_up(covered)
         with self._lock:
             # Only now: a PING put in before would have been taken for one of the old link.
             self._link = link
@@ -275,7 +277,7 @@ class Session:
         if again:
             self.reconnects += 1
             self._nc._post("reconnected", None, link.server.netloc)
-        self._nc._wake_engines()
+        self._nc._members.link_changed()
         if self._stop.is_set():
             self.suspect(None)
 
@@ -297,7 +299,7 @@ class Session:
             elif kind == EVENT_SLOW:
                 self._on_slow(detail)
             elif kind == EVENT_LAST:
-                self._nc._had_its_last(detail)
+                self._nc._routes.remove(detail)
             elif kind == EVENT_BAD:
                 return ProtocolError(f"{link.server.netloc} sent {detail}")
             elif kind == EVENT_EOF:
@@ -332,7 +334,7 @@ class Session:
         if self._options.reconnect:
             self._nc._transition(Status.RECONNECTING)
         self._nc._post("disconnected", reason, link.server.netloc)
-        self._nc._wake_engines()
+        self._nc._members.link_changed()
 
     # -- what the server says --------------------------------------------------------------------
 
@@ -375,14 +377,16 @@ class Session:
             with self._lock:
                 self._suspicion = error
         if isinstance(error, PermissionsError):
-            self._nc._on_permission_error(error)
+            self._nc._routes.refused(error)
+            if error.operation == "subscribe":
+                self._nc._requests.inbox_refused(error)
         self._nc._post("error", error)
 
     def _on_slow(self, sid: int) -> None:
         mailbox = self._inbound.get(sid)
         if mailbox is None:
             return
-        subject = self._nc._subject_of(sid)
+        subject = self._nc._routes.subject_of(sid)
         self._nc._post(
             "error",
             SlowConsumerError(
@@ -452,6 +456,11 @@ class Session:
                 self._suspicion = reason
             with contextlib.suppress(OSError):
                 self._link.sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a link right now."""
+        return self._link is not None
 
     @property
     def server(self) -> str | None:

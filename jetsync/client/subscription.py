@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,12 @@ from jetsync._core.handles import Receiving
 from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.runner import run_callbacks, start_thread
+from jetsync.client.delivery import Delivery, wait_taken
 from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError, TimeoutError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
+    from jetsync.client.routes import Inbox
 
 __all__ = ["Subscription"]
 
@@ -37,34 +37,23 @@ class Subscription(Receiving):
         callback: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__(nc, mailbox, callback)
-        self._sid = 0
-        self._thread: threading.Thread | None = None
         self.subject = subject
         self.queue = queue
+        self._inbox: Inbox | None = None
+        self._delivery: Delivery | None = None
 
-    def _start(self, sid: int) -> None:
-        self._sid = sid
+    def _open(self) -> None:
+        """Tell the server, and start the callback if there is one."""
+        nc, subject, mailbox = self._nc, self.subject, self._mailbox
+        self._inbox = nc._routes.open(subject, self.queue, mailbox)
         if self._callback is not None:
-            self._thread = start_thread(f"run-{self._nc._label}-{sid}", self._call_back)
-
-    def _call_back(self) -> None:
-        callback = self._callback
-        assert callback is not None
-        try:
-            run_callbacks(MailboxIterator(self._mailbox), callback, self._on_callback_error)
-        finally:
-            self._nc._forget(self._sid)
-
-    def _on_callback_error(self, error: Exception) -> None:
-        # A callback that wanted the connection while it was being closed is no news.
-        if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
-            self._nc._post("error", error)
+            self._delivery = Delivery(nc._port, subject, mailbox, self._callback, self)
 
     def _await_next(self, timeout: Seconds | None) -> Msg:
         self._nc._check()
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; next() would steal")
-        seconds = self._nc._seconds(timeout)
+        seconds = self._nc._port.seconds(timeout)
         deadline = Deadline(seconds)
         while True:
             msg = self._mailbox.get(deadline.remaining())
@@ -96,9 +85,9 @@ class Subscription(Receiving):
             if max_messages < 1:
                 raise ConfigError("max_messages must be 1 or more")
             if self._mailbox.stop_after(max_messages):
-                self._nc._outbound.unsubscribe(self._sid, max_messages)
+                self._open_inbox().stop(max_messages)
                 return
-        self._nc._unsubscribe(self._sid)
+        self._open_inbox().close()
 
     def drain(self, timeout: Seconds | None = None) -> None:
         """Stop receiving, and wait until everything that the server had sent is consumed.
@@ -107,39 +96,25 @@ class Subscription(Receiving):
         a callback this waits for it; without one somebody else has to take the messages.
         """
         self._nc._check()
-        seconds = self._nc._seconds(timeout)
+        seconds = self._nc._port.seconds(timeout)
         deadline = Deadline(seconds)
-        self._nc._outbound.unsubscribe(self._sid)
+        self._open_inbox().stop()
         # The PONG comes behind everything that was sent to us; and so does the end of the link.
         with contextlib.suppress(DisconnectedError):
             self._nc.flush(deadline.remaining())
-        self._nc._unsubscribe(self._sid)
-        self._wait_consumed(deadline)
+        self._open_inbox().close()
+        if self._delivery is None:
+            self._wait_taken(deadline)
+        else:
+            self._delivery.drain(deadline)
 
-    def _drained(self, deadline: Deadline) -> None:
-        """The connection drains, and nothing more comes: let the callback finish."""
-        if self._callback is not None:
-            self._wait_consumed(deadline)
+    def _open_inbox(self) -> Inbox:
+        assert self._inbox is not None
+        return self._inbox
 
-    def _wait_consumed(self, deadline: Deadline) -> None:
-        if threading.current_thread() is self._thread:
-            return  # its own callback drains: the rest comes to it when it is back
-        while self._mailbox.pending_messages:
-            self._nc._check()
-            left = deadline.within(0.02)
-            if left <= 0:
-                raise TimeoutError(
-                    f"{self._mailbox.pending_messages} messages of {self.subject!r} were not "
-                    "consumed in time",
-                    operation="drain",
-                )
-            self._nc._pause(left)
-        if self._thread is not None:
-            self._thread.join(deadline.remaining())
-            if self._thread.is_alive():
-                raise TimeoutError(
-                    f"the callback of {self.subject!r} did not finish in time", operation="drain"
-                )
+    def _wait_taken(self, deadline: Deadline) -> None:
+        """Wait until the mailbox is empty."""
+        wait_taken(self._nc._port, self.subject, self._mailbox, deadline)
 
     @property
     def pending_messages(self) -> int:
@@ -179,4 +154,4 @@ class Subscription(Receiving):
             self.unsubscribe()
 
     def __repr__(self) -> str:
-        return f"Subscription({self.subject!r}, queue={self.queue!r}, sid={self._sid})"
+        return f"Subscription({self.subject!r}, queue={self.queue!r}, sid={self._mailbox.sid})"

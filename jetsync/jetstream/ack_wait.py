@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jetsync.client.port import port_of
 from jetsync.errors import SlowAckWarning
 
 __all__ = ["ack_waits", "tell_if_late"]
@@ -25,8 +26,7 @@ def tell_if_late(context: Any, nc: Any, held: float) -> None:
     if held <= longest or getattr(context, "_told_late", False):
         return
     context._told_late = True
-    nc._post(
-        "error",
+    port_of(nc).report(
         SlowAckWarning(
             f"a message of {context!r} was acknowledged {held:.1f} s or more after it was received,"
             f" but after {longest:g} s it is delivered again: fetch fewer messages at a time, raise"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import JetStreamNotEnabledError, api_error
 from jetsync._deadline import Deadline, Seconds
+from jetsync.client.port import port_of
 from jetsync.errors import (
     ConfigError,
     DisconnectedError,
@@ -55,6 +56,7 @@ class API:
         if domain is not None:
             api_prefix = f"$JS.{check_name('domain', domain)}.API"
         self.nc = nc
+        self.port = port_of(nc)
         self.prefix = check_publish_subject((api_prefix or "$JS.API").rstrip("."))
         self.timeout = timeout
         self._far = self.prefix != "$JS.API"
@@ -84,13 +86,13 @@ class API:
         subject = self.subject(operation)
         while True:
             try:
-                self.nc._check()
-                left = self.nc._seconds(deadline.remaining())
+                self.port.check()
+                left = self.port.seconds(deadline.remaining())
                 if repeatable:
                     answer = self._ask_until_answered(subject, payload, Deadline(left))
                 else:
                     # Wild: a consumer's filter is part of the subject that creates it.
-                    answer = self.nc._requests.request(subject, payload, left, wild=True)
+                    answer = self.port.request(subject, payload, left, wild=True)
             except NoRespondersError as error:
                 raise JetStreamNotEnabledError(
                     f"nobody serves {self.prefix!r}: JetStream is not enabled for this account, or "
@@ -99,7 +101,7 @@ class API:
             except DisconnectedError:
                 if not repeatable or deadline.expired:
                     raise
-                self.nc._pause(deadline.within(0.05))
+                self.port.sleep(deadline.within(0.05))
             else:
                 return decode(answer.data)
 
@@ -107,7 +109,7 @@ class API:
         """Ask, and again after silence. The first answer counts, also one to an earlier asking:
         a listing takes servers of a damaged cluster four seconds."""
         silence = _FIRST_SILENCE
-        with self.nc._requests.exchange(subject, payload, wild=True) as exchange:
+        with self.port.exchange(subject, payload, wild=True) as exchange:
             while True:
                 try:
                     return exchange.ask(deadline.within(silence))

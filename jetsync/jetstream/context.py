@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
+from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.publisher import Publisher
@@ -45,6 +46,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         if max_pending < 1:
             raise ConfigError("max_pending must be 1 or more")
         self._nc = nc
+        self._port = port_of(nc)
         self._api = API(nc, domain=domain, api_prefix=api_prefix, timeout=timeout)
         self._max_pending = max_pending
         self._auto_msg_id = auto_msg_id

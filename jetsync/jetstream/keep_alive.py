@@ -12,7 +12,7 @@ from jetsync.errors import ConfigError, ConnectionClosedError, Error
 from jetsync.jetstream.ack_wait import ack_waits
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["KeepAlive"]
 
@@ -37,9 +37,9 @@ class KeepAlive:
     to the connection's ``on_error`` and it goes on.
     """
 
-    def __init__(self, kept: _Kept, nc: Connection, interval: float) -> None:
+    def __init__(self, kept: _Kept, port: Port, interval: float) -> None:
         self._kept: _Kept | None = kept
-        self._nc = nc
+        self._port = port
         self._lock = threading.Lock()
         self._handle: TimerHandle | None = None
         self.interval = interval
@@ -48,21 +48,21 @@ class KeepAlive:
     def _tick(self) -> None:
         with self._lock:
             kept = self._kept
-            if kept is None or self._nc.is_closed or kept._is_settled():
+            if kept is None or self._port.closed or kept._is_settled():
                 return
             try:
-                outbound = self._nc._outbound
+                outbound = self._port.outbound
                 # The timer thread must not wait for room; the next one comes soon.
-                if self._nc.is_connected and outbound.pending_bytes < outbound.high_water // 2:
+                if self._port.linked and outbound.pending_bytes < outbound.high_water // 2:
                     kept.in_progress()
             except ConnectionClosedError:
                 return
             except Error as error:
-                self._nc._post("error", error)
-            self._handle = self._nc._timer.call_later(self.interval, self._tick)
+                self._port.report(error)
+            self._handle = self._port.later(self.interval, self._tick)
 
     def __enter__(self) -> KeepAlive:
-        self._nc._check()
+        self._port.check()
         self._tick()
         return self
 

@@ -12,6 +12,7 @@ from jetsync._core.delivered import Delivered
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
+from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream.ack_wait import tell_if_late
 from jetsync.jetstream.acks import confirm, confirm_all
@@ -126,10 +127,10 @@ class JetStreamMsg(Delivered):
             return
         if self._flags & CONFIRMED or self._flags & _POSITIVE == DONE:
             return
-        nc = self._owner
-        if nc is None or self.reply is None:
+        if self._owner is None or self.reply is None:
             raise ConfigError("the message is not bound to a connection")
-        confirm(nc, self.reply, nc._seconds(timeout))
+        port = port_of(self._owner)
+        confirm(port, self.reply, port.seconds(timeout))
         self._flags = _POSITIVE | CONFIRMED
         if self._held() > _LONG:
             self._late()
@@ -159,18 +160,19 @@ class JetStreamMsg(Delivered):
 
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
-        consumer, nc = self._context, self._owner
-        if nc is None or not hasattr(consumer, "fetch"):
+        consumer = self._context
+        if self._owner is None or not hasattr(consumer, "fetch"):
             raise ConfigError("the message has no consumer to fetch from")
         if consumer._ack_none:
             raise ConfigError("ack policy is none: nothing is acknowledged here, use fetch()")
-        nc._check()
+        port = port_of(self._owner)
+        port.check()
         return ack_next(
             self,
             consumer,
             max_messages=max_messages,
             max_bytes=max_bytes,
-            timeout=nc._seconds(timeout),
+            timeout=port.seconds(timeout),
             no_wait=no_wait,
             group=consumer._priority(group, min_pending, min_ack_pending, priority),
         )
@@ -187,7 +189,7 @@ class JetStreamMsg(Delivered):
         """
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
-        return KeepAlive(self, self._owner, interval_of(self._context, interval))
+        return KeepAlive(self, port_of(self._owner), interval_of(self._context, interval))
 
 
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
@@ -243,7 +245,8 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         if self._flags & _POSITIVE == DONE:
             return
         first = self[0]
-        confirm_all(self, first._owner, first._owner._seconds(timeout))
+        port = port_of(first._owner)
+        confirm_all(self, port, port.seconds(timeout))
         self._note(_POSITIVE | CONFIRMED)
         tell_if_late(first._context, first._owner, self._held())
 
@@ -253,7 +256,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         if not len(self):
             raise ConfigError("an empty batch has nothing to keep alive")
         first = self[0]
-        return KeepAlive(self, first._owner, interval_of(first._context, interval))
+        return KeepAlive(self, port_of(first._owner), interval_of(first._context, interval))
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, text_headers: bool = False

@@ -145,7 +145,7 @@ class Write:
         known = self._unknown or self._conflict
         if self._deadline.expired and known is not None:
             raise known
-        self._place.js._nc._pause(self._deadline.within(_PAUSE))
+        self._place.js._port.sleep(self._deadline.within(_PAUSE))
 
     # -- refusals ----------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.insides import left_open
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -21,7 +22,7 @@ def server():
 
 
 def leftovers(nc):
-    return len(nc._routes) + len(nc._subs) + len(nc._all_mailboxes())
+    return sum(left_open(nc).values())
 
 
 def test_subscriptions_that_had_their_last_message_leave_nothing_behind(server):

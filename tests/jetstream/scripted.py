@@ -56,7 +56,7 @@ class Scripted:
 
     def send_to(self, subscription, payload):
         """Send a message to a subscription."""
-        sid = b"%d" % subscription._sid
+        sid = b"%d" % subscription._mailbox.sid
         self._fake.peers[0].send_message(subscription.subject.encode(), sid, payload)
 
     def deliver(self, pull, *payloads, seq=1):

@@ -114,8 +114,8 @@ class Consumer:
             raise ConfigError("fetch needs max_messages or max_bytes")
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
-        self._js._nc._check()
-        seconds = self._js._nc._seconds(timeout)
+        self._js._port.check()
+        seconds = self._js._port.seconds(timeout)
         beat = None
         if heartbeat is not None:
             beat = to_seconds(heartbeat, "heartbeat")
@@ -151,7 +151,7 @@ class Consumer:
         Raises like :meth:`fetch`.
         """
         check_count("max_messages", max_messages)
-        self._js._nc._check()
+        self._js._port.check()
         options = self._priority(group, min_pending, min_ack_pending, priority)
         with self._engine() as engine:
             return fetch(
@@ -189,7 +189,7 @@ class Consumer:
         )
         if not len(batch):
             raise TimeoutError(
-                f"no message from {self!r} within {self._js._nc._seconds(timeout):g} s",
+                f"no message from {self!r} within {self._js._port.seconds(timeout):g} s",
                 operation="next",
             )
         return batch[0]
@@ -228,7 +228,7 @@ class Consumer:
         ``on_pinned`` and ``on_unpinned`` are called with the id that the server gave or took, in
         the thread that takes messages. Raises ConfigError for what the consumer has no use for.
         """
-        self._js._nc._check()
+        self._js._port.check()
         return MessageStream(
             self,
             max_messages=max_messages,

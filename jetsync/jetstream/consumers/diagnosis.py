@@ -24,11 +24,12 @@ __all__ = ["explain_stall"]
 
 def explain_stall(consumer: Consumer, timeout: float) -> str | None:
     """Say in one sentence why a consumer delivers nothing; None when nothing speaks against it."""
-    nc = consumer._js._nc
-    nc._check()
+    port = consumer._js._port
+    nc = port.connection
+    port.check()
     deadline = Deadline(timeout)
     name = f"consumer {consumer.name!r} of stream {consumer.stream_name!r}"
-    if not nc.is_connected:
+    if not port.linked:
         return f"the connection is down at the moment ({nc.status.name}): {nc.last_error}"
     try:
         info = consumer.info(timeout=deadline.remaining())

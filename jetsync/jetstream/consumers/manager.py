@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jetsync.client import Connection
+    from jetsync.client.port import Port
     from jetsync.jetstream.fields import ConsumerFields
 
 __all__ = ["ConsumerManager", "fill_in", "step_down"]
@@ -48,6 +49,7 @@ class ConsumerManager:
     """What JetStream has for consumers. Thread-safe."""
 
     _nc: Connection
+    _port: Port
     _api: API
 
     def _deadline(self, timeout: Seconds | None) -> Deadline:

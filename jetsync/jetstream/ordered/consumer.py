@@ -49,7 +49,7 @@ class OrderedConsumer:
     def __init__(self, reader: OrderedReader) -> None:
         self._reader = reader
         self._js = reader._js
-        self._nc = reader._nc
+        self._port = reader._port
         self.stream_name = reader.stream
         self._turn = threading.Lock()
         self._reading: weakref.ref[OrderedMessages] | None = None
@@ -80,7 +80,7 @@ class OrderedConsumer:
             raise ConfigError("fetch needs max_messages or max_bytes")
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
-        seconds = self._nc._seconds(timeout)
+        seconds = self._port.seconds(timeout)
         beat = None
         if heartbeat is not None:
             beat = to_seconds(heartbeat, "heartbeat")
@@ -102,7 +102,7 @@ class OrderedConsumer:
         batch = self.fetch(1, timeout=timeout)
         if not len(batch):
             raise TimeoutError(
-                f"no message from {self!r} within {self._nc._seconds(timeout):g} s",
+                f"no message from {self!r} within {self._port.seconds(timeout):g} s",
                 operation="next",
             )
         return batch[0]
@@ -159,7 +159,7 @@ class OrderedConsumer:
     # -- inside ------------------------------------------------------------------------------------
 
     def _check_free(self) -> None:
-        self._nc._check()
+        self._port.check()
         if self._closed:
             raise ConfigError("this ordered consumer is closed")
         stream = self._reading() if self._reading is not None else None
@@ -244,7 +244,7 @@ class OrderedConsumer:
                     pass  # a message stream is open and will see to it
                 finally:
                     self._turn.release()
-            self._nc._pause(deadline.within(0.05))
+            self._port.sleep(deadline.within(0.05))
 
     @property
     def cached_info(self) -> ConsumerInfo:
@@ -262,8 +262,10 @@ class OrderedConsumer:
         generation = self._reader.generation
         if generation is not None:
             return explain_stall(generation.consumer, seconds)
-        self._nc._check()
-        return f"the server consumer is being replaced; last error: {self._nc.last_error}"
+        self._port.check()
+        return (
+            f"the server consumer is being replaced; last error: {self._port.connection.last_error}"
+        )
 
     def close(self) -> None:
         """End reading and delete the server consumer. Does not wait for it. Safe to repeat."""
@@ -290,7 +292,7 @@ class OrderedConsumer:
 
     def __del__(self) -> None:
         # Never closed. This thread may hold any lock at this moment.
-        if not getattr(self, "_closed", True) and not self._nc.is_closed:
+        if not getattr(self, "_closed", True) and not self._port.closed:
             self._reader.rewind(self._reader.mark(), later=True)
 
     def __repr__(self) -> str:
@@ -341,11 +343,11 @@ class _Fetch:
                     break
                 continue
             if batch is None:
-                batch = engine.mailbox.new_batch(MsgBatch, reader._nc._outbound)
+                batch = engine.mailbox.new_batch(MsgBatch, reader._port.outbound)
                 batch._ack_none = True
             before, size = len(batch), batch.nbytes
             statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
-            reader._nc._check()
+            reader._port.check()
             came = len(batch) - before
             engine.delivered(came, batch.nbytes - size)
             trouble, done = reader.judge(generation, statuses, len(batch) - accepted, idle=not came)

@@ -64,7 +64,7 @@ class OrderedMessages(Hand):
         if max_bytes is not None and not 0 <= self._threshold_bytes < max_bytes:
             raise ConfigError("threshold_bytes must be below max_bytes")
         self._reader = reader
-        self._nc = reader._nc
+        self._port = reader._port
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._expires = expires
@@ -188,7 +188,7 @@ class OrderedMessages(Hand):
         self._give(self._reader.new_batch(), HUGE_BATCH)
 
     def _begin(self) -> None:
-        self._nc._check()
+        self._port.check()
         self._enter()
         self._thread = threading.get_ident()
 
@@ -220,9 +220,9 @@ class OrderedMessages(Hand):
 
     def _refill(self, generation: Generation, in_hand: int, hand_bytes: int) -> None:
         """Send a pull when what waits, is in hand and is on its way has sunk to the threshold."""
-        if self._draining or not self._nc.is_connected:
+        if self._draining or not self._port.linked:
             return
-        if generation.epoch != self._nc._session.epoch:
+        if generation.epoch != self._port.epoch:
             return  # it is on its way out
         if self._pull_again_at and time.monotonic() < self._pull_again_at:
             return
@@ -326,7 +326,7 @@ class OrderedMessages(Hand):
 
     def __del__(self) -> None:
         # Left by `break` out of a for loop. This thread may hold any lock at this moment.
-        if not getattr(self, "_closed", True) and not self._nc.is_closed:
+        if not getattr(self, "_closed", True) and not self._port.closed:
             self._closed = True
             self._reader.on_warning = None
             self._reader.rewind(self._place(), later=True)

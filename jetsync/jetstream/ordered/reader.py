@@ -81,7 +81,7 @@ class OrderedReader:
         self, js: ConsumerManager, stream: str, config: ConsumerConfig, prefix: str, max_resets: int
     ) -> None:
         self._js = js
-        self._nc = js._nc
+        self._port = js._port
         self.stream = stream
         self._config = config
         self._prefix = prefix
@@ -141,7 +141,7 @@ class OrderedReader:
             except DisconnectedError:
                 if deadline.expired:
                     raise
-                self._nc._pause(deadline.within(_FIRST_WAIT))
+                self._port.sleep(deadline.within(_FIRST_WAIT))
 
     def renew(
         self, deadline: Deadline, over: Callable[[], bool] = lambda: False
@@ -153,14 +153,14 @@ class OrderedReader:
         a row, the connection has ended.
         """
         while self.generation is None and not over():
-            self._nc._check()
+            self._port.check()
             if self.error is not None:
                 raise self.error
             if deadline.expired:
                 return None
             wait = self._not_before - time.monotonic()
-            if wait > 0 or not self._nc.is_connected:
-                self._nc._pause(deadline.within(min(max(wait, 0.01), 0.05)))
+            if wait > 0 or not self._port.linked:
+                self._port.sleep(deadline.within(min(max(wait, 0.01), 0.05)))
                 continue
             try:
                 # A request that nobody answers is repeated soon: an election may have eaten it.
@@ -182,7 +182,7 @@ class OrderedReader:
     def _make(self, timeout: float) -> ConsumerInfo:
         """Make a server consumer that begins behind ``last``."""
         name = self._prefix + next_nuid()
-        epoch = self._nc._session.epoch
+        epoch = self._port.epoch
         initial = self._begun and self._boundary > 0
         fields: dict[str, object] = {}
         if self._begun and not initial:
@@ -250,7 +250,7 @@ class OrderedReader:
         """Tell the user what is not right and is being dealt with."""
         if self.on_warning is not None:
             self.on_warning(error)
-        self._nc._post("error", error)
+        self._port.report(error)
 
     def drop(self, reason: str) -> None:
         """Give the generation up; the next one begins behind ``last``."""
@@ -270,7 +270,7 @@ class OrderedReader:
 
     def _retire(self, generation: Generation) -> None:
         generation.engine.close()
-        if self._nc.is_connected:
+        if self._port.linked:
             self._delete_old()
 
     def _count(self, reason: str) -> None:
@@ -297,7 +297,7 @@ class OrderedReader:
         while self._old:
             operation = f"CONSUMER.DELETE.{self.stream}.{self._old.pop()}"
             with contextlib.suppress(Error):
-                self._nc.publish(self._js._api.subject(operation))
+                self._port.connection.publish(self._js._api.subject(operation))
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -315,10 +315,10 @@ class OrderedReader:
         dropped.
         """
         mailbox = generation.engine.mailbox
-        batch = mailbox.new_batch(MsgBatch, self._nc._outbound)
+        batch = mailbox.new_batch(MsgBatch, self._port.outbound)
         batch._ack_none = True
         statuses = mailbox.take_into(batch, 1 if generation.initial else limit, wait)
-        self._nc._check()
+        self._port.check()
         generation.engine.delivered(len(batch), batch.nbytes)
         trouble, done = self.judge(generation, statuses, len(batch), idle=not len(batch))
         if not self.accept(generation, batch, 0):
@@ -352,11 +352,11 @@ class OrderedReader:
                 if ended.fate is Fate.WARN and ended.error is not None:
                     self.warn(ended.error)
         if trouble is None and idle:
-            if generation.epoch != self._nc._session.epoch:
+            if generation.epoch != self._port.epoch:
                 trouble = "the link is another one"
             elif engine.mailbox.ended:
                 trouble = "its inbox was refused, or the connection drains"
-            elif self._nc.is_connected and engine.drop_silent():
+            elif self._port.linked and engine.drop_silent():
                 trouble = "the server has missed two heartbeats"
                 text = f"the ordered consumer of {self.stream!r}: {trouble}; starting again"
                 self.warn(PullTerminatedError(text))
@@ -433,4 +433,4 @@ class OrderedReader:
         generation, self.generation = self.generation, None
         if generation is not None:
             self._old.append(generation.consumer.name)
-            self._nc._timer.call_later(0, lambda: self._retire(generation))
+            self._port.later(0, lambda: self._retire(generation))

@@ -30,7 +30,7 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
     from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["PublishBatch"]
@@ -52,8 +52,8 @@ class PublishBatch:
     ack: PubAck | None = None
     """The confirmation, once the batch is committed."""
 
-    def __init__(self, nc: Connection, api: API, timeout: float) -> None:
-        self._nc = nc
+    def __init__(self, port: Port, api: API, timeout: float) -> None:
+        self._port = port
         self._api = api
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -81,9 +81,8 @@ class PublishBatch:
             self._refuse_when_over()
             # Encoded for a check only: what goes out is known when the last message is.
             trial = {**merged, **_batch_headers(next_nuid(), len(self._messages) + 1, True)}
-            encode_message(
-                subject, data, "reply", encode_headers(trial), max_payload=self._nc.max_payload
-            )
+            limit = self._port.connection.max_payload
+            encode_message(subject, data, "reply", encode_headers(trial), max_payload=limit)
             self._messages.append((subject, bytes(data), merged))
 
     def commit(
@@ -154,9 +153,9 @@ class PublishBatch:
     ) -> PubAck:
         last: Error = DisconnectedError("there was no connection to send it on")
         while True:
-            while not self._nc.is_connected and not deadline.expired:
-                self._nc._check()
-                self._nc._pause(deadline.within(_LINK_WAIT))
+            while not self._port.linked and not deadline.expired:
+                self._port.check()
+                self._port.sleep(deadline.within(_LINK_WAIT))
             if deadline.expired:
                 break
             self._check_level()
@@ -171,11 +170,11 @@ class PublishBatch:
                 if not error.retryable:
                     raise _refusal(error) from error
                 last = error
-            self._nc._pause(deadline.within(_RETRY_WAIT))
+            self._port.sleep(deadline.within(_RETRY_WAIT))
         raise NotStoredError(f"the batch was not stored within {seconds:g} s: {last}") from last
 
     def _check_level(self) -> None:
-        info = self._nc.server_info
+        info = self._port.connection.server_info
         if info is not None and info.api_lvl < _API_LEVEL:
             # An older server would store the messages one by one.
             raise _refusal(
@@ -187,21 +186,20 @@ class PublishBatch:
     def _attempt(
         self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline
     ) -> PubAck:
-        nc = self._nc
+        port = self._port
         batch = next_nuid()
         subject = messages[-1][0]
-        token, reply, mailbox = nc._requests.open(subject)
+        reply = port.open_reply(subject)
         try:
             for number, (to, data, headers) in enumerate(messages, 1):
                 is_last = number == len(messages)
                 block = encode_headers({**headers, **_batch_headers(batch, number, is_last)})
-                nc._outbound.publish(
-                    to, data, reply if is_last else None, block, False, deadline.remaining()
-                )
-            nc._outbound.send_now()
-            answer = mailbox.get(deadline.remaining())
+                answers = reply.subject if is_last else None
+                port.outbound.publish(to, data, answers, block, False, deadline.remaining())
+            port.outbound.send_now()
+            answer = reply.mailbox.get(deadline.remaining())
             if answer is None:
-                problem = mailbox.error
+                problem = reply.mailbox.error
                 if isinstance(problem, PermissionsError):
                     raise problem
                 why = str(problem or "no confirmation came in time")
@@ -212,7 +210,7 @@ class PublishBatch:
         except ConnectionClosedError as error:
             raise unknown_outcome("the connection was closed", "commit", None, error) from error
         finally:
-            nc._requests.end(token)
+            reply.close()
 
 
 class _NoStream(APIError):

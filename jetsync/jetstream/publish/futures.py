@@ -25,7 +25,7 @@ from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["AsyncPublisher", "PubAckFuture", "TooManyPendingError"]
 
@@ -55,12 +55,12 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     operation = "publish_async"
 
-    def __init__(self, nc: Connection, api: API, max_pending: int, auto_ids: bool) -> None:
+    def __init__(self, port: Port, api: API, max_pending: int, auto_ids: bool) -> None:
         super().__init__(
-            nc,
+            port,
             api,
             lambda mailbox, prefix: AsyncWindow(
-                nc._outbound,
+                port.outbound,
                 mailbox,
                 prefix,
                 f"{next_nuid()}.".encode(),
@@ -80,8 +80,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._retired = False
         self._callbacks: queue.SimpleQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
-        self._thread = start_thread(f"publish-{nc._label}", self._run)
-        nc._add_sender(self)
+        self._thread = port.start_thread("publish", self._run)
+        port.attach(self, sends=True)
 
     # -- for the publishing threads --------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         """After a publish: make sure that somebody settles it."""
         if self.window.idle:
             self.window.idle = False
-            self.poke()
+            self.link_changed()
         if self.window.ended:
             self.give_up_all(self._why_ended())
             self._deliver()
@@ -152,16 +152,16 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def check_process(self) -> None:
         """Refuse to wait in a forked child, where nobody settles anything."""
-        if self._nc._forked:
-            self._nc._check()
+        if self._port.forked:
+            self._port.check()
 
     def _why_ended(self) -> Error:
-        refusal = self._nc._refusal
+        refusal = self._port.refusal()
         if refusal is not None:
-            return refusal()
+            return refusal
         return ConnectionClosedError("the inbox for confirmations was refused")
 
-    def settle(self, deadline: Deadline) -> None:
+    def drain(self, deadline: Deadline) -> None:
         """Wait until everything is settled, or the time is over: for a connection that drains."""
         with contextlib.suppress(Error):
             self.wait(deadline.within(3600.0))
@@ -176,7 +176,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     def retire(self) -> None:
         """End the thread as soon as everything is settled. Takes no lock: called by finalizers."""
         self._retired = True
-        self.poke()
+        self.link_changed()
 
     # -- the thread that settles -----------------------------------------------------------------
 
@@ -187,20 +187,20 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             logger.warning("asynchronous publishing ended: %s", error)
         finally:
             self.window.ended = True
-            if not self._nc._forked:
+            if not self._port.forked:
                 self.give_up_all(self._why_ended())
                 self._deliver()
                 if self._callbacks is not None:
                     self._callbacks.put(None)
                 with contextlib.suppress(Error):
-                    self.close()
-                if not self._nc.is_closed:  # else somebody may be about to join this thread
-                    self._nc._senders.discard(self)
+                    self.give_up_inbox()
+                if not self._port.closed:  # else somebody may be about to join this thread
+                    self._port.detach(self)
 
     def _settle_until_end(self) -> None:
         quiet = 0
         look_at = 0.0
-        while not self._nc.is_closed:
+        while not self._port.closed:
             if self.window.open_count or self._waiting:
                 quiet = 0
                 self.collect(min(_LOOK_EVERY, self.pause))
@@ -240,7 +240,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 if self._callbacks is None:
                     self._callbacks = queue.SimpleQueue()
                     self._callback_thread = start_thread(
-                        f"published-{self._nc._label}", self._call_back
+                        f"published-{self._port.label}", self._call_back
                     )
                 self._callbacks.put(future)
 
@@ -253,4 +253,4 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 try:
                     function(future)
                 except Exception as error:  # noqa: BLE001 - user code may raise anything
-                    self._nc._post("error", error)
+                    self._port.report(error)

@@ -18,7 +18,7 @@ from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
 
@@ -106,7 +106,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
 
     def __init__(
         self,
-        nc: Connection,
+        port: Port,
         api: API,
         *,
         timeout: float | None,
@@ -116,10 +116,10 @@ class _Bulk(WindowKeeper[BulkWindow]):
     ) -> None:
         block = encode_headers(fixed)
         super().__init__(
-            nc,
+            port,
             api,
             lambda mailbox, prefix: BulkWindow(
-                nc._outbound,
+                port.outbound,
                 mailbox,
                 prefix,
                 None if ids is None else ids.encode(),
@@ -139,26 +139,26 @@ class _Bulk(WindowKeeper[BulkWindow]):
         try:
             more = True
             while more or window.in_flight:
-                self._nc._check()
+                self._port.check()
                 if self._out_of_time():
                     self.collect(0.05)  # answers that are on their way
                     self.give_up_all()
                     return self._report(complete=not more)
                 self.recover()
-                if more and self._nc.is_connected and not window.full:
+                if more and self._port.linked and not window.full:
                     idle = not window.in_flight
                     more = source.feed(window)
                     if idle:
                         # Waiting begins only now: the source may have taken its time.
                         self._progress = time.monotonic()
                     self._collect(0.0)
-                elif more and window.in_flight < self._max_pending and self._nc.is_connected:
+                elif more and window.in_flight < self._max_pending and self._port.linked:
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now
                 else:
                     self._collect(self._deadline.within(self.pause))
             return self._report(complete=True)
         finally:
-            self.close()
+            self.give_up_inbox()
 
     def _collect(self, timeout: float) -> None:
         before = self.window.open_count
@@ -187,7 +187,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
 
 
 def bulk_publish(
-    nc: Connection,
+    port: Port,
     api: API,
     source: _Source,
     *,
@@ -201,5 +201,5 @@ def bulk_publish(
         raise ConfigError("max_pending must be 1 or more")
     fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
     ids = f"{next_nuid()}." if auto_ids else None
-    bulk = _Bulk(nc, api, timeout=timeout, max_pending=max_pending, ids=ids, fixed=fixed)
+    bulk = _Bulk(port, api, timeout=timeout, max_pending=max_pending, ids=ids, fixed=fixed)
     return bulk.run(source)

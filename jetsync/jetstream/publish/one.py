@@ -27,7 +27,7 @@ from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.protocol.subjects import check_publish_subject
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
     from jetsync.client.requests import Exchange
 
 __all__ = ["publish", "unknown_outcome"]
@@ -58,7 +58,7 @@ def unknown_outcome(
 
 
 def publish(
-    nc: Connection,
+    port: Port,
     api: API,
     subject: str,
     data: bytes,
@@ -72,15 +72,15 @@ def publish(
     first_sent: float | None = None
     unknown = False  # an earlier attempt may have been stored
     last: Exception | None = None
-    with nc._requests.exchange(subject, data, headers) as exchange:
+    with port.exchange(subject, data, headers) as exchange:
         while True:
-            if not nc.is_connected and not _wait_for_link(nc, subject, data, deadline):
+            if not port.linked and not _wait_for_link(port, subject, data, deadline):
                 last = last or DisconnectedError("there was no connection to send it on")
                 break
             if unknown and not _may_repeat(api, subject, exchange, first_sent or 0.0, deadline):
                 break
             try:
-                nc._check()
+                port.check()
                 if first_sent is None:
                     first_sent = time.monotonic()
                 return decode_puback(exchange.ask(deadline.within(silence)).data)
@@ -113,7 +113,7 @@ def publish(
                 raise _refusal(subject, error, unknown or inbox, msg_id) from error
             if unknown and msg_id is None:
                 break
-            nc._pause(deadline.within(_RETRY_WAIT))
+            port.sleep(deadline.within(_RETRY_WAIT))
             if deadline.within(1.0) < _LAST_ATTEMPT:
                 break
     if unknown:
@@ -137,17 +137,17 @@ def _refusal(subject: str, error: Exception, unknown: bool, msg_id: str | None) 
     return NotStoredError(f"{subject!r}: {error}")
 
 
-def _wait_for_link(nc: Connection, subject: str, data: bytes, deadline: Deadline) -> bool:
+def _wait_for_link(port: Port, subject: str, data: bytes, deadline: Deadline) -> bool:
     """Wait until there is a connection: a message left to the reconnect buffer could be stored long
     after its outcome was told."""
     check_publish_subject(subject)
     if isinstance(data, str):
         raise ConfigError("data must be bytes; encode text first, for example text.encode()")
-    while not nc.is_connected:
-        nc._check()
+    while not port.linked:
+        port.check()
         if deadline.expired:
             return False
-        nc._pause(deadline.within(_LINK_WAIT))
+        port.sleep(deadline.within(_LINK_WAIT))
     return True
 
 
@@ -165,5 +165,5 @@ def _may_repeat(
             return True
         if seconds is not None:
             return time.monotonic() - first_sent < seconds
-        api.nc._pause(deadline.within(_RETRY_WAIT))
+        api.port.sleep(deadline.within(_RETRY_WAIT))
     return False

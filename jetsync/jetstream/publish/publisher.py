@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from jetsync.client import Connection
+    from jetsync.client.port import Port
     from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["Publisher"]
@@ -35,6 +36,7 @@ class Publisher(AsyncPublishing):
     """What JetStream has for storing messages. Thread-safe."""
 
     _nc: Connection
+    _port: Port
     _api: API
     _max_pending: int
     _auto_msg_id: bool
@@ -107,8 +109,8 @@ class Publisher(AsyncPublishing):
             schedule_time_zone=schedule_time_zone,
             schedule_rollup=schedule_rollup,
         )
-        self._nc._check()
-        return publish(self._nc, self._api, subject, data, self._budget(timeout), merged, sent_id)
+        self._port.check()
+        return publish(self._port, self._api, subject, data, self._budget(timeout), merged, sent_id)
 
     # -- asynchronously --------------------------------------------------------------------------
 
@@ -127,7 +129,7 @@ class Publisher(AsyncPublishing):
         block = b""
         if headers or options or given is not None:
             block = encode_headers(publish_headers(headers, msg_id=given, **options)[0])
-        self._nc._check()
+        self._port.check()
         seconds = self._budget(timeout)
         return self._start_async().publish(subject, data, block, msg_id is AUTO, seconds)
 
@@ -135,7 +137,7 @@ class Publisher(AsyncPublishing):
         with _making:
             if self._async is None or self._async.window.ended:
                 self._async = AsyncPublisher(
-                    self._nc, self._api, self._max_pending, self._auto_msg_id
+                    self._port, self._api, self._max_pending, self._auto_msg_id
                 )
                 self._window = self._async.window
                 weakref.finalize(self, self._async.retire).atexit = False
@@ -180,9 +182,9 @@ class Publisher(AsyncPublishing):
         whatever the iterable raises (then nothing is known about the messages in flight).
         """
         auto = self._resolve_id(msg_id) is AUTO
-        self._nc._check()
+        self._port.check()
         return bulk_publish(
-            self._nc,
+            self._port,
             self._api,
             IterableRows(messages),
             timeout=None if timeout is None else to_seconds(timeout),
@@ -212,9 +214,9 @@ class Publisher(AsyncPublishing):
         """
         column = msg_id if isinstance(msg_id, str) else None
         auto = column is None and self._resolve_id(msg_id) is AUTO
-        self._nc._check()
+        self._port.check()
         return bulk_publish(
-            self._nc,
+            self._port,
             self._api,
             ArrowBatches(batch, subject=subject, data_column=data, headers=headers, msg_id=column),
             timeout=None if timeout is None else to_seconds(timeout),
@@ -231,5 +233,5 @@ class Publisher(AsyncPublishing):
         For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget of
         each of the batch's calls (default: this object's). Does not block.
         """
-        self._nc._check()
-        return PublishBatch(self._nc, self._api, self._budget(timeout))
+        self._port.check()
+        return PublishBatch(self._port, self._api, self._budget(timeout))

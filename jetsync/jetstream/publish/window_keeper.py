@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from jetsync._api_errors import DuplicateInProcessError
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.window import PublishWindow
+from jetsync.client.port import Member
 from jetsync.errors import (
     APIError,
     ConnectionClosedError,
@@ -25,7 +26,7 @@ from jetsync.jetstream.publish.one import unknown_outcome
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["WindowKeeper"]
 
@@ -37,7 +38,7 @@ _ASK_WITHIN = 0.2  # within the slack of every time budget
 W = TypeVar("W", bound=PublishWindow)
 
 
-class WindowKeeper(Generic[W]):
+class WindowKeeper(Member, Generic[W]):
     """Reads the answers of a window and sends again what a refusal or a broken link may have cost.
 
     The rules: what was refused for now (503) is sent again after a moment. What may be stored is
@@ -49,29 +50,33 @@ class WindowKeeper(Generic[W]):
 
     operation = "publish"
 
-    def __init__(self, nc: Connection, api: API, make: Callable[[Mailbox, bytes], W]) -> None:
-        self._nc = nc
+    def __init__(self, port: Port, api: API, make: Callable[[Mailbox, bytes], W]) -> None:
+        self._port = port
         self._api = api
-        self._mailbox = Mailbox(owner=nc)
-        prefix = nc.new_inbox() + "."
+        self._mailbox = Mailbox(owner=port.connection)
+        prefix = port.new_inbox() + "."
         self.window = make(self._mailbox, prefix.encode())
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
-        self._epoch = nc._session.epoch
-        self._denied = nc.last_error
+        self._epoch = port.epoch
+        self._denied = port.connection.last_error
         self._heard = time.monotonic()
         self._resend_at: float | None = None
-        self._sid = nc._open_route(prefix + "*", None, self._mailbox)
-        nc._add_engine(self)
+        self._inbox = port.open_inbox(prefix + "*", self._mailbox, answers=True)
+        port.attach(self)
 
-    def poke(self) -> None:
-        """Make ``collect`` return early: the link has changed."""
+    def link_changed(self) -> None:
+        """Make ``collect`` return early; see ``Member.link_changed``."""
         self._mailbox.poke()
 
     def close(self) -> None:
-        """Give the inbox up."""
-        self._nc._remove_engine(self)
-        if not self._nc.is_closed:
-            self._nc._close_route(self._sid)
+        """See ``Member.close``."""
+        self._mailbox.poke()
+
+    def give_up_inbox(self) -> None:
+        """Take no more confirmations."""
+        self._port.detach(self)
+        if not self._port.closed:
+            self._inbox.release()
 
     # -- for those who know what to do with an outcome -------------------------------------------
 
@@ -163,7 +168,7 @@ class WindowKeeper(Generic[W]):
     @property
     def pause(self) -> float:
         """Seconds after which :meth:`recover` has something to do, if nothing happens before."""
-        if self._resend_at is None or not self._nc.is_connected:
+        if self._resend_at is None or not self._port.linked:
             return 0.2
         return min(0.2, max(0.0, self._resend_at - time.monotonic()))
 
@@ -173,12 +178,12 @@ class WindowKeeper(Generic[W]):
         window = self.window
         if not window.open_count:
             self._heard = now
-            self._epoch = self._nc._session.epoch
+            self._epoch = self._port.epoch
             self._resend_at = None
             self._reasons.clear()
             return
         self._look_for_refusals()
-        epoch = self._nc._session.epoch
+        epoch = self._port.epoch
         if epoch != self._epoch:
             self._epoch = epoch
             self._heard = now
@@ -193,7 +198,7 @@ class WindowKeeper(Generic[W]):
             self._resend_at = now
         elif window.take_held():
             self._resend_within(0.01)
-        if self._resend_at is not None and now >= self._resend_at and self._nc.is_connected:
+        if self._resend_at is not None and now >= self._resend_at and self._port.linked:
             self._resend()
 
     def _resend(self) -> None:
@@ -212,7 +217,7 @@ class WindowKeeper(Generic[W]):
 
     def _look_for_refusals(self) -> None:
         """End what the server refused by a word that names no message, only a subject."""
-        error = self._nc.last_error
+        error = self._port.connection.last_error
         if error is self._denied:
             return
         self._denied = error

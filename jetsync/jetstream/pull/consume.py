@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.runner import run_callbacks, start_thread
+from jetsync.client.port import Member
+from jetsync.client.runner import run_callbacks
 from jetsync.errors import TimeoutError
 from jetsync.jetstream.message import JetStreamMsg
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["ConsumeContext"]
 
@@ -21,11 +22,32 @@ __all__ = ["ConsumeContext"]
 class _Stream(Protocol):
     """What is consumed: an endless iterator that can be ended from another thread."""
 
-    _nc: Connection
+    _port: Port
 
     def __iter__(self) -> Iterator[JetStreamMsg]: ...
     def stop(self) -> None: ...
     def drain(self) -> None: ...
+
+
+class _Running(Member):
+    """Lets consuming end with its connection."""
+
+    def __init__(self, context: ConsumeContext, stream: _Stream) -> None:
+        self._context = context
+        self._stream = stream
+
+    def link_changed(self) -> None:
+        if self._context._port.draining:
+            self._stream.drain()  # ask for nothing more
+
+    def drain(self, deadline: Deadline) -> None:
+        self._context.drain(deadline.remaining())
+
+    def close(self) -> None:
+        self._stream.stop()
+
+    def join(self, timeout: float | None) -> None:
+        self._context._thread.join(timeout)
 
 
 class ConsumeContext:
@@ -37,27 +59,26 @@ class ConsumeContext:
 
     def __init__(self, stream: _Stream, callback: Callable[[JetStreamMsg], Any]) -> None:
         self._stream = stream
-        self._nc = stream._nc
+        self._port = stream._port
         self._done = threading.Event()
         self._callback = callback
         self.error: Exception | None = None
         """Why consuming ended by itself, or None."""
-        self._nc._add_consuming(self)
-        self._thread = start_thread(f"consume-{self._nc._label}", self._run)
+        self._member = _Running(self, stream)
+        self._port.attach(self._member)
+        self._thread = self._port.start_thread("consume", self._run)
 
     def _run(self) -> None:
         try:
-            run_callbacks(
-                self._stream, self._callback, lambda error: self._nc._post("error", error)
-            )
+            run_callbacks(self._stream, self._callback, self._port.report)
         except Exception as error:  # noqa: BLE001 - kept for the user to look at
             self.error = error
-            if not self._nc.is_closed:
-                self._nc._post("error", error)
+            if not self._port.closed:
+                self._port.report(error)
         finally:
             self._stream.stop()
             self._done.set()
-            self._nc._remove_consuming(self)
+            self._port.detach(self._member)
 
     def stop(self) -> None:
         """End after the message in hand; the rest is handed back. Does not wait."""
@@ -70,20 +91,9 @@ class ConsumeContext:
         """
         self._stream.drain()
         if threading.current_thread() is not self._thread and not self.wait(
-            self._nc._seconds(timeout)
+            self._port.seconds(timeout)
         ):
             raise TimeoutError("the callback did not finish in time", operation="drain")
-
-    # What the connection wants when it drains or closes.
-
-    def _ask_no_more(self) -> None:
-        self._stream.drain()
-
-    def _settle(self, deadline: Deadline) -> None:
-        self.drain(deadline.remaining())
-
-    def _join(self, timeout: float | None) -> None:
-        self._thread.join(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> bool:
         """Wait until consuming has ended; returns whether it has. None: no limit."""

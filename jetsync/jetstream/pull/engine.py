@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from jetsync._core.hand import Hand
 from jetsync._core.mailbox import Mailbox
 from jetsync.client import Msg
+from jetsync.client.port import Member
 from jetsync.errors import ConsumerDeletedError, JetStreamError, PullTerminatedError
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.presence import Presence
 from jetsync.jetstream.pull.statuses import STATUSES, Fate, fate_of, pending_messages
-from jetsync.protocol.states import Status
 
 if TYPE_CHECKING:
     from jetsync.jetstream.consumers.consumer import Consumer
@@ -109,7 +109,7 @@ class EndedPull:
     error: JetStreamError | None
 
 
-class PullEngine:
+class PullEngine(Member):
     """The outstanding pulls of one consumer on one inbox. For one thread at a time.
 
     ``mailbox`` receives messages and statuses. ``poke`` may be called by any thread: it makes a
@@ -120,24 +120,28 @@ class PullEngine:
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self._nc = consumer._js._nc
+        self._port = consumer._js._port
         self._subject = consumer._js._api.subject(
             f"CONSUMER.MSG.NEXT.{consumer.stream_name}.{consumer.name}"
         )
-        self._inbox = self._nc.new_inbox()
-        self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self._nc, context=consumer)
-        self._subscription = self._nc._open_subscription(f"{self._inbox}.*", None, self.mailbox)
+        self._inbox = self._port.new_inbox()
+        self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self._port.connection, context=consumer)
+        self._received = self._port.open_inbox(f"{self._inbox}.*", self.mailbox)
         self._pulls: dict[int, _Pull] = {}
         self._number = 0
         self._first = 1  # numbers below belong to pulls that were called off
         self._unclaimed = 0  # what waits in the mailbox and came by one of those
-        self._epoch = self._nc._session.epoch
+        self._epoch = self._port.epoch
         self._idle_since = time.monotonic()
         self._presence = Presence(consumer)
         self.pin: Pin | None = None
         self.hand: weakref.ref[Hand] | None = None  # weakly: a stream nobody holds ends itself
         self.closed = False
-        self._nc._add_engine(self)
+        self._port.attach(self)
+
+    def link_changed(self) -> None:
+        """See ``Member.link_changed``."""
+        self.poke()
 
     def poke(self) -> None:
         """Wake whoever waits on the mailbox, or is handing out what was taken from it."""
@@ -148,7 +152,7 @@ class PullEngine:
 
     def new_batch(self) -> MsgBatch:
         """Return an empty batch for the messages of this engine."""
-        batch: MsgBatch = self.mailbox.new_batch(MsgBatch, self._nc._outbound)
+        batch: MsgBatch = self.mailbox.new_batch(MsgBatch, self._port.outbound)
         batch._ack_none = self._consumer._ack_none
         return batch
 
@@ -158,22 +162,23 @@ class PullEngine:
         ``unused`` and what waits in the mailbox go back to the server, after the inbox: else it
         could send them there again. So does what it had still sent when it learnt of it.
         """
-        self._nc._remove_engine(self)
+        self._port.detach(self)
         again, self.closed = self.closed, True
         self._presence.close()
-        if self._nc.is_closed:
+        if self._port.closed:
+            self.poke()
             return
         if not again:
-            self._nc._outbound.unsubscribe(self._subscription._sid)
+            self._received.stop()
         if unused is not None:
             unused.nak()
         self._hand_back()
         if not again:
-            self._nc._after_pong(self._end)
+            self._port.after_pong(self._end)
 
     def _end(self) -> None:
-        if not self._nc.is_closed:
-            self._nc._unsubscribe(self._subscription._sid)
+        if not self._port.closed:
+            self._received.close()
             self._hand_back()
 
     def _hand_back(self) -> None:
@@ -226,7 +231,7 @@ class PullEngine:
             options.id,
         )
         self._idle_since = now
-        outbound = self._nc._outbound
+        outbound = self._port.outbound
         outbound.publish(self._subject, options.body(), f"{self._inbox}.{self._number}", b"", False)
         outbound.send_now()
 
@@ -335,16 +340,11 @@ class PullEngine:
     @property
     def linked(self) -> bool:
         """Whether there is a link that pulls can go out on right now."""
-        nc = self._nc
-        # A link that is being taken over has a server already, but not yet its number.
-        return nc._session._link is not None and nc._status not in (
-            Status.CONNECTING,
-            Status.RECONNECTING,
-        )
+        return self._port.linked and not self._port.draining
 
     def lost_link(self) -> bool:
         """Whether the link changed since the last look: then every outstanding pull is gone."""
-        epoch = self._nc._session.epoch
+        epoch = self._port.epoch
         if epoch == self._epoch and self.linked:
             return False
         had = bool(self._pulls)

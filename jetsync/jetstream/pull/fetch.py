@@ -91,7 +91,7 @@ class _Fetch:
         eager: bool,
         group: dict[str, object],
     ) -> None:
-        self._nc = consumer._js._nc
+        self._port = consumer._js._port
         self._engine = engine
         self._batch = batch
         self._limit = limit
@@ -121,7 +121,7 @@ class _Fetch:
             if after > before:
                 engine.learn(batch)
             # The connection may have ended, or a signal may have to be seen.
-            self._nc._check()
+            self._port.check()
             for msg in statuses:
                 ended = engine.on_status(msg)
                 if ended is not None:

@@ -73,7 +73,7 @@ class MessageStream(Hand):
         if on_missed_heartbeat not in ("warn", "stop"):
             raise ConfigError("on_missed_heartbeat must be 'warn' or 'stop'")
         self._consumer = consumer
-        self._nc = consumer._js._nc
+        self._port = consumer._js._port
         # What goes into a pull: a pinned client has to ask more often than others.
         self._expires = longest_pull(consumer, self._limits.expires)
         self._heartbeat = min(self._limits.heartbeat, self._expires / 2)
@@ -212,7 +212,7 @@ class MessageStream(Hand):
         self._engine.learn(batch)
 
     def _begin(self) -> None:
-        self._nc._check()
+        self._port.check()
         self._enter()
 
     def _end(self) -> None:
@@ -359,7 +359,7 @@ class MessageStream(Hand):
 
     def _look(self) -> None:
         """Nothing came: has the server gone silent?"""
-        self._nc._check()
+        self._port.check()
         if self._engine.lost_link() or not self._engine.drop_silent():
             return
         if time.monotonic() - self._engine.mailbox.last_put < 2 * self._heartbeat:
@@ -375,7 +375,7 @@ class MessageStream(Hand):
     def _warn(self, error: JetStreamError) -> None:
         if self._on_warning is not None:
             self._guard(self._on_warning)(error)
-        self._nc._post("error", error)
+        self._port.report(error)
 
     def _guard(self, function: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         """A function of the user must not end the stream by raising."""
@@ -385,7 +385,7 @@ class MessageStream(Hand):
                 if function is not None:
                     function(value)
             except Exception as error:  # noqa: BLE001 - user code may raise anything
-                self._nc._post("error", error)
+                self._port.report(error)
 
         return call
 
@@ -442,6 +442,6 @@ class MessageStream(Hand):
         # Left by `break` out of a for loop: what is buffered goes back to the server at once. On
         # another thread, because this one may hold any lock at this moment.
         engine = getattr(self, "_open", None)
-        if engine is not None and not self._nc.is_closed:
+        if engine is not None and not self._port.closed:
             rest = self._rest()
-            self._nc._timer.call_later(0, lambda: engine.close(rest))
+            self._port.later(0, lambda: engine.close(rest))

@@ -6,12 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
-from jetsync._core.mailbox import Mailbox
-from jetsync._deadline import Deadline
 from jetsync.errors import ConsumerDeletedError, Error
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
+    from jetsync.client.port import Reply
     from jetsync.jetstream.consumers.consumer import Consumer
 
 __all__ = ["Presence"]
@@ -28,8 +27,8 @@ class Presence:
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self._nc = consumer._js._nc
-        self._asked: tuple[int, Mailbox] | None = None
+        self._port = consumer._js._port
+        self._asked: Reply | None = None
         self._asked_at = 0.0
 
     def why_gone(self, patience: float) -> ConsumerDeletedError | None:
@@ -41,13 +40,11 @@ class Presence:
             consumer = self._consumer
             subject = f"CONSUMER.INFO.{consumer.stream_name}.{consumer.name}"
             try:
-                self._asked = self._nc._requests._begin(
-                    consumer._js._api.subject(subject), b"", None, Deadline(patience)
-                )
+                self._asked = self._port.ask(consumer._js._api.subject(subject), seconds=patience)
             except Error:
                 return None  # no link at this moment: there will be another 503
             self._asked_at = time.monotonic()
-        msg = self._asked[1].get(patience)
+        msg = self._asked.mailbox.get(patience)
         if msg is None:
             return None
         self.close()
@@ -67,5 +64,5 @@ class Presence:
     def close(self) -> None:
         """Forget the question. Safe to repeat."""
         if self._asked is not None:
-            self._nc._requests.end(self._asked[0])
+            self._asked.close()
             self._asked = None

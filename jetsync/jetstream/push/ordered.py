@@ -126,7 +126,7 @@ class OrderedPushSubscription(PushSubscription):
 
     def _look(self, deadline: Deadline) -> None:
         due = self._suspect_since
-        if due is None or due > time.monotonic() or not self._nc.is_connected:
+        if due is None or due > time.monotonic() or not self._port.linked:
             return
         if self._over or self._mailbox.finished:
             return
@@ -182,7 +182,7 @@ class OrderedPushSubscription(PushSubscription):
             return
         old = self.name
         self._hand.clear()
-        self._listen(self._nc.new_inbox())
+        self._listen(self._port.new_inbox())
         # From here on the new inbox counts, even if the answer below gets lost.
         self._deliveries.sequences = ConsumerSequence(0, self._last)
         self._flow = FlowControl()
@@ -204,4 +204,6 @@ class OrderedPushSubscription(PushSubscription):
     def _discard(self, name: str) -> None:
         """Delete a consumer without waiting; else it ends by its inactive threshold."""
         with contextlib.suppress(Error):
-            self._nc.publish(self._js._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}"))
+            self._port.connection.publish(
+                self._js._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}")
+            )

@@ -20,7 +20,7 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync.client import Subscription
-from jetsync.client.runner import start_thread
+from jetsync.client.port import Member
 from jetsync.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
@@ -62,6 +62,30 @@ class PushOptions:
     bytes_limit: int = 0
 
 
+class _Receiving(Member):
+    """Lets a push subscription follow the life of its connection."""
+
+    def __init__(self, receiver: PushReceiver) -> None:
+        self._receiver = receiver
+
+    def link_changed(self) -> None:
+        self._receiver._on_link()
+
+    def drain(self, deadline: Deadline) -> None:
+        self._receiver._finish(deadline)
+
+    def close(self) -> None:
+        receiver = self._receiver
+        if receiver._callback is not None and not receiver._port.drained:
+            receiver._mailbox.discard()  # a callback that ran on could do nothing any more
+        receiver._mailbox.poke()
+
+    def join(self, timeout: float | None) -> None:
+        thread = self._receiver._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+
 class PushReceiver(Subscription):
     """What a push subscription takes from its mailbox, and what it does about the rest of it.
 
@@ -69,15 +93,20 @@ class PushReceiver(Subscription):
     """
 
     def __init__(self, js: ConsumerManager, queue: str | None, options: PushOptions) -> None:
-        super().__init__(js._nc, "", queue, self._new_mailbox(js, options), options.callback)
+        super().__init__(
+            js._port.connection, "", queue, self._new_mailbox(js, options), options.callback
+        )
         self._js = js
+        self._port = js._port
+        self._thread: threading.Thread | None = None
+        self._member = _Receiving(self)
         self._options = options
         self._bound = BoundConsumer(js, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
         # What goes to the user at once; shut while somebody has the turn, and while anything is in
         # hand, which comes first.
-        self._deliveries = Deliveries(js._nc, self._mailbox)
+        self._deliveries = Deliveries(js._port.connection, self._mailbox)
         # Held by who takes; it guards the next two. Reentrant, so that an interrupt at the wrong
         # moment does not lock its own thread out.
         self._turn = threading.RLock()
@@ -99,23 +128,22 @@ class PushReceiver(Subscription):
             limit_messages=options.messages_limit,
             limit_bytes=options.bytes_limit,
             msg_type=JetStreamMsg,
-            owner=js._nc,
+            owner=js._port.connection,
             context=self,
         )
 
     def _listen(self, subject: str) -> None:
         """Subscribe to a deliver subject, in place of the one before."""
-        self._nc._check()
+        self._port.check()
         with self._routes:
             if self._over:
                 raise ConnectionClosedError("the subscription has ended")
-            if self._sid:
-                self._nc._close_route(self._sid)
+            if self._inbox is not None:
+                self._inbox.release()
                 self._mailbox = self._new_mailbox(self._js, self._options)
                 self._deliveries.mailbox = self._mailbox
-            with self._nc._registry_lock:
-                self._sid = self._nc._open_route(subject, self.queue, self._mailbox)
-                self._nc._subs[self._sid] = self
+            self._inbox = self._port.open_inbox(subject, self._mailbox, queue=self.queue)
+            self._port.attach(self._member)
             self.subject = subject
 
     def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
@@ -128,15 +156,14 @@ class PushReceiver(Subscription):
             override=self._options.delete_consumer,
         )
         self._ack_none = info.config.ack_policy == AckPolicy.NONE
-        self._epoch = self._nc._session.epoch
+        self._epoch = self._port.epoch
         if self.queue is None and not self._manual:
             self._deliveries.sequences = self._begin_sequences(info, created)
         self._deliveries.is_open = True
         beat = info.config.idle_heartbeat
-        self._nc._add_engine(self)
         if beat and not self._manual:
             self._watch = HeartbeatWatch(
-                self._nc,
+                self._port,
                 beat,
                 self._options.heartbeat_alarm or ALARM_INTERVALS * beat,
                 last_sign=self._last_sign,
@@ -153,10 +180,16 @@ class PushReceiver(Subscription):
         """Nothing more comes in. Safe to repeat, any thread."""
         with self._routes:
             self._over = True
-            sid = self._sid
-        self._nc._remove_engine(self)
-        self._nc._unsubscribe(sid)
+            inbox = self._inbox
+        if self._thread is None:
+            self._port.detach(self._member)
+        if inbox is not None:
+            inbox.close()
         self._mailbox.finish()
+
+    def _finish(self, deadline: Deadline) -> None:
+        """The connection drains, and nothing more comes."""
+        raise NotImplementedError
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -195,7 +228,7 @@ class PushReceiver(Subscription):
     def _from_mailbox(self, deadline: Deadline) -> JetStreamMsg | None:
         wait = deadline.remaining()
         due = self._suspect_since
-        if due is not None and self._nc.is_connected:  # else the new link wakes us
+        if due is not None and self._port.linked:  # else the new link wakes us
             until_look = max(0.01, due - time.monotonic())
             wait = until_look if wait is None else min(wait, until_look)
         return cast("JetStreamMsg | None", self._mailbox.get(wait))
@@ -224,7 +257,7 @@ class PushReceiver(Subscription):
         try:
             fields = message_jsack(msg)
         except NotJetStreamMessageError as error:
-            self._nc._post("error", error)
+            self._port.report(error)
             return False
         return self._on_delivery(fields[5], fields[6])
 
@@ -243,7 +276,7 @@ class PushReceiver(Subscription):
             if not self._bound.ends_with_subscription and not msg.status:
                 msg.nak()  # somebody else may have it at once
         if self._bound.ends_with_subscription:
-            start_thread(f"delete-{self._nc._label}-{self._sid}", self._bound.delete_and_tell)
+            self._port.start_thread("delete", self._bound.delete_and_tell)
 
     # -- statuses ----------------------------------------------------------------------------------
 
@@ -258,8 +291,7 @@ class PushReceiver(Subscription):
         elif kind is StatusKind.DELETED:
             self._gone(f"{msg.status} {msg.description}")
         else:
-            self._nc._post(
-                "error",
+            self._port.report(
                 UnexpectedStatusError(
                     f"{self!r} got the status {msg.status} {msg.description}".rstrip(),
                     status=msg.status,
@@ -271,11 +303,11 @@ class PushReceiver(Subscription):
         if subject is None:
             return
         try:
-            self._nc._outbound.publish(subject, b"", None, b"", False)
-            self._nc._outbound.send_now()
+            self._port.outbound.publish(subject, b"", None, b"", False)
+            self._port.outbound.send_now()
         except Error as error:
-            if not self._nc.is_closed:
-                self._nc._post("error", error)
+            if not self._port.closed:
+                self._port.report(error)
 
     def _on_gap(self, expected: int, received: int) -> None:
         count = received - expected
@@ -284,8 +316,7 @@ class PushReceiver(Subscription):
             if self._ack_none
             else "they are delivered again after ack_wait"
         )
-        self._nc._post(
-            "error",
+        self._port.report(
             MessageGapError(
                 f"{count} message(s) for {self!r} did not arrive (consumer sequence {expected} was "
                 f"next, {received} came); {after}",
@@ -296,10 +327,10 @@ class PushReceiver(Subscription):
 
     # -- watching ----------------------------------------------------------------------------------
 
-    def poke(self) -> None:
+    def _on_link(self) -> None:
         """The link has come or gone: look whether the consumer outlived that."""
-        epoch = self._nc._session.epoch
-        if epoch != self._epoch and self._nc.is_connected:
+        epoch = self._port.epoch
+        if epoch != self._epoch and self._port.linked:
             self._epoch = epoch
             if self._watch is not None:
                 self._watch.restart()
@@ -316,8 +347,7 @@ class PushReceiver(Subscription):
     def _on_silence(self) -> None:
         assert self._watch is not None
         beat, alarm = self._watch.beat, self._watch.alarm
-        self._nc._post(
-            "error",
+        self._port.report(
             MissedHeartbeatError(
                 f"{self!r}: nothing came for {alarm:g} s, although there should be a heartbeat "
                 f"every {beat:g} s",
@@ -348,7 +378,7 @@ class PushReceiver(Subscription):
     def _look(self, deadline: Deadline) -> None:
         """Ask whether the consumer still exists, when it is time. ``_turn`` is held."""
         due = self._suspect_since
-        if due is None or due > time.monotonic() or not self._nc.is_connected or self._over:
+        if due is None or due > time.monotonic() or not self._port.linked or self._over:
             return
         if self._mailbox.last_put > due or self._mailbox.pending_messages:
             # It still delivers, or there is something better to do than to ask.
@@ -374,7 +404,7 @@ class PushReceiver(Subscription):
         self._mailbox.finish(error)
         self._end()
         if self._callback is None:
-            self._nc._post("error", error)  # else it comes out of the callback's thread
+            self._port.report(error)  # else it comes out of the callback's thread
 
     # -- for messages and errors -------------------------------------------------------------------
 

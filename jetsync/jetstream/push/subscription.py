@@ -10,7 +10,8 @@ from typing import Any
 
 from jetsync._core.deliveries import DeliveryIterator
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.runner import run_callbacks, start_thread
+from jetsync.client.delivery import wait_taken
+from jetsync.client.runner import run_callbacks
 from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -40,19 +41,21 @@ class PushSubscription(PushReceiver):
         """The consumer is there: start to watch, and the callback if there is one."""
         super()._begin(info, created=created)
         if self._callback is not None:
-            self._thread = start_thread(f"run-{self._nc._label}-{self._sid}", self._run)
+            self._thread = self._port.start_thread("run", self._run)
 
     def _run(self) -> None:
         callback = self._callback
         assert callback is not None
         try:
             if self._options.manual_ack or self._manual or self._ack_none:
-                run_callbacks(self._all(), callback, self._on_callback_error)
+                run_callbacks(self._all(), callback, self._port.report)
             else:
                 self._run_and_acknowledge(callback)
         except Exception as error:  # noqa: BLE001 - nobody else would hear of it
-            if not self._nc.is_closed:
-                self._nc._post("error", error)
+            if not self._port.closed:
+                self._port.report(error)
+        finally:
+            self._port.detach(self._member)
         if self._delete_at_end:
             self._bound.delete_and_tell()
 
@@ -62,7 +65,7 @@ class PushSubscription(PushReceiver):
                 callback(msg)
                 msg.ack()  # nothing happens when the callback has settled it
             except Exception as error:  # noqa: BLE001 - user code may raise anything
-                self._on_callback_error(error)
+                self._port.report(error)
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -73,10 +76,10 @@ class PushSubscription(PushReceiver):
         ConnectionClosedError when the connection or the subscription has ended, PermissionsError
         when the server refused it, ConfigError when the subscription has a callback.
         """
-        self._nc._check()
+        self._port.check()
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; next() would steal")
-        seconds = self._nc._seconds(timeout)
+        seconds = self._port.seconds(timeout)
         msg: JetStreamMsg | None = self._deliveries.take() or self._take(Deadline(seconds))
         if msg is not None:
             return msg
@@ -88,7 +91,7 @@ class PushSubscription(PushReceiver):
 
     def __iter__(self) -> Iterator[JetStreamMsg]:
         """Iterate over the messages until the subscription ends. Blocks while there are none."""
-        self._nc._check()
+        self._port.check()
         if self._callback is not None:
             raise ConfigError("this subscription delivers to its callback; iterating would steal")
         return self._all()
@@ -99,7 +102,7 @@ class PushSubscription(PushReceiver):
     def _slow_next(self) -> JetStreamMsg:
         """What iteration does when there is something to judge or to wait for."""
         endless = Deadline(None)
-        while not self._nc.is_closed:
+        while not self._port.closed:
             msg = self._take(endless)
             if msg is not None:
                 return msg
@@ -120,7 +123,7 @@ class PushSubscription(PushReceiver):
         be taken. Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong
         there; that the consumer is gone already is not an error. Safe to repeat.
         """
-        self._nc._check()
+        self._port.check()
         if max_messages is not None:
             if max_messages < 1:
                 raise ConfigError("max_messages must be 1 or more")
@@ -140,13 +143,14 @@ class PushSubscription(PushReceiver):
         what the deletion raises, which ``on_error`` gets too. With a callback this waits for it;
         without one somebody else has to take the messages.
         """
-        self._nc._check()
-        seconds = self._nc._seconds(timeout)
+        self._port.check()
+        seconds = self._port.seconds(timeout)
         deadline = Deadline(seconds)
-        self._nc._outbound.unsubscribe(self._sid)
+        if self._inbox is not None:
+            self._inbox.stop()
         # The PONG comes behind everything that was sent to us; and so does the end of the link.
         with contextlib.suppress(DisconnectedError):
-            self._nc.flush(deadline.remaining())
+            self._port.flush(deadline)
         self._end()
         if threading.current_thread() is self._thread:
             # Its own callback drains: the rest comes to it when it is back, and then it is over.
@@ -157,7 +161,7 @@ class PushSubscription(PushReceiver):
         if error is not None:
             raise error
 
-    def _drained(self, deadline: Deadline) -> None:
+    def _finish(self, deadline: Deadline) -> None:
         """The connection drains, and nothing more comes."""
         self._end()
         if self._callback is not None:
@@ -167,16 +171,24 @@ class PushSubscription(PushReceiver):
     def _wait_consumed(self, deadline: Deadline) -> None:
         if self._callback is None:
             self._keep_messages(deadline)
-        super()._wait_consumed(deadline)
+        if threading.current_thread() is self._thread:
+            return  # its own callback drains: the rest comes to it when it is back
+        wait_taken(self._port, self.subject, self._mailbox, deadline)
+        if self._thread is not None:
+            self._thread.join(deadline.remaining())
+            if self._thread.is_alive():
+                raise TimeoutError(
+                    f"the callback of {self!r} did not finish in time", operation="drain"
+                )
         while self._hand:
-            self._nc._check()
+            self._port.check()
             left = deadline.within(0.02)
             if left <= 0:
                 raise TimeoutError(
                     f"{len(self._hand)} messages of {self!r} were not taken in time",
                     operation="drain",
                 )
-            self._nc._pause(left)
+            self._port.sleep(left)
 
     def _keep_messages(self, deadline: Deadline) -> None:
         """Separate what waits from the statuses between: those nobody will come for."""
@@ -224,7 +236,7 @@ class PushSubscription(PushReceiver):
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if self._nc.is_closed:
+        if self._port.closed:
             return
         if kind is None:
             self.unsubscribe()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jetsync.client import Connection
+    from jetsync.client.port import Port
 
 __all__ = ["ALARM_INTERVALS", "HeartbeatWatch"]
 
@@ -25,7 +25,7 @@ class HeartbeatWatch:
 
     def __init__(
         self,
-        nc: Connection,
+        port: Port,
         beat: float,
         alarm: float,
         *,
@@ -35,7 +35,7 @@ class HeartbeatWatch:
     ) -> None:
         self.beat = beat
         self.alarm = alarm
-        self._nc = nc
+        self._port = port
         self._last_sign = last_sign
         self._on_silence = on_silence
         self._on_tick = on_tick
@@ -49,11 +49,11 @@ class HeartbeatWatch:
     def tick(self) -> None:
         """Look, and come again."""
         last = self._last_sign()
-        if last is None or self._nc.is_closed:
+        if last is None or self._port.closed:
             return
         self._on_tick()
         now = time.monotonic()
-        if not self._nc.is_connected:
+        if not self._port.linked:
             self._since = now
         silent = now - max(last, self._since)
         if silent < self.alarm:
@@ -63,4 +63,4 @@ class HeartbeatWatch:
             self._on_silence()
         until_alarm = self.alarm - silent
         wait = min(self.beat, until_alarm) if until_alarm > 0 else self.beat
-        self._nc._timer.call_later(max(wait, 0.01), self.tick)
+        self._port.later(max(wait, 0.01), self.tick)

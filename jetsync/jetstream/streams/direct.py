@@ -85,7 +85,7 @@ def get_from_leader(
         except JetStreamUnavailableError:
             if deadline.expired:
                 raise
-            js._nc._pause(deadline.within(_PAUSE))
+            js._port.sleep(deadline.within(_PAUSE))
     message = answer.get("message") or {}
     return StoredMsg(
         subject=message.get("subject", ""),
@@ -112,22 +112,22 @@ def get_one(
 
     Raises MessageNotFoundError, DirectGetNotAllowedError, StreamNotFoundError, TimeoutError.
     """
-    nc = js._nc
+    port = js._port
     subject = js._api.subject(f"DIRECT.GET.{stream}")
     payload = json.dumps(body).encode()
     if last_of is not None:
         subject, payload = f"{subject}.{last_of}", b""
     while True:
-        nc._check()
+        port.check()
         try:
-            msg = nc._requests.request(subject, payload, nc._seconds(deadline.remaining()))
+            msg = port.request(subject, payload, port.seconds(deadline.remaining()))
             break
         except NoRespondersError:
             _explain(js, stream, deadline)
         except DisconnectedError:
             if deadline.expired:
                 raise
-            nc._pause(deadline.within(_PAUSE))
+            port.sleep(deadline.within(_PAUSE))
     stored = parse_stored(msg.raw_headers)
     if stored is None:
         raise _refusal(msg)
@@ -173,7 +173,7 @@ class _Reader:
         max_bytes: int | None,
     ) -> None:
         self._js = js
-        self._nc = js._nc
+        self._port = js._port
         self._stream = stream
         self._body = body
         self._deadline = deadline
@@ -195,7 +195,7 @@ class _Reader:
                 self._restart_if_open()
                 if self._is_full(self._batch.nbytes - before):
                     return self._batch
-                self._nc._pause(self._deadline.within(_PAUSE))
+                self._port.sleep(self._deadline.within(_PAUSE))
             except TimeoutError as error:
                 self._restart_if_open()
                 if not len(self._batch):
@@ -244,22 +244,19 @@ class _Reader:
 
     def _page(self) -> Msg:
         """Ask for one page and take it in; returns the status that ended it."""
-        nc = self._nc
-        nc._check()
+        port = self._port
+        port.check()
         subject = self._js._api.subject(f"DIRECT.GET.{self._stream}")
         body = {**self._body, "max_bytes": self._page_bytes()}
         if self._max_messages is not None:
             body["batch"] = self._asked()
-        token, reply, mailbox = nc._requests.open(subject)
-        if not len(self._batch):
-            maker = StoredMaker(DirectMsg, nc, NOBODY)
-            self._batch = mailbox.new_batch(DirectBatch, None, maker)
-        try:
+        with port.open_reply(subject) as reply:
+            mailbox = reply.mailbox
+            if not len(self._batch):
+                maker = StoredMaker(DirectMsg, port.connection, NOBODY)
+                self._batch = mailbox.new_batch(DirectBatch, None, maker)
             payload = json.dumps(body).encode()
-            nc._outbound.publish(
-                subject, payload, reply, wake=False, seconds=self._deadline.remaining()
-            )
-            nc._outbound.send_now()
+            port.send(subject, payload, reply.subject, seconds=self._deadline.remaining())
             while True:
                 # One more than can come, so that the status behind the last one is seen.
                 room = len(self._batch) + (self._asked() or 1 << 40) + 1
@@ -273,8 +270,6 @@ class _Reader:
                         f"stream {self._stream!r}: the direct get was not answered in time",
                         operation="direct get",
                     )
-        finally:
-            nc._requests.end(token)
 
     def _ended(self, end: Msg, before: int) -> bool:
         """Take the end of a page in; returns whether it was the last one."""
@@ -315,7 +310,7 @@ def _explain(js: StreamManager, stream: str, deadline: Deadline) -> None:
             f"no server answers direct gets of stream {stream!r} at the moment",
             operation="direct get",
         )
-    js._nc._pause(deadline.within(_PAUSE))
+    js._port.sleep(deadline.within(_PAUSE))
 
 
 def _refusal(msg: Msg) -> Exception:

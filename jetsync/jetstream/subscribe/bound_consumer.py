@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
+from jetsync.client.port import Member
 from jetsync.errors import Error
 from jetsync.jetstream.consumers.info import ConsumerInfo
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundConsumer"]
 
 
-class BoundConsumer:
+class BoundConsumer(Member):
     """What a subscription knows of its consumer.
 
     It is deleted with the subscription if that one made it and no queue group may share it;
@@ -74,11 +75,11 @@ class BoundConsumer:
         try:
             self.delete(timeout)
         except Error as error:
-            self._js._nc._post("error", error)
+            self._js._port.report(error)
             return error
         return None
 
-    def settle(self, deadline: Deadline) -> None:
+    def drain(self, deadline: Deadline) -> None:
         """The connection drains, and the subscription with it."""
         self.delete_and_tell(deadline.remaining())
 

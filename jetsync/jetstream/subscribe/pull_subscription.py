@@ -25,12 +25,12 @@ class PullSubscription:
 
     def __init__(self, consumer: Consumer, *, created: bool, delete_consumer: bool | None) -> None:
         self._consumer = consumer
-        self._nc = consumer._js._nc
+        self._port = consumer._js._port
         self._bound = BoundConsumer(
             consumer._js, consumer.cached_info, created=created, override=delete_consumer
         )
         self._ended = False
-        self._nc._add_sender(self._bound)
+        self._port.attach(self._bound, sends=True, hold=True)
 
     def fetch(self, n: int = 1, timeout: Seconds | None = None) -> MsgBatch:
         """Return 1 to ``n`` messages: those that are there, else the first that come.
@@ -46,7 +46,7 @@ class PullSubscription:
             if batch.error is not None:
                 raise batch.error
             raise TimeoutError(
-                f"no message from {self!r} within {self._nc._seconds(timeout):g} s",
+                f"no message from {self!r} within {self._port.seconds(timeout):g} s",
                 operation="fetch",
             )
         return batch
@@ -61,7 +61,7 @@ class PullSubscription:
         Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong there; that the
         consumer is gone already is not an error. Safe to repeat.
         """
-        self._nc._check()
+        self._port.check()
         self._end()
         self._bound.delete(timeout)
 
@@ -70,7 +70,7 @@ class PullSubscription:
 
         What the deletion raises goes to ``on_error`` too.
         """
-        self._nc._check()
+        self._port.check()
         self._end()
         error = self._bound.delete_and_tell(timeout)
         if error is not None:
@@ -78,11 +78,11 @@ class PullSubscription:
 
     def _end(self) -> None:
         self._ended = True
-        self._nc._remove_sender(self._bound)
+        self._port.detach(self._bound)
         self._consumer.close()
 
     def _check(self) -> None:
-        self._nc._check()
+        self._port.check()
         if self._ended:
             raise ConnectionClosedError(f"{self!r} has ended")
 
@@ -113,7 +113,7 @@ class PullSubscription:
     @property
     def is_active(self) -> bool:
         """Whether it can still fetch."""
-        return not self._ended and not self._nc.is_closed
+        return not self._ended and not self._port.closed
 
     def __enter__(self) -> PullSubscription:
         return self
@@ -124,7 +124,7 @@ class PullSubscription:
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if self._nc.is_closed:
+        if self._port.closed:
             return
         if kind is None:
             self.unsubscribe()

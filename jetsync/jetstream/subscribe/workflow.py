@@ -145,7 +145,7 @@ class Subscriber(ConsumerManager):
             raise ConfigError("heartbeat_alarm needs heartbeat")
         if alarm is not None and manual_status:
             raise ConfigError("heartbeat_alarm excludes manual_status: then nothing is watched")
-        self._nc._check()
+        self._port.check()
         deadline = Deadline(self._api.timeout if timeout is None else timeout)
         stream_name = self._stream_of(plan, deadline)
         info = self._look_up(plan, stream_name, deadline)
@@ -210,7 +210,7 @@ class Subscriber(ConsumerManager):
             fields=fields,
             pull=True,
         )
-        self._nc._check()
+        self._port.check()
         deadline = Deadline(self._api.timeout if timeout is None else timeout)
         name = self._stream_of(plan, deadline)
         try:
@@ -243,7 +243,7 @@ class Subscriber(ConsumerManager):
         for name, value in (("pending_messages_limit", messages), ("pending_bytes_limit", size)):
             if value is not None and (isinstance(value, bool) or value < 0):
                 raise ConfigError(f"{name} must be 0 (none) or more")
-        options = self._nc.options
+        options = self._port.connection.options
         if messages is None:
             messages = 0 if flow_controlled else options.pending_messages_limit
         if size is None:
@@ -292,7 +292,7 @@ class Subscriber(ConsumerManager):
                 # A server takes a moment to see that whoever was bound has left.
                 if patience.expired:
                     raise
-                self._nc._pause(_LOOK_AGAIN)
+                self._port.sleep(_LOOK_AGAIN)
             else:
                 return info
 
@@ -330,7 +330,7 @@ class Subscriber(ConsumerManager):
     def _make(self, push: PushSubscription, plan: Plan, stream: str, deadline: Deadline) -> None:
         """Make the consumer, and deal with somebody who makes the same at this moment."""
         for attempt in itertools.count(1):
-            push._listen(plan.config.deliver_subject or self._nc.new_inbox())
+            push._listen(plan.config.deliver_subject or self._port.new_inbox())
             try:
                 made = self.create_consumer(
                     stream, plan.to_create(push.subject), timeout=deadline.remaining()

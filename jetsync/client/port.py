@@ -1,0 +1,253 @@
+"""Port: what the rooms above ``client/`` may use of a connection, and nothing else.
+
+`port_of(connection)` returns the one port of a connection. What is not declared here is private to
+``client/``; tests/unit/test_privacy.py holds that. All of it is thread-safe, and may be used in
+callbacks and signal handlers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jetsync._core.encoding import encode_headers
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
+from jetsync._deadline import Deadline, Seconds
+from jetsync.client.members import Member
+from jetsync.client.requests import Exchange, Reply
+from jetsync.client.routes import Inbox
+from jetsync.client.runner import start_thread
+from jetsync.client.timer import TimerHandle
+from jetsync.errors import ConnectionClosedError, Error
+from jetsync.headers import HeaderInput
+from jetsync.protocol.states import Status
+
+if TYPE_CHECKING:
+    from jetsync._core.handles import Publishing
+    from jetsync._core.message import Msg
+    from jetsync.client.connection import Connection
+
+__all__ = ["Exchange", "Inbox", "Member", "Port", "Reply", "TimerHandle", "port_of"]
+
+
+def port_of(connection: Publishing) -> Port:
+    """Return the port of a connection. Does not block."""
+    port: Port = connection._port  # type: ignore[attr-defined]  # a Connection, in all cases
+    return port
+
+
+class Port:
+    """What the rooms above may use of one connection."""
+
+    __slots__ = ("_nc", "label", "outbound")
+
+    def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
+        self._nc = nc
+        self.label = label
+        """Names the connection in the names of threads."""
+        self.outbound = outbound
+        """The bytes waiting to leave, for compiled code that fills it."""
+
+    @property
+    def connection(self) -> Connection:
+        """What the user holds."""
+        return self._nc
+
+    # -- budget ----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise when the connection takes no work: ConnectionClosedError, ForkedError, or
+        DrainingError once a drain has settled what was under way."""
+        if self._nc._refusal is not None:
+            raise self._nc._refusal()
+
+    def refusal(self) -> Error | None:
+        """Return what :meth:`check` would raise, or None."""
+        refusal = self._nc._refusal
+        return None if refusal is None else refusal()
+
+    def seconds(self, timeout: Seconds | None) -> float:
+        """Return a timeout in seconds; None is the connection's default."""
+        return self._nc._seconds(timeout)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; ends early when the connection closes."""
+        self._nc._lifecycle.wait_closed(seconds)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a link to a server right now. The one answer to that question."""
+        return self._nc.is_connected
+
+    @property
+    def epoch(self) -> int:
+        """How many links there have been. Requests sent under another number may be lost, with
+        their answers. It changes before :attr:`linked` is true again."""
+        return self._nc._session.epoch
+
+    @property
+    def reads(self) -> int:
+        """How often something was received; it grows with the parts of a large message too."""
+        return self._nc._inbound.reads
+
+    @property
+    def rtt(self) -> float:
+        """The round trip to the server in seconds, smoothed, with four times its spread on top;
+        0.0 before it was measured. Measured at connecting and with each PING."""
+        return self._nc._session.rtt
+
+    @property
+    def draining(self) -> bool:
+        """Whether the connection drains: ask for no more messages, finish what is there."""
+        return self._nc.status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS)
+
+    @property
+    def drained(self) -> bool:
+        """Whether a drain got everything done before the connection closed."""
+        return self._nc._lifecycle.drained
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended for good (or belongs to another process)."""
+        return self._nc.is_closed
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a forked child, in which no thread of the connection exists."""
+        return self._nc._forked
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def report(self, error: BaseException) -> None:
+        """Tell the user of an error that no call can raise: ``on_error``, ``last_error``, the log.
+
+        Never blocks, never raises. A ConnectionClosedError of a connection that has closed is an
+        effect of the end and not reported.
+        """
+        if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
+            self._nc._report(error)
+
+    # -- sending ---------------------------------------------------------------------------------
+
+    def send(
+        self,
+        subject: str,
+        data: bytes = b"",
+        reply: str | None = None,
+        header: bytes = b"",
+        seconds: float | None = None,
+    ) -> None:
+        """Publish, and send from this thread what the socket takes. Blocks only while the outbound
+        buffer is full, up to ``seconds`` (None: ``write_timeout``). Raises like
+        ``Connection.publish``."""
+        self.outbound.publish(subject, data, reply, header, False, seconds)
+        self.outbound.send_now()
+
+    # -- receiving -------------------------------------------------------------------------------
+
+    def open_inbox(
+        self,
+        subject: str,
+        mailbox: Mailbox,
+        *,
+        queue: str | None = None,
+        answers: bool = False,
+        asks: str | None = None,
+    ) -> Inbox:
+        """Subscribe with a mailbox. Does not wait for the server. Drop or close the inbox to end.
+
+        ``answers``: it gets answers to what this connection publishes, so a drain leaves it open.
+        ``asks``: the subject on which its messages are asked for. When the server refuses the
+        subscription, or publishing on that subject, the mailbox ends with the PermissionsError.
+        Raises ConfigError, ConnectionClosedError, DrainingError.
+        """
+        self._nc._check()
+        if not answers:
+            self._nc._lifecycle.check_not_draining()
+        return self._nc._routes.open(subject, queue, mailbox, answers=answers, asks=asks)
+
+    def new_inbox(self) -> str:
+        """Return a subject that nobody else has. Does not block."""
+        return self._nc.new_inbox()
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def request(
+        self,
+        subject: str,
+        data: bytes,
+        timeout: float,
+        headers: HeaderInput | None = None,
+        *,
+        wild: bool = False,
+    ) -> Msg:
+        """Ask once; see ``Connection.request``, and :meth:`exchange` for ``wild``."""
+        return self._nc._requests.request(subject, data, timeout, headers, wild=wild)
+
+    def exchange(
+        self, subject: str, data: bytes, headers: HeaderInput | None = None, *, wild: bool = False
+    ) -> Exchange:
+        """Return a question to be asked as often as needed with one reply subject.
+
+        ``wild``: the subject may hold wildcards, and no headers go with it; some subjects of the
+        server's own API are so.
+        """
+        return self._nc._requests.exchange(subject, data, headers, wild=wild)
+
+    def open_reply(self, subject: str) -> Reply:
+        """Return a reply subject of its own with its mailbox, for a question on ``subject`` that
+        the caller sends. Drop or close it to end."""
+        return self._nc._requests.open(subject)
+
+    def ask(
+        self,
+        subject: str,
+        data: bytes = b"",
+        headers: HeaderInput | None = None,
+        seconds: float | None = None,
+    ) -> Reply:
+        """Send a question and return where the answer will be. Does not wait for it; blocks and
+        raises like :meth:`send`."""
+        reply = self._nc._requests.open(subject)
+        self.send(subject, data, reply.subject, encode_headers(headers), seconds)
+        return reply
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until the server has taken everything sent before. Raises like
+        ``Connection.flush``."""
+        self._nc._flush(deadline)
+
+    # -- later -----------------------------------------------------------------------------------
+
+    def later(self, seconds: float, function: Callable[[], object]) -> TimerHandle:
+        """Run a short function on the timer thread after ``seconds``. Does not block; may be
+        called in finalizers."""
+        return self._nc._timer.call_later(seconds, function)
+
+    def after_pong(self, function: Callable[[], object]) -> None:
+        """Run a function on the timer thread when everything has arrived that the server had sent
+        up to now, or when the link is gone."""
+        self._nc._after_pong(function)
+
+    def start_thread(self, purpose: str, function: Callable[[], object]) -> threading.Thread:
+        """Start a daemon thread that takes no signals, named after its purpose and connection."""
+        return start_thread(f"{purpose}-{self.label}", function)
+
+    # -- the life of the connection --------------------------------------------------------------
+
+    def attach(self, member: Member, *, sends: bool = False, hold: bool = False) -> None:
+        """Tell ``member`` what happens to the connection. See :class:`Member`.
+
+        ``sends``: it has messages under way, also those that other members publish while they
+        drain; it drains after them. The member is held weakly unless ``hold``: one that is
+        dropped is no member any more.
+        """
+        self._nc._members.attach(member, sends=sends, hold=hold)
+
+    def detach(self, member: Member) -> None:
+        """Undo :meth:`attach`. Safe to repeat."""
+        self._nc._members.detach(member)

@@ -1,0 +1,272 @@
+"""Which mailbox gets what comes for a subscription id, and what the server is told about it.
+
+Every subscription of a connection is a route here: those of the user, of the rooms above, and the
+shared inbox of requests. No lock is taken: callers run in signal handlers and finalizers too, and
+the reader must never wait for one of them. A route is in the table before its SUB line is sent and
+leaves it before its UNSUB line, so that the table is what the server has to know; `catch_up` sends
+what changed while a link was being taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from jetsync._core.encoding import encode_sub, encode_unsub
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
+from jetsync.errors import PermissionsError
+
+__all__ = ["Inbox", "Routes"]
+
+
+class Inbox:
+    """One subscription on the server and the mailbox of what it delivers. Thread-safe.
+
+    Dropping the object closes it, so neither an interrupt nor a forgotten handle leaves a
+    subscription behind. Made by ``Port.open_inbox``.
+    """
+
+    __slots__ = ("__weakref__", "_routes", "answers", "asks", "mailbox", "queue", "sid", "subject")
+
+    def __init__(
+        self,
+        routes: Routes,
+        subject: str,
+        queue: str | None,
+        mailbox: Mailbox,
+        *,
+        answers: bool,
+        asks: str | None,
+    ) -> None:
+        self._routes = routes
+        self.subject = subject
+        self.queue = queue
+        self.mailbox = mailbox
+        self.answers = answers
+        """It gets answers to what this connection sends, and stays open while that drains."""
+        self.asks = asks
+        """The subject on which its messages are asked for."""
+        self.sid = 0
+
+    def stop(self, after: int = 0) -> None:
+        """Tell the server to send nothing more, or nothing after ``after`` messages in all. What it
+        had sent before still arrives. Does not block."""
+        self._routes.outbound.unsubscribe(self.sid, after)
+
+    def close(self, error: Exception | None = None) -> None:
+        """Take nothing more in. What waits in the mailbox can still be taken; whoever waits for
+        more gets ``error``, or learns that it has ended. Safe to repeat. Does not block."""
+        self._routes.remove(self.sid)
+        self.mailbox.finish(error)
+
+    def release(self) -> None:
+        """Take nothing more in, and leave the mailbox as it is. Safe to repeat."""
+        self._routes.remove(self.sid)
+
+    def __del__(self) -> None:
+        # This may run in the middle of anything, with any lock taken: another thread removes it.
+        if self.sid and self.sid in self._routes.table:
+            self._routes.later(self.release_dropped(self._routes, self.sid))
+
+    @staticmethod
+    def release_dropped(routes: Routes, sid: int) -> Callable[[], None]:
+        """Return the function that removes a route; it does not hold the inbox."""
+        return lambda: routes.remove(sid)
+
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V", bound=Hashable)
+
+
+class _Index(Generic[_K, _V]):
+    """Several values under one key. Thread-safe without a lock: each step is one operation of a
+    dict, and what two threads did at once is looked at again."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[_K, dict[_V, None]] = {}
+
+    def add(self, key: _K, value: _V) -> None:
+        while True:
+            group = self._groups.setdefault(key, {})
+            group[value] = None
+            if self._groups.get(key) is group:
+                return  # else another thread took the group away as empty
+
+    def discard(self, key: _K, value: _V) -> None:
+        group = self._groups.get(key)
+        if group is None:
+            return
+        group.pop(value, None)
+        if not group and self._groups.get(key) is group:
+            for late in list(self._groups.pop(key, {})):
+                self.add(key, late)  # it was added after the look
+
+    def get(self, key: _K) -> list[_V]:
+        return list(self._groups.get(key, ()))
+
+
+class _Route:
+    """What the table knows of an inbox, without holding it."""
+
+    __slots__ = ("answers", "asks", "mailbox", "queue", "subject")
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.subject = inbox.subject
+        self.queue = inbox.queue
+        self.mailbox = inbox.mailbox
+        self.answers = inbox.answers
+        self.asks = inbox.asks
+
+
+class Routes:
+    """The subscriptions of one connection. Thread-safe; takes no lock and never waits."""
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        outbound: Outbound,
+        later: Callable[[Callable[[], object]], object],
+    ) -> None:
+        self.inbound = inbound
+        self.outbound = outbound
+        self.later = later
+        """Runs a function soon, on another thread."""
+        self.table: dict[int, _Route] = {}
+        # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
+        self._by_subject: _Index[tuple[str, str | None], int] = _Index()
+        self._by_asked: _Index[str, Mailbox] = _Index()
+        self._dropped_by_ended = 0
+
+    def open(
+        self,
+        subject: str,
+        queue: str | None,
+        mailbox: Mailbox,
+        *,
+        answers: bool = False,
+        asks: str | None = None,
+    ) -> Inbox:
+        """Subscribe, and return the inbox. Does not wait for the server.
+
+        Raises ConfigError for a bad subject or queue, ConnectionClosedError.
+        """
+        inbox = Inbox(self, subject, queue, mailbox, answers=answers, asks=asks)
+        try:
+            self._add(inbox)
+            self.outbound.subscribe(subject, queue, inbox.sid)
+        except BaseException:
+            # `sid` is read from the mailbox: an interrupt may come before it is noted.
+            self.remove(mailbox.sid)
+            raise
+        return inbox
+
+    def _add(self, inbox: Inbox) -> None:
+        inbox.sid = sid = self.inbound.add(inbox.mailbox)
+        self._by_subject.add((inbox.subject, inbox.queue), sid)
+        if inbox.asks is not None:
+            self.watch(inbox.asks, inbox.mailbox)
+        self.table[sid] = _Route(inbox)
+
+    def remove(self, sid: int) -> None:
+        """Take nothing more in for a subscription id, and tell the server. Safe to repeat."""
+        route = self.table.pop(sid, None)
+        self.inbound.remove(sid)
+        if route is None:
+            return
+        self._dropped_by_ended += route.mailbox.dropped
+        self._by_subject.discard((route.subject, route.queue), sid)
+        if route.asks is not None:
+            self.unwatch(route.asks, route.mailbox)
+        self.outbound.unsubscribe(sid)
+
+    # -- a new link ------------------------------------------------------------------------------
+
+    def replay(self) -> tuple[bytes, dict[int, int]]:
+        """Return the SUB lines of all routes, and which routes they are of (with the number of
+        messages after which each ends, 0: never)."""
+        lines: list[bytes] = []
+        covered: dict[int, int] = {}
+        for sid, route in list(self.table.items()):
+            mailbox = route.mailbox
+            if mailbox.finished:
+                self.remove(sid)  # its last message came before the link broke
+                continue
+            lines.append(encode_sub(route.subject, route.queue, sid))
+            if mailbox.stops_after:
+                lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
+            covered[sid] = mailbox.stops_after
+        return b"".join(lines), covered
+
+    def catch_up(self, covered: dict[int, int]) -> None:
+        """Tell a new server what changed since ``replay``: a line that was sent between the two
+        may have been dropped with the old link. A line too many does no harm."""
+        for sid, route in list(self.table.items()):
+            stops_after = route.mailbox.stops_after
+            if sid not in covered:
+                self.outbound.subscribe(route.subject, route.queue, sid)
+            elif stops_after != covered[sid]:
+                self.outbound.unsubscribe(sid, stops_after - route.mailbox.received)
+        for sid in covered:
+            if sid not in self.table:
+                self.outbound.unsubscribe(sid)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def stop_all(self) -> list[int]:
+        """Ask the server for the end of every inbox that is not for answers; returns their ids."""
+        sids = [sid for sid, route in list(self.table.items()) if not route.answers]
+        for sid in sids:
+            self.outbound.unsubscribe(sid)
+        return sids
+
+    def close_all(self, sids: list[int], error: Exception | None = None) -> None:
+        """End these inboxes: see ``Inbox.close``."""
+        for sid in sids:
+            route = self.table.get(sid)
+            if route is not None:
+                self.remove(sid)
+                route.mailbox.finish(error)
+
+    def finish_all(self, error: Exception | None) -> None:
+        """The connection has ended: end every mailbox that is not for answers."""
+        for route in list(self.table.values()):
+            if not route.answers:
+                route.mailbox.finish(error)
+
+    # -- refused by the server -------------------------------------------------------------------
+
+    def watch(self, subject: str, mailbox: Mailbox) -> None:
+        """End ``mailbox`` with the PermissionsError when publishing to ``subject`` is refused."""
+        self._by_asked.add(subject, mailbox)
+
+    def unwatch(self, subject: str, mailbox: Mailbox) -> None:
+        """Undo ``watch``. Safe to repeat."""
+        self._by_asked.discard(subject, mailbox)
+
+    def refused(self, error: PermissionsError) -> None:
+        """End what a permission violation is about."""
+        if error.operation == "publish":
+            for mailbox in self._by_asked.get(error.subject or ""):
+                mailbox.finish(error)
+        elif error.operation == "subscribe":
+            self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)
+
+    # -- looking at it ---------------------------------------------------------------------------
+
+    def subject_of(self, sid: int) -> str:
+        """The subject of a subscription id."""
+        route = self.table.get(sid)
+        return route.subject if route is not None else "?"
+
+    def mailboxes(self) -> list[Mailbox]:
+        """The mailbox of every route."""
+        return [route.mailbox for route in list(self.table.values())]
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped because a pending limit was hit, over all subscriptions so far."""
+        return self._dropped_by_ended + sum(mailbox.dropped for mailbox in self.mailboxes())

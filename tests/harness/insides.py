@@ -1,0 +1,21 @@
+"""What tests look at inside of a connection, in one place, so that the inside can change."""
+
+from __future__ import annotations
+
+import jetsync
+from jetsync.client.port import port_of
+
+__all__ = ["left_open"]
+
+
+def left_open(nc: jetsync.Connection) -> dict[str, int]:
+    """Count what is open on a connection: ``subscriptions`` of the user and of consumers,
+    ``answers`` (inboxes of requests and publishers), ``tokens`` of requests, ``members``."""
+    assert port_of(nc).connection is nc
+    table = list(nc._routes.table.values())
+    return {
+        "subscriptions": sum(not route.answers for route in table),
+        "answers": sum(route.answers for route in table),
+        "tokens": len(nc._inbound.pending_replies()),
+        "members": len(nc._members),
+    }
