@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
 import threading
 
 from jetsync.errors import ConfigError
@@ -12,52 +10,55 @@ from jetsync.protocol.subjects import check_publish_subject
 
 __all__ = ["Nuid", "check_inbox_prefix", "new_inbox", "next_nuid"]
 
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_PAIRS = tuple(a + b for a in _DIGITS for b in _DIGITS)
-_PREFIX_CHARS = 12
-_SEQ_MAX = 62**10
+_LENGTH = 22
+_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# 248 bytes are four times 62 digits. The others are left out, so that no digit is more likely.
+_DIGIT_OF = (_DIGITS * 5)[:256]
+_LEFT_OUT = bytes(range(248, 256))
+_BUFFERED = 64  # ids made at once: one question to the system for each would cost more
 _INBOX_PREFIX_MAX = 1024  # leaves a control line of 4096 bytes room for the subject it replies to
 
 
 class Nuid(threading.local):
-    """Makes ids of 22 base62 characters: a random prefix, then a number that grows.
+    """Makes ids of 22 random base62 characters: 131 bits from the system's random generator.
 
-    Thread-safe without a lock, since every thread has a prefix and a number of its own. A forked
-    child takes a new prefix, known by its process id, so it repeats none of its parent's.
+    No id says anything about another, so whoever has seen some of them (an inbox, a message id)
+    can guess none. Every thread has ids of its own, which needs no lock; a forked child throws
+    away those that its parent goes on with.
     """
 
     def __init__(self) -> None:
-        self._reseed()
+        self._refill()
 
-    def _reseed(self) -> None:
+    def _refill(self) -> None:
         self._pid = os.getpid()
-        self._prefix = "".join(secrets.choice(_DIGITS) for _ in range(_PREFIX_CHARS))
-        # Started in the lower half with a step below 334, the number needs 10^15 ids to run over.
-        start, step = secrets.randbelow(_SEQ_MAX // 2), 33 + secrets.randbelow(301)
-        self._numbers = itertools.count(start, step)
+        digits = ""
+        while len(digits) < _LENGTH * _BUFFERED:
+            digits += os.urandom(_LENGTH * _BUFFERED).translate(_DIGIT_OF, _LEFT_OUT).decode()
+        self._ids = iter([digits[i * _LENGTH : (i + 1) * _LENGTH] for i in range(_BUFFERED)])
 
     def next(self) -> str:
         """Return a new id. Does not block; callable from any thread, signal handler or child."""
-        if os.getpid() != self._pid:
-            self._reseed()
-        number = next(self._numbers)
-        tail = ""
-        for _ in range(5):
-            number, pair = divmod(number, 3844)
-            tail = _PAIRS[pair] + tail
-        return self._prefix + tail
+        while True:
+            # Taking from an iterator is one step: a signal handler in between takes another one.
+            found = next(self._ids, None) if os.getpid() == self._pid else None
+            if found is not None:
+                return found
+            self._refill()
 
 
 _nuid = Nuid()
 
 
 def next_nuid() -> str:
-    """Return a new NUID: 22 base62 characters, unique among threads, processes and machines."""
+    """Return a new NUID: 22 random base62 characters, 131 bits. Two equal ones do not occur, on
+    whatever machines they are made, and none can be guessed."""
     return _nuid.next()
 
 
 def new_inbox(prefix: str = "_INBOX") -> str:
-    """Return a new subject for replies: every inbox is made here, so ``prefix`` reaches all."""
+    """Return a new subject for replies, which cannot be guessed. Every inbox is made here, so
+    ``prefix`` reaches all."""
     return f"{prefix}.{next_nuid()}"
 
 

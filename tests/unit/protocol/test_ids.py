@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import re
 import subprocess
 import sys
 import threading
+from itertools import pairwise
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -22,12 +26,17 @@ def test_an_id_has_22_base62_characters() -> None:
         assert SHAPE.fullmatch(next_nuid())
 
 
-def test_ids_of_one_thread_grow_behind_one_prefix() -> None:
+def test_an_id_says_nothing_about_the_next_one() -> None:
+    """Every place of an id takes every digit, all about as often, whatever came before."""
     nuid = Nuid()
     ids = [nuid.next() for _ in range(10_000)]
     assert len(set(ids)) == len(ids)
-    assert len({one[:12] for one in ids}) == 1
-    assert ids == sorted(ids)
+    for place in range(22):
+        counts = collections.Counter(one[place] for one in ids)
+        assert len(counts) == 62
+        assert max(counts.values()) < 2 * min(counts.values())  # 161 each; 2 is ten deviations off
+    alike = [sum(a == b for a, b in zip(one, two, strict=True)) for one, two in pairwise(ids)]
+    assert max(alike) < 8  # of 22 places; by chance one in 62
 
 
 def test_threads_never_make_the_same_id() -> None:
@@ -46,18 +55,45 @@ def test_threads_never_make_the_same_id() -> None:
         thread.join()
     every = [one for mine in made for one in mine]
     assert len(set(every)) == len(every) == 16_000
-    assert len({one[:12] for one in every}) == 8  # nothing is shared that could be raced for
 
 
-def test_a_new_process_id_takes_a_new_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_handler_in_the_middle_takes_an_id_of_its_own() -> None:
+    """A handler runs between any two steps of the function that it interrupts."""
+    nuid = Nuid()
+    made: list[str] = []
+
+    def handler(frame: FrameType, event: str, arg: object) -> Any:
+        if event == "line":
+            sys.settrace(None)
+            made.append(nuid.next())
+            sys.settrace(handler)
+        return handler
+
+    before = sys.gettrace()
+    try:
+        for _ in range(300):
+            sys.settrace(handler)
+            one = nuid.next()
+            sys.settrace(None)
+            made.append(one)
+    finally:
+        sys.settrace(before)
+    assert len(made) > 900
+    assert len(set(made)) == len(made)
+
+
+def test_another_process_id_throws_the_ids_of_the_parent_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What a forked child sees: the same object, another process id."""
     nuid = Nuid()
-    before = nuid.next()
+    nuid.next()
+    copy = {one for one in nuid._ids}
+    nuid._ids = iter(copy)
     pid = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: pid + 1)
-    in_child = nuid.next()
-    assert in_child[:12] != before[:12]
-    assert nuid.next()[:12] == in_child[:12]
+    assert len(copy) > 10
+    assert not copy & {nuid.next() for _ in range(100)}
 
 
 FORK = """
