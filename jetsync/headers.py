@@ -12,6 +12,10 @@ HeaderInput = Mapping[str, str | bytes | Sequence[str | bytes]]
 
 
 _VERSION = b"NATS/1.0"
+SEARCHED = 4096
+"""Bytes of the largest block that is searched for a single name. A larger one is read as a whole at
+first use: searching it again for each of its names would take time quadratic in their number."""
+
 _D = TypeVar("_D")
 
 
@@ -84,6 +88,7 @@ class Headers(Mapping[str, str]):
         raw = self._raw
         if (
             self._read is not None
+            or len(raw) > SEARCHED
             or not isinstance(name, str)
             or not name.isascii()
             or ":" in name

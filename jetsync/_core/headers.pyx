@@ -4,7 +4,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 from jetsync._core.csrc cimport jet_header_find, jet_span, span_of, span_of_bytes
 
-from jetsync.headers import Headers
+from jetsync.headers import SEARCHED, Headers
 
 
 cdef extern from "Python.h":
@@ -37,10 +37,13 @@ cdef object first(object headers, object name):
     cdef jet_span value
     cdef Py_ssize_t n
     cdef const char *text
-    if not isinstance(name, str) or not PyUnicode_IS_ASCII(name):
+    cdef bytes raw = headers._raw
+    # What was read as a whole is looked up, and so is a large block from its first use on.
+    if (headers._read is not None or len(raw) > SEARCHED or not isinstance(name, str)
+            or not PyUnicode_IS_ASCII(name)):
         return headers._first(name)
     text = PyUnicode_AsUTF8AndSize(name, &n)
-    if not jet_header_find(span_of_bytes(headers._raw), span_of(text, <size_t>n), &value):
+    if not jet_header_find(span_of_bytes(raw), span_of(text, <size_t>n), &value):
         return None
     return PyUnicode_DecodeUTF8(<const char *>value.ptr, <Py_ssize_t>value.len, "surrogateescape")
 

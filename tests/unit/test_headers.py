@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import random
+import time
 from typing import Any
 
 import pytest
 
 from jetsync import Headers
+from jetsync._core.encoding import encode_headers
 from jetsync._core.headers import received
 
 NAMES: list[Any] = [
@@ -78,3 +80,37 @@ def test_received_headers_are_headers():
     assert isinstance(ours, Headers)
     assert (ours, hash(ours), repr(ours)) == (same, hash(same), repr(same))
     assert (ours["A"], ours.to_dict(), list(ours)) == ("1", {"A": ["1"]}, ["A"])
+
+
+def cpu_seconds(work) -> float:
+    """What a call costs this thread: the least of three."""
+    costs = []
+    for _ in range(3):
+        start = time.thread_time()
+        work()
+        costs.append(time.thread_time() - start)
+    return min(costs)
+
+
+USES = {
+    "dict": dict,
+    "items": lambda headers: list(headers.items()),
+    "values": lambda headers: list(headers.values()),
+    "lookups": lambda headers: [headers[f"k{i}"] for i in range(1000)],
+    "publishing again": encode_headers,
+    "comparing": lambda headers: headers == received(headers._raw),
+    "to_dict": lambda headers: headers.to_dict(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("parse", [Headers.parse, received])
+def test_reading_headers_takes_time_in_proportion_to_their_number(parse, use):
+    """A publisher chooses how many there are. Ten times as many cost about ten times as much, where
+    looking each one up from the beginning would cost a hundred times as much."""
+
+    def cost(count: int) -> float:
+        names = b"".join(b"k%d: v\r\n" % i for i in range(count))
+        return cpu_seconds(lambda: use(parse(b"NATS/1.0\r\n" + names + b"\r\n")))
+
+    assert cost(20_000) < 40 * cost(2_000)
