@@ -105,6 +105,37 @@ static size_t size_before(const uint8_t *end) {
     return size;
 }
 
+/* Whether the reply of the PUB or HPUB line at `line` begins with `reply`. */
+static int replies_to(const uint8_t *line, const uint8_t *end, jet_span reply) {
+    const uint8_t *p = line + (line[0] == 'H' ? 5 : 4); /* the subject */
+    p = memchr(p, ' ', (size_t)(end - p));
+    return p && (size_t)(end - ++p) > reply.len && memcmp(p, reply.ptr, reply.len) == 0;
+}
+
+size_t jet_encode_retract(jet_buf *out, jet_span reply) {
+    size_t dropped = 0;
+    const uint8_t *p = out->data + out->start;
+    const uint8_t *end = out->data + out->end;
+    uint8_t *to = out->data + out->start;
+    while (p < end) {
+        const uint8_t *lf = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)(lf + 1 - p);
+        int keep = 1;
+        if (p[0] == 'H' || (p[0] == 'P' && p[1] == 'U')) {
+            n += size_before(lf - 1) + 2;
+            keep = !replies_to(p, lf, reply);
+            dropped += !keep;
+        }
+        if (keep) {
+            memmove(to, p, n);
+            to += n;
+        }
+        p += n;
+    }
+    out->end = (size_t)(to - out->data);
+    return dropped;
+}
+
 size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
     size_t dropped = 0;
     const uint8_t *p = out->data + out->start;

@@ -21,6 +21,9 @@ class BulkWindow(PublishWindow):
         capacity_bytes: int = ...,
         only_linked: bool = ...,
         ring: int = ...,
+        most: int = ...,
+        domain: bytes = ...,
+        expected: bytes = ...,
     ) -> None: ...
     @property
     def rejected(self) -> list[tuple[int, Exception]]: ...

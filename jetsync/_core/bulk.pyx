@@ -5,10 +5,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint64_t
 
 from jetsync._core.arrow_rows cimport ArrowRows, Column, column_get
-from jetsync._core.csrc cimport jet_buf_len, jet_buf_ptr, jet_span, span_of, span_of_bytes
-from jetsync._core.encoding cimport data_span, text_span
-from jetsync._core.sync cimport monotonic
-from jetsync._core.window cimport CHUNK_BYTES, FREE, SENDING, Chunk, PublishWindow
+from jetsync._core.csrc cimport JET_OK, jet_buf_len, jet_span, span_of, span_of_bytes
+from jetsync._core.encoding cimport data_span, raise_status, text_span
+from jetsync._core.window cimport CHUNK_BYTES, FREE, Chunk, PublishWindow
 
 from jetsync._core.encoding import encode_headers
 from jetsync.errors import ConfigError, MaxPayloadError
@@ -38,21 +37,25 @@ cdef class BulkWindow(PublishWindow):
                 or self.next_ - self.head >= self.capacity
                 or self.open_bytes >= self.capacity_bytes)
 
-    cdef int _send(self, uint64_t first) except -1:
-        """Hand the open chunk, whose messages begin at `first`, to the outbound buffer."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
-        cdef uint64_t n
+    cdef int _open(self) except -1:
+        """Begin a chunk."""
+        if self._begin() != JET_OK:
+            raise MemoryError("no memory for a publish window")
+        return 0
+
+    cdef int _put(self, jet_span subject, jet_span payload) except -1:
+        """Add the message that `numbering` has prepared."""
+        cdef size_t size = self.numbering.header.len + payload.len
+        if size > self.outbound.max_payload:
+            self._raise_too_large(size)
+        return raise_status(self._add(subject, payload), subject)
+
+    cdef int _send(self) except -1:
+        """Hand over the open chunk, behind what waits already."""
         self._advance()
-        if chunk.open_ == 0:
-            return 0
-        chunk.sent = monotonic()
-        self.chunk_next += 1
-        try:
-            self._hand_over(first, span_of(jet_buf_ptr(&chunk.frames), jet_buf_len(&chunk.frames)),
-                            chunk.open_, False)
-        finally:
-            for n in range(first, self.next_):
-                self.entries[n & self.mask].state &= ~SENDING
+        if self.chunks[self.chunk_next & self.mask].open_:
+            self.chunk_next += 1
+        self._flush(False)
         # By this thread: to wake the writer for each chunk costs more.
         self.outbound.send_now()
         return 0
@@ -65,8 +68,7 @@ cdef class BulkWindow(PublishWindow):
         cdef size_t i = start
         cdef jet_span subject_span, payload
         cdef bytes kept, block
-        cdef uint64_t first = self.next_
-        self._begin()
+        self._open()
         try:
             while i < <size_t>len(rows) and not self._chunk_full():
                 row = rows[i]
@@ -80,15 +82,16 @@ cdef class BulkWindow(PublishWindow):
                     block = encode_headers(row[2]) if len(row) == 3 else b""
                     try:
                         data_span(data, &view, &payload)
-                        self._header(block, span_of(NULL, 0), True, None, -1, 0)
-                        self._add(subject_span, payload)
+                        raise_status(self.numbering.prepare(self.next_, block, span_of(NULL, 0),
+                                                            True), subject_span)
+                        self._put(subject_span, payload)
                     finally:
                         PyBuffer_Release(&view)
                 except (ConfigError, MaxPayloadError) as error:
                     self._reject(error)
         finally:
             # Also after an unexpected error: what was added has its number and must go out.
-            self._send(first)
+            self._send()
         return i - start
 
     def add_arrow(self, ArrowRows rows not None, str subject_column, bytes subject, str data_column,
@@ -101,7 +104,6 @@ cdef class BulkWindow(PublishWindow):
         cdef int64_t headers = -1
         cdef bint has_subjects = subject_column is not None, has_ids = id_column is not None
         cdef jet_span subject_span = span_of_bytes(subject), id_span
-        cdef uint64_t first = self.next_
         rows.text_column(data_column, &data)
         if has_subjects:
             rows.text_column(subject_column, &subjects)
@@ -109,7 +111,7 @@ cdef class BulkWindow(PublishWindow):
             rows.text_column(id_column, &ids)
         if headers_column is not None:
             headers = rows.check_headers(headers_column)
-        self._begin()
+        self._open()
         try:
             while row < rows.length and not self._chunk_full():
                 try:
@@ -118,11 +120,11 @@ cdef class BulkWindow(PublishWindow):
                     id_span = column_get(&ids, row) if has_ids else span_of(NULL, 0)
                     if has_ids and id_span.len == 0:
                         raise ConfigError(f"column {id_column!r} holds no message id in row {row}")
-                    self._header(b"", id_span, True, rows, headers, row)
-                    self._add(subject_span, column_get(&data, row))
+                    self.numbering.prepare_row(self.next_, id_span, rows, headers, row)
+                    self._put(subject_span, column_get(&data, row))
                 except (ConfigError, MaxPayloadError) as error:
                     self._reject(error)
                 row += 1
         finally:
-            self._send(first)
+            self._send()
         return row - start

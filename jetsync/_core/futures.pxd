@@ -1,12 +1,25 @@
-from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t
 
-from jetsync._core.csrc cimport jet_span
+from jetsync._core.csrc cimport jet_span, jet_status
+from jetsync._core.outbound cimport Outbound
 from jetsync._core.window cimport PublishWindow
+
+
+cdef enum:
+    MANY_OWNERS = 8
+
+
+cdef class AckForm:
+    cdef type kind
+    cdef object decode
+
+    cpdef object make(self, str stream, uint64_t seq, bint duplicate)
 
 
 cdef class PubAckFuture:
     cdef object window     # None when it is settled
+    cdef AckForm form
+    cdef bytes expected    # the stream that has to confirm it; None: any
     cdef str stream
     cdef uint64_t seq
     cdef bint duplicate
@@ -22,6 +35,7 @@ cdef class PubAckFuture:
 
 cdef class AsyncWindow(PublishWindow):
     cdef readonly object keeper     # who settles the window
+    cdef AckForm form
     cdef public bint auto_ids       # what a call without options asks for
     cdef public double timeout
     cdef public bint idle           # nobody looks at the window until its keeper is woken
@@ -29,13 +43,25 @@ cdef class AsyncWindow(PublishWindow):
     cdef list outcomes              # a ring like the others
     cdef double *deadlines
     cdef bint chunk_open
-    cdef uint64_t waiting_first     # messages from here on were not handed over yet
-    cdef size_t waiting_from        # where their frames begin in the open chunk
+    cdef size_t gathered            # bytes added since messages were handed over last
+    # The threads that added messages since it was empty; more than MANY_OWNERS: too many to tell.
+    cdef uint64_t owners[MANY_OWNERS]
+    cdef int owner_count
     cdef str stream
     cdef bytes stream_bytes
     cdef list settled
 
-    cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds)
-    cdef PubAckFuture _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
-                               double seconds)
-    cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1
+    cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds,
+                          bytes expected=*)
+    cdef int _put(self, PubAckFuture outcome, jet_span subject, jet_span payload, bytes block,
+                  bint auto_id, double seconds) noexcept
+    cdef bint _has_room(self) noexcept
+    cdef jet_status _chunk(self) noexcept
+    cdef void _own(self) noexcept
+    cdef bint _owned(self) noexcept
+    cdef bint overtaken(self, uint64_t mark) noexcept
+    cdef int add_plain(self, subject, data, reply, bytes header) except -1
+    cdef void _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) noexcept
+
+
+cdef AsyncWindow window_ahead(Outbound outbound)

@@ -9,17 +9,17 @@ from cpython.object cimport PyObject_GenericSetAttr
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp
 
 from jetsync._core.csrc cimport (
-    bytes_of, jet_buf_len, jet_buf_ptr, jet_puback, jet_span, span_of,
+    JET_OK, bytes_of, jet_buf_len, jet_puback, jet_span, jet_status, span_of, span_of_bytes,
 )
-from jetsync._core.encoding cimport data_span, text_span
+from jetsync._core.encoding cimport data_span, raise_status, text_span
+from jetsync._core.outbound cimport Outbound
 from jetsync._core.sync cimport acquire, monotonic, unlock
-from jetsync._core.window cimport CHUNK_BYTES, OPEN, SENDING, Chunk, PublishWindow
+from jetsync._core.window cimport CHUNK_BYTES, OPEN, PLAIN, Chunk, PublishWindow, same
 
 from jetsync._deadline import Deadline, to_seconds
-from jetsync.errors import TimeoutError
+from jetsync.errors import OutboundFullError, TimeoutError
 
 
 cdef extern from *:
@@ -31,6 +31,13 @@ cdef extern from *:
     object jetsync_alloc(object type)
 
 
+cdef extern from "pthread.h" nogil:
+    """
+    static inline uint64_t jetsync_thread(void) { return (uint64_t)(uintptr_t)pthread_self(); }
+    """
+    uint64_t jetsync_thread()
+
+
 cdef enum:
     PENDING = 0
     STORED = 1
@@ -39,31 +46,30 @@ cdef enum:
     # Messages are handed over when they are so many bytes together, or when something is heard.
     ENOUGH = 16 * 1024
 
+    # What the encoder's status says besides; see `_put`.
+    FULL = 1
+    TOO_LARGE = 2
+
 # A chunk takes messages of at most so many seconds: its age stands for theirs.
 cdef double CHUNK_AGE = 1.0
 
 
-# What a confirmation is to the user; rooms above say so, because it is theirs.
-cdef type ack_type = None
-cdef object decode_ack = None
+cdef class AckForm:
+    """What a confirmation is to the user: `kind`, a dataclass whose first fields are stream, seq
+    and duplicate and whose others have defaults. `decode` makes one of an unusual text."""
 
+    def __init__(self, type kind not None, decode not None):
+        self.kind = kind
+        self.decode = decode
 
-def confirm_as(type kind not None, decode not None):
-    """Have confirmations returned as `kind`, a dataclass whose first fields are stream, seq and
-    duplicate and whose others have defaults; `decode` makes one of an unusual text."""
-    global ack_type, decode_ack
-    ack_type = kind
-    decode_ack = decode
-
-
-cpdef object make_ack(str stream, uint64_t seq, bint duplicate):
-    """Make the usual confirmation."""
-    # The __init__ of a frozen dataclass would take longer than everything else.
-    ack = jetsync_alloc(ack_type)
-    PyObject_GenericSetAttr(ack, "stream", stream)
-    PyObject_GenericSetAttr(ack, "seq", seq)
-    PyObject_GenericSetAttr(ack, "duplicate", duplicate)
-    return ack
+    cpdef object make(self, str stream, uint64_t seq, bint duplicate):
+        """Make the usual confirmation."""
+        # The __init__ of a frozen dataclass would take longer than everything else.
+        ack = jetsync_alloc(self.kind)
+        PyObject_GenericSetAttr(ack, "stream", stream)
+        PyObject_GenericSetAttr(ack, "seq", seq)
+        PyObject_GenericSetAttr(ack, "duplicate", duplicate)
+        return ack
 
 
 @cython.freelist(1024)
@@ -117,8 +123,8 @@ cdef class PubAckFuture:
 
     cdef object acknowledgement(self):
         if self.text is not None:
-            return decode_ack(self.text)
-        return make_ack(self.stream, self.seq, self.duplicate)
+            return self.form.decode(self.text)
+        return self.form.make(self.stream, self.seq, self.duplicate)
 
     cdef int wait(self, timeout) except -1:
         seconds = None if timeout is None else to_seconds(timeout)
@@ -150,6 +156,7 @@ cdef class AsyncWindow(PublishWindow):
     Who waits for a future, or has callbacks on it, is told through `take_settled`.
     """
     def __init__(self, *args, **kwargs):
+        self.form = None
         self.outcomes = [None] * self.size
         self.settled = []
         self.stream = ""
@@ -161,16 +168,20 @@ cdef class AsyncWindow(PublishWindow):
     def __dealloc__(self):
         free(self.deadlines)
 
-    def bind(self, keeper):
-        """`keeper` settles the window; its `check_process()` raises in a forked child."""
+    def bind(self, keeper, AckForm form not None):
+        """`keeper` settles the window; its `check_process()` raises in a forked child. Confirmations
+        are made by `form`."""
         self.keeper = keeper
+        self.form = form
 
-    def publish(self, subject, data, bytes block not None, bint auto_id, double seconds):
-        """Add and send one message; returns its future, or None when the window is full.
+    def publish(self, subject, data, bytes block not None, bint auto_id, double seconds,
+                bytes expected=None):
+        """Add one message, and hand it over as soon as its turn comes; returns its future, or None
+        when the window is full.
 
-        `block` is a finished header block or empty; its time is over in `seconds`. Raises what
-        cannot be sent; nothing is added then."""
-        return self.add(subject, data, block, auto_id, seconds)
+        `block` is a finished header block or empty; its time is over in `seconds`. Only the stream
+        `expected` confirms it. Raises what cannot be sent; nothing is added then."""
+        return self.add(subject, data, block, auto_id, seconds, expected)
 
     @property
     def crowded(self):
@@ -181,96 +192,181 @@ cdef class AsyncWindow(PublishWindow):
                 or self.next_ - self.head > self.ring - quarter
                 or self.open_bytes > self.capacity_bytes - self.capacity_bytes // 4)
 
-    cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds):
+    cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds,
+                          bytes expected=None):
         cdef Py_buffer view
         cdef jet_span subject_span, payload
         cdef bytes kept = text_span(subject, "subject", &subject_span)
+        cdef PubAckFuture outcome = PubAckFuture.__new__(PubAckFuture)
+        cdef int status
         try:
             data_span(data, &view, &payload)
+            outcome.window = self
+            outcome.form = self.form
+            outcome.expected = expected
             acquire(self.guard, -1)
-            try:
-                if (self.open_ >= self.capacity or self.next_ - self.head >= self.ring
-                        or self.open_bytes >= self.capacity_bytes):
-                    return None
-                return self._publish(subject_span, payload, block, auto_id, seconds)
-            finally:
-                unlock(self.guard)
+            status = self._put(outcome, subject_span, payload, block, auto_id, seconds)
+            unlock(self.guard)
         finally:
             PyBuffer_Release(&view)
+        if status == JET_OK:
+            return outcome
+        outcome.window = None
+        if status == FULL:
+            return None
+        if status == TOO_LARGE:
+            self._raise_too_large(len(block) + payload.len)
+        raise_status(<jet_status>status, subject_span)
 
-    cdef PubAckFuture _publish(self, jet_span subject, jet_span payload, bytes block, bint auto_id,
-                               double seconds):
+    cdef bint _has_room(self) noexcept:
+        return (self.open_ < self.capacity and self.next_ - self.head < self.ring
+                and self.open_bytes < self.capacity_bytes)
+
+    cdef jet_status _chunk(self) noexcept:
+        """Have a chunk open that takes the next message."""
         cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
-        cdef uint64_t number = self.next_
-        cdef uint32_t at = number & self.mask
-        cdef PubAckFuture outcome
-        cdef double now = monotonic()
+        cdef jet_status status
         if self.chunk_open and (jet_buf_len(&chunk.frames) >= CHUNK_BYTES
-                                or chunk.sent + CHUNK_AGE < now):
+                                or (chunk.sent and chunk.sent + CHUNK_AGE < monotonic())):
             self._flush()
             self.chunk_next += 1
             self.chunk_open = False
             self._advance()
         if not self.chunk_open:
-            self._begin()
-            chunk = &self.chunks[self.chunk_next & self.mask]
-            chunk.sent = now
+            status = self._begin()
+            if status != JET_OK:
+                return status
             self.chunk_open = True
-            self.waiting_first = number
-            self.waiting_from = 0
-        self._header(block, span_of(NULL, 0), auto_id, None, -1, 0)
-        outcome = PubAckFuture.__new__(PubAckFuture)
-        self._add(subject, payload)
-        outcome.window = self
+        return JET_OK
+
+    cdef int _put(self, PubAckFuture outcome, jet_span subject, jet_span payload, bytes block,
+                  bint auto_id, double seconds) noexcept:
+        """Add a message; the caller holds `guard`. Returns a status of the encoder, FULL or
+        TOO_LARGE; nothing was added unless it is JET_OK."""
+        cdef uint32_t at = self.next_ & self.mask
+        cdef int status
+        if not self._has_room():
+            return FULL
+        status = self._chunk()
+        if status == JET_OK:
+            status = self.numbering.prepare(self.next_, block, span_of(NULL, 0), auto_id)
+        if status != JET_OK:
+            return status
+        if self.numbering.header.len + payload.len > self.outbound.max_payload:
+            return TOO_LARGE
+        self._own()
+        status = self._add(subject, payload)
+        if status != JET_OK:
+            return status
         self.outcomes[at] = outcome
-        self.deadlines[at] = now + seconds
+        self.deadlines[at] = monotonic() + seconds
+        self.gathered += self.entries[at].length
         # As TCP does with small segments (Nagle): while an answer is awaited, more is gathered.
-        if (self.open_ == self.next_ - self.waiting_first
-                or jet_buf_len(&chunk.frames) - self.waiting_from >= ENOUGH):
+        if self.unsent <= self.head or self.gathered >= ENOUGH:
+            self.gathered = 0
             self._flush()
-        return outcome
+        return JET_OK
 
-    cdef int _flush(self) except -1:
-        """Hand over what was gathered."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
-        cdef uint64_t n, first = self.waiting_first
-        cdef size_t start = self.waiting_from
-        if first == self.next_ or not self.chunk_open:
-            return 0
-        self.waiting_first = self.next_
-        self.waiting_from = jet_buf_len(&chunk.frames)
-        try:
-            return self._hand_over(first, span_of(jet_buf_ptr(&chunk.frames) + start,
-                                                  self.waiting_from - start), self.next_ - first)
-        finally:
-            for n in range(first, self.next_):
-                self.entries[n & self.mask].state &= ~SENDING
+    # -- the order of one thread's messages ------------------------------------------------------
 
-    def flush(self):
-        """Hand over what was gathered. Does not wait."""
-        if self.waiting_first == self.next_:
-            return
+    cdef void _own(self) noexcept:
+        """Note that this thread adds a message."""
+        cdef uint64_t me = jetsync_thread()
+        cdef int i
+        if self.head == self.next_:
+            self.owner_count = 0
+        for i in range(self.owner_count):
+            if self.owners[i] == me:
+                return
+        if self.owner_count < MANY_OWNERS:
+            self.owners[self.owner_count] = me
+        if self.owner_count <= MANY_OWNERS:
+            self.owner_count += 1
+
+    cdef bint _owned(self) noexcept:
+        """Whether messages of this thread may be in the window."""
+        cdef uint64_t me = jetsync_thread()
+        cdef int i
+        if self.owner_count > MANY_OWNERS:
+            return True
+        for i in range(self.owner_count):
+            if self.owners[i] == me:
+                return True
+        return False
+
+    cdef bint overtaken(self, uint64_t mark) noexcept:
+        """Whether a message that this thread hands over elsewhere now would overtake one before
+        `mark` in here. Hands over what can be first.
+
+        What a server refused for now and is only tried again later does not count."""
+        cdef bint behind
+        if self.head == self.next_ or self.ended or not self._owned():
+            return False
+        if self.unsent >= mark and not self.lost and self.link == self.outbound.link_now():
+            return False
         acquire(self.guard, -1)
+        self._flush()
+        behind = (max(self.unsent, self.head) < mark or self.lost
+                  or (self.head < self.unsent and self.link != self.outbound.link_now()))
+        unlock(self.guard)
+        return behind
+
+    def would_be_overtaken(self, uint64_t mark):
+        """Whether what this thread hands over elsewhere now would overtake messages before number
+        `mark` in here."""
+        return self.overtaken(mark)
+
+    cdef int add_plain(self, subject, data, reply, bytes header) except -1:
+        """Add a message that nobody confirms, in its place behind the others. Raises what cannot be
+        sent, and OutboundFullError when too much waits."""
+        cdef Py_buffer view
+        cdef jet_span subject_span, payload
+        cdef jet_span reply_span = span_of(NULL, 0), header_span = span_of_bytes(header)
+        cdef bytes kept = text_span(subject, "subject", &subject_span)
+        cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+        cdef int status = FULL
         try:
-            self._flush()
-        finally:
+            data_span(data, &view, &payload)
+            if header_span.len + payload.len > self.outbound.max_payload:
+                self._raise_too_large(header_span.len + payload.len)
+            acquire(self.guard, -1)
+            if self._has_room():
+                status = self._chunk()
+                if status == JET_OK:
+                    self._own()
+                    status = self._append(subject_span, reply_span, header_span, payload, PLAIN)
+                if status == JET_OK:
+                    self._flush()
             unlock(self.guard)
+        finally:
+            PyBuffer_Release(&view)
+        if status == FULL:
+            raise OutboundFullError(
+                "messages of publish_async wait to be sent, this one has to wait behind them, and "
+                f"the {self.capacity_bytes} bytes or {self.capacity} messages that may wait do"
+            )
+        return raise_status(<jet_status>status, subject_span)
 
     # -- settling --------------------------------------------------------------------------------
 
-    cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
+    cdef void _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) noexcept:
         outcome.window = None
         outcome.state = state
         self.outcomes[number & self.mask] = None
         if outcome.waiter is not None or outcome.callbacks is not None:
             self.settled.append(outcome)
-        return 0
 
-    cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
+    cdef bint _expects(self, uint64_t number, jet_span stream) noexcept:
+        cdef PubAckFuture outcome
+        if self._open_entry(number) == NULL:
+            return True
+        outcome = <PubAckFuture>self.outcomes[number & self.mask]
+        return outcome.expected is None or same(stream, outcome.expected)
+
+    cdef void _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) noexcept:
         cdef PubAckFuture outcome = <PubAckFuture>self.outcomes[number & self.mask]
         self._count(ack.seq, ack.duplicate)
-        if (ack.stream.len != <size_t>len(self.stream_bytes)
-                or memcmp(ack.stream.ptr, <const char *>self.stream_bytes, ack.stream.len)):
+        if not same(ack.stream, self.stream_bytes):
             self.stream_bytes = bytes_of(ack.stream)
             self.stream = self.stream_bytes.decode("utf-8", "replace")
         outcome.stream = self.stream
@@ -278,36 +374,46 @@ cdef class AsyncWindow(PublishWindow):
         outcome.duplicate = ack.duplicate
         if ack.further:  # a domain, a counter's value and the like
             outcome.text = bytes_of(payload)
-        return self._end(number, outcome, STORED)
+        self._end(number, outcome, STORED)
+
+    def expects(self, uint64_t number, str stream not None):
+        """Whether an open message may be stored in this stream."""
+        cdef PubAckFuture outcome = self.outcomes[number & self.mask]
+        return outcome is None or outcome.expected is None or outcome.expected == stream.encode()
 
     def confirm_text(self, uint64_t number, bytes text not None, uint64_t seq, bint duplicate):
         """Settle a message by an acknowledgement in an unusual layout."""
-        cdef PubAckFuture outcome
+        cdef PubAckFuture outcome = None
         acquire(self.guard, -1)
-        try:
-            if self._settle(number):
-                self._count(seq, duplicate)
-                outcome = self.outcomes[number & self.mask]
-                outcome.text = text
-                self._end(number, outcome, STORED)
-                self._advance()
-        finally:
-            unlock(self.guard)
+        if self._settle(number):
+            self._count(seq, duplicate)
+            outcome = <PubAckFuture>self.outcomes[number & self.mask]
+            outcome.text = text
+            self._end(number, outcome, STORED)
+            self._advance()
+        unlock(self.guard)
 
     def fail(self, uint64_t number, error not None):
         """Settle a message with an error; returns False when it is settled already."""
-        cdef PubAckFuture outcome
+        cdef PubAckFuture outcome = None  # given up outside of the guard: it may be the last reference
         acquire(self.guard, -1)
-        try:
-            if not self._settle(number):
-                return False
-            outcome = self.outcomes[number & self.mask]
+        if self._settle(number):
+            outcome = <PubAckFuture>self.outcomes[number & self.mask]
             outcome.error = error
             self._end(number, outcome, FAILED)
             self._advance()
-            return True
-        finally:
-            unlock(self.guard)
+        unlock(self.guard)
+        return outcome is not None
+
+    def next_deadline(self):
+        """Seconds until the time of an open message is over; None when there is none."""
+        cdef uint64_t n
+        cdef double first = -1
+        for n in range(self.head, self.next_):
+            if (self.entries[n & self.mask].state & OPEN
+                    and (first < 0 or self.deadlines[n & self.mask] < first)):
+                first = self.deadlines[n & self.mask]
+        return None if first < 0 else max(0.0, first - monotonic())
 
     def overdue(self):
         """The numbers of the open messages whose time is over."""
@@ -319,10 +425,11 @@ cdef class AsyncWindow(PublishWindow):
 
     def take_settled(self):
         """The futures settled since the last call that somebody waits for or has callbacks on."""
+        cdef list fresh = []
         cdef list taken
         acquire(self.guard, -1)
         taken = self.settled
-        self.settled = []
+        self.settled = fresh
         unlock(self.guard)
         return taken
 
@@ -330,25 +437,32 @@ cdef class AsyncWindow(PublishWindow):
         """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
         or None when it is settled already."""
         acquire(self.guard, -1)
-        try:
-            if outcome.state != PENDING:
-                return None
-            if outcome.waiter is None:
-                outcome.waiter = waiter
-            return outcome.waiter
-        finally:
-            unlock(self.guard)
+        if outcome.state == PENDING and outcome.waiter is None:
+            outcome.waiter = waiter
+        unlock(self.guard)
+        return outcome.waiter if outcome.state == PENDING else None
 
     def call_with(self, PubAckFuture outcome not None, callback):
         """Add a callback; returns False when it is settled already."""
+        cdef list fresh = []
+        cdef bint pending
         acquire(self.guard, -1)
-        try:
-            if outcome.state != PENDING:
-                return False
+        pending = outcome.state == PENDING
+        if pending:
             if outcome.callbacks is None:
-                outcome.callbacks = []
+                outcome.callbacks = fresh
             outcome.callbacks.append(callback)
-            return True
-        finally:
-            unlock(self.guard)
+        unlock(self.guard)
+        return pending
 
+
+cdef AsyncWindow window_ahead(Outbound outbound):
+    """A window whose messages a message that this thread hands over now would overtake; or None."""
+    cdef tuple windows = outbound.windows
+    cdef Py_ssize_t i
+    cdef AsyncWindow window
+    for i in range(len(windows)):
+        window = <AsyncWindow>windows[i]
+        if window.overtaken(window.next_):
+            return window
+    return None

@@ -4,7 +4,7 @@ import enum
 
 cimport cython
 
-from jetsync._core.futures cimport AsyncWindow, PubAckFuture
+from jetsync._core.futures cimport AsyncWindow, PubAckFuture, window_ahead
 from jetsync._core.outbound cimport put_message
 from jetsync._core.encoding import encode_headers
 
@@ -36,8 +36,14 @@ cdef class Publishing:
         """
         if self._refusal is not None:
             raise self._refusal()
-        put_message(self._outbound, subject, data, reply,
-                    encode_headers(headers) if headers else b"", True)
+        cdef bytes block = encode_headers(headers) if headers else b""
+        cdef AsyncWindow ahead
+        if self._outbound.windows:
+            ahead = window_ahead(self._outbound)
+            if ahead is not None:
+                ahead.add_plain(subject, data, reply, block)
+                return
+        put_message(self._outbound, subject, data, reply, block, True)
 
 
 @cython.auto_pickle(False)
@@ -62,7 +68,8 @@ cdef class AsyncPublishing:
         cdef AsyncWindow window = self._window
         cdef PubAckFuture future
         if (window is None or window.ended or self._nc._refusal is not None or options
-                or headers is not None or timeout is not None or msg_id is not auto):
+                or headers is not None or timeout is not None or msg_id is not auto
+                or len(self._nc._outbound.windows) > 1):  # whose messages have their turn
             return self._publish_async(subject, data, headers, timeout, msg_id, options)
         future = window.add(subject, data, b"", window.auto_ids, window.timeout)
         if future is None:  # it is full

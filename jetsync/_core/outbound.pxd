@@ -30,14 +30,22 @@ cdef class Outbound:
     cdef public size_t max_payload
     cdef uint64_t msgs, bytes_
     cdef readonly uint64_t pings  # put in for this link
+    cdef readonly uint64_t links       # links so far: the number of the present one
+    cdef readonly tuple windows        # publish windows that other publishes must not overtake
+    cdef tuple retracted               # their reply prefixes: they send again themselves
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake, double deadline=*) except -1
+                           jet_span payload, bint wake, double deadline=*,
+                           uint64_t link=*) except -1
     cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
                           bint keep=*, double deadline=*) except -1
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
                            bint wake=*, double deadline=*) except -1
     cdef bint _append_line(self, bytes line) except -1
+    cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
+                           bint wake) noexcept
+    cdef uint64_t link_now(self) noexcept
+    cdef void _retract(self) noexcept
     cdef int _keep(self, size_t before) noexcept nogil
     cdef void pong(self) noexcept nogil
     cdef int _enter(self, size_t size, double deadline) except -1
@@ -52,4 +60,4 @@ cdef class Outbound:
 
 cdef bint has_room(Outbound out, size_t size) noexcept nogil
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
-                     double deadline=*) except -1
+                     double deadline=*, uint64_t link=*) except -1

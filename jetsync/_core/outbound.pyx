@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from jetsync._core.csrc cimport (
     JET_OK, jet_buf_append, jet_buf_clear, jet_buf_consume, jet_buf_free, jet_buf_init, jet_buf_len,
     jet_buf_ptr, jet_encode_answer, jet_encode_ping, jet_encode_pong, jet_encode_pub,
-    jet_encode_sift, span_of, span_of_bytes,
+    jet_encode_retract, jet_encode_sift, span_of, span_of_bytes,
 )
 from jetsync._core.encoding cimport (
     data_span, encode_sub, encode_unsub, raise_status, text_bytes, text_span, too_large,
@@ -65,7 +65,7 @@ cdef bint has_room(Outbound out, size_t size) noexcept nogil:
 
 
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
-                     double deadline=-1) except -1:
+                     double deadline=-1, uint64_t link=0) except -1:
     """Append one PUB or HPUB to `out`. This is what every publish of single messages does. It waits
     for room up to `deadline` (monotonic; negative: none), but never longer than `write_timeout`."""
     cdef Py_buffer view
@@ -76,7 +76,7 @@ cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake
     try:
         data_span(data, &view, &payload)
         return out.publish_spans(subject_span, reply_span, span_of_bytes(header), payload, wake,
-                                 deadline)
+                                 deadline, link)
     finally:
         PyBuffer_Release(&view)
 
@@ -91,6 +91,9 @@ cdef class Outbound:
         self.offline_limit = offline_limit
         self.write_timeout = write_timeout
         self.max_payload = 1 << 20
+        self.links = 1  # 0 stands for any
+        self.windows = ()
+        self.retracted = ()
         jet_buf_init(&self.pending)
         jet_buf_init(&self.sending)
         jet_buf_init(&self.plain)
@@ -172,13 +175,18 @@ cdef class Outbound:
         return 0
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake, double deadline=-1) except -1:
+                           jet_span payload, bint wake, double deadline=-1,
+                           uint64_t link=0) except -1:
+        """Append one PUB or HPUB; on link number `link` only, or with 0 on any and without one."""
         cdef jet_status status
         cdef size_t size = header.len + payload.len
         cdef size_t before
         if size > self.max_payload:
             too_large(size, self.max_payload)
         self._enter(size, deadline)
+        if link and (self.fd < 0 or link != self.links):
+            unlock_leaf(&self.lock)
+            raise OutboundFullError("the link broke before the message could leave on it")
         before = jet_buf_len(&self.pending)
         status = jet_encode_pub(&self.pending, subject, reply, header, payload)
         if wake:
@@ -226,6 +234,62 @@ cdef class Outbound:
             self.on_kept(wanted)
         return raise_status(status, span_of(NULL, 0))
 
+    cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
+                           bint wake) noexcept:
+        """Append frames if that is possible now; never waits. Returns whether they were taken.
+
+        They are taken on link number `link` only; with 0 on any link and without one. With
+        `wake=False` the caller has to call `send_now`."""
+        cdef jet_status status
+        cdef size_t before
+        cdef bint taken = False
+        lock_leaf(&self.lock)
+        if (not self.closed and (link == 0 or (self.fd >= 0 and link == self.links))
+                and has_room(self, frames.len)):
+            before = jet_buf_len(&self.pending)
+            status = jet_buf_append(&self.pending, frames.ptr, frames.len)
+            taken = status == JET_OK
+            if taken:
+                self.msgs += count
+                self.bytes_ += jet_buf_len(&self.pending) - before
+                if wake:
+                    self.hurried = True
+                    gate_open(&self.work)
+        unlock_leaf(&self.lock)
+        return taken
+
+    cdef uint64_t link_now(self) noexcept:
+        """The number of the link, 0 while there is none."""
+        cdef uint64_t number
+        lock_leaf(&self.lock)
+        number = self.links if self.fd >= 0 else 0
+        unlock_leaf(&self.lock)
+        return number
+
+    def enter_window(self, bytes reply_prefix not None, window):
+        """Know a publish window from now on: what is left of its messages when a link breaks is
+        dropped, since it sends them again itself. `window` is one that other publishes must not
+        overtake, or None."""
+        self.retracted = (*self.retracted, reply_prefix)
+        if window is not None:
+            self.windows = (*self.windows, window)
+
+    def leave_window(self, bytes reply_prefix not None, window):
+        """Forget a publish window."""
+        self.retracted = tuple([p for p in self.retracted if p != reply_prefix])
+        self.windows = tuple([w for w in self.windows if w is not window])
+
+    cdef void _retract(self) noexcept:
+        """Drop the waiting messages of publish windows. The caller holds the GIL, not `lock`."""
+        cdef tuple prefixes = self.retracted
+        cdef Py_ssize_t i
+        cdef jet_span span
+        for i in range(len(prefixes)):
+            span = span_of_bytes(<bytes>prefixes[i])
+            lock_leaf(&self.lock)
+            jet_encode_retract(&self.pending, span)
+            unlock_leaf(&self.lock)
+
     cdef int _keep(self, size_t before) noexcept nogil:
         """Keep what was appended behind `before`. The caller holds `lock`, and tells `on_kept` what
         is returned when it does no longer, if that is not 0."""
@@ -242,10 +306,12 @@ cdef class Outbound:
         unlock_leaf(&self.lock)
 
     def publish(self, subject, data=b"", reply=None, bytes header=b"", bint wake=True,
-                seconds=None):
+                seconds=None, uint64_t link=0):
         """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`. Waits for room
-        up to `seconds`, at most for `write_timeout`."""
-        put_message(self, subject, data, reply, header, wake, deadline_of(seconds))
+        up to `seconds`, at most for `write_timeout`.
+
+        With `link` it leaves on the link of this number only (`links`), else raises OutboundFullError."""
+        put_message(self, subject, data, reply, header, wake, deadline_of(seconds), link)
 
     def ask(self, subject, reply, bytes data not None, seconds=None):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them
@@ -455,6 +521,7 @@ cdef class Outbound:
                                     jet_buf_len(&self.kept.frames))
         refused = jet_encode_sift(&self.pending, max_payload)
         self.pings = 0
+        self.links += 1
         self.fd = fd
         self.max_payload = max_payload
         self.nudged = True
@@ -466,7 +533,8 @@ cdef class Outbound:
 
     def detach(self):
         """Stop using the descriptor (shut down before, so that a blocked send ends). What was half
-        sent is dropped: sending it again could store it twice. Whole pending frames stay."""
+        sent is dropped: sending it again could store it twice. Whole pending frames stay, but those
+        of publish windows, which would overtake what the window sends again."""
         lock_leaf(&self.lock)
         self.fd = -1
         gate_open(&self.room)
@@ -475,6 +543,7 @@ cdef class Outbound:
             lock_nogil(self.send_lock)
         self._forget()
         unlock(self.send_lock)
+        self._retract()
 
     def abandon(self):
         """Refuse everything in a forked child, whatever threads of the parent were doing to this:

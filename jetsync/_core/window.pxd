@@ -1,9 +1,9 @@
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from jetsync._core.arrow_rows cimport ArrowRows
-from jetsync._core.csrc cimport jet_buf, jet_puback, jet_puback_form, jet_span
+from jetsync._core.csrc cimport jet_buf, jet_puback, jet_puback_form, jet_span, jet_status
 from jetsync._core.mailbox cimport Mailbox
+from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
 from jetsync._core.sync cimport Lock
 
@@ -15,7 +15,7 @@ cdef enum:
     HAS_ID = 2        # a copy inside the duplicate window is dropped by the stream
     REFUSED = 4       # certainly not stored since it was sent last (or never sent)
     UNKNOWN = 8       # a copy sent earlier may be stored
-    SENDING = 16      # being handed over at this moment
+    PLAIN = 16        # nobody confirms it: it only keeps its place in the order
     LOST = 32         # the answer to the copy sent last may never come
     # A chunk is handed to the outbound buffer when it holds this many bytes.
     CHUNK_BYTES = 128 * 1024
@@ -25,7 +25,7 @@ cdef enum:
 cdef struct Chunk:
     jet_buf frames
     uint32_t open_
-    double sent        # monotonic, when it was sent first
+    double sent        # monotonic, when the first of its messages was handed over; 0: none was
 
 cdef struct Entry:
     uint32_t chunk     # position in the ring of chunks
@@ -41,50 +41,63 @@ cdef class PublishWindow:
     cdef Outbound outbound
     cdef Mailbox mailbox
     cdef bytes reply_prefix
-    cdef uint8_t *reply           # the prefix and the number of the next message
-    cdef size_t reply_len, digits # of both, and of the number
-    cdef bytes fixed              # the header block that every message has; empty: none
-    cdef bint fixed_has_id
-    cdef uint8_t *auto_           # the same up to an automatic id's number, and room for it
-    cdef size_t auto_id, auto_len # where the id's line begins, and the number; 0: no such ids
+    cdef Numbering numbering
     cdef Entry *entries
     cdef Chunk *chunks
     cdef uint32_t ring            # messages from the oldest unsettled one to the newest, at most
     cdef uint32_t size            # of both arrays, a power of two
     cdef uint64_t mask
-    cdef uint32_t capacity
+    cdef uint32_t capacity        # messages that may be open now, between the next two
+    cdef uint32_t base, most
     cdef size_t capacity_bytes
     cdef bint only_linked
+    cdef bytes domain             # how an acknowledgement names its domain; empty: all count
+    cdef bytes expected           # the stream that has to acknowledge; empty: any
     cdef uint64_t head            # the oldest message that is not settled
+    cdef uint64_t unsent          # messages from here on were not handed over yet
     cdef uint64_t next_           # the number of the next message
+    cdef uint64_t link            # the link on which messages are handed over
+    cdef bint resending           # what is unsent waits for what has to be sent again
+    cdef bint lost                # that is so because a link or its answers were lost
+    # One message at a time is watched from hand-over to confirmation, to know what the link holds.
+    cdef bint sampling
+    cdef uint64_t sample, sampled_stored
+    cdef double sampled_at, trip  # monotonic; seconds of the shortest round trip, 0: not known
     # Chunks before chunk_head are settled; the memory of those from chunk_spare on is used again.
     cdef uint64_t chunk_spare, chunk_head, chunk_next
     cdef uint32_t open_
     cdef size_t open_bytes
-    cdef jet_buf scratch          # a header block that has to be put together
-    cdef jet_span header          # the block of the next message, wherever it is
-    cdef bint header_has_id
     cdef jet_puback_form form     # how the confirmations look
-    cdef bint held                # something was not handed over
+    cdef jet_buf odd              # answers that need a closer look
     cdef readonly uint64_t stored
     cdef readonly uint64_t duplicates
     cdef readonly uint64_t first_seq
     cdef readonly uint64_t last_seq
 
-    cdef int _begin(self) except -1
-    cdef void _numbered_header(self) noexcept
-    cdef int _header(self, bytes block, jet_span msg_id, bint auto_id, ArrowRows rows,
-                     int64_t headers, int64_t row) except -1
-    cdef int _add(self, jet_span subject, jet_span payload) except -1
-    cdef bint _room(self, size_t size) noexcept
-    cdef int _hand_over(self, uint64_t first, jet_span frames, uint64_t count, bint wake=*) except -1
-    cdef int _flush(self) except -1
-    cdef void _mark_refused(self, uint64_t first) noexcept
-    cdef uint64_t _send_again(self, uint64_t first, jet_buf *frames, uint64_t count) except? 0
+    cdef jet_status _begin(self) noexcept
+    cdef jet_status _add(self, jet_span subject, jet_span payload) noexcept
+    cdef jet_status _append(self, jet_span subject, jet_span reply, jet_span header,
+                            jet_span payload, uint8_t state) noexcept
+    cdef int _raise_too_large(self, size_t size) except -1
+    cdef bint _in_step(self) noexcept
+    cdef void _on_link(self) noexcept
+    cdef bint _flush(self, bint wake=*) noexcept
+    cdef void _drop(self, Entry *entry) noexcept
+    cdef void _sent_first(self, Chunk *chunk, uint64_t number) noexcept
+    cdef void _measure(self) noexcept
+    cdef bint _resend(self, jet_buf *frames, double oldest, uint64_t *total) noexcept
+    cdef bint _may_repeat(self, Entry *entry, double oldest) noexcept
+    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames, uint64_t count,
+                          double oldest) noexcept
     cdef Entry *_open_entry(self, uint64_t number) noexcept
     cdef jet_span _subject(self, Entry *entry) noexcept
     cdef jet_span _frame(self, Entry *entry) noexcept
     cdef void _advance(self) noexcept
     cdef bint _settle(self, uint64_t number) noexcept
-    cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1
+    cdef bint _expects(self, uint64_t number, jet_span stream) noexcept
+    cdef void _put_aside(self, uint64_t number, int status, jet_span payload) noexcept
+    cdef void _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) noexcept
     cdef void _count(self, uint64_t seq, bint duplicate) noexcept
+
+
+cdef bint same(jet_span text, bytes other) noexcept

@@ -1,29 +1,31 @@
 """PublishWindow: many publishes in flight, their acknowledgements matched by arithmetic.
 
-Messages get numbers 0, 1, 2 ... in the order they are added. A message's reply subject ends in its
-number, so an acknowledgement is matched by arithmetic. Encoded frames are kept until they are
-acknowledged: sending again is a copy. For each message the window knows whether a copy that was
-sent may be stored; what to do about it is decided above (jetstream/publish/window_keeper.py).
+Messages get numbers 0, 1, 2 ... in the order they are added, and are handed over in that order: the
+ones from `unsent` on wait for a link, for room, or until what was lost before them is sent again. A
+message's reply subject ends in its number, so an acknowledgement is matched by arithmetic. Encoded
+frames are kept until they are acknowledged: sending again is a copy. For each message the window
+knows whether a copy that was sent may be stored; what to do about it is decided above
+(jetstream/publish/window_keeper.py).
+
+Under `guard` no Python object is made that the garbage collector tracks, and no error is raised: a
+collection could run a finalizer that publishes, which waits for the guard of its own thread.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memchr, memcmp, memcpy
 
-from jetsync._core.arrow_rows cimport ArrowRows
 from jetsync._core.csrc cimport (
-    JET_OK, bytes_of, jet_buf, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init,
-    jet_buf_len, jet_buf_ptr, jet_buf_reserve, jet_chain_take, jet_encode_pub, jet_encode_u64,
-    jet_header_append, jet_header_find, jet_puback, jet_puback_next, jet_record,
-    jet_scan_leading_u64, jet_span, span_of, span_of_bytes,
+    JET_ERR_MEMORY, JET_OK, bytes_of, jet_buf, jet_buf_append, jet_buf_clear, jet_buf_free,
+    jet_buf_init, jet_buf_len, jet_buf_ptr, jet_buf_reserve, jet_chain_take, jet_encode_pub,
+    jet_header_find, jet_puback, jet_puback_next, jet_record, jet_scan_leading_u64, jet_span,
+    span_of, span_of_bytes,
 )
 from jetsync._core.mailbox cimport Mailbox
-from jetsync._core.encoding cimport raise_status
-from jetsync._core.outbound cimport Outbound, has_room
-from jetsync._core.sync cimport (
-    acquire, deadline_of, free_lock, lock_leaf, monotonic, new_lock, unlock, unlock_leaf,
-)
+from jetsync._core.numbering cimport Numbering
+from jetsync._core.outbound cimport Outbound
+from jetsync._core.sync cimport acquire, deadline_of, free_lock, monotonic, new_lock, unlock
 
 from jetsync.errors import MaxPayloadError
 
@@ -31,8 +33,50 @@ from jetsync.errors import MaxPayloadError
 cdef enum:
     MAX_CAPACITY = 1 << 24
 
-cdef bytes VERSION_LINE = b"NATS/1.0\r\n"
-cdef bytes ID_NAME = b"Nats-Msg-Id"
+cdef bytes MSG_ID = b"Nats-Msg-Id"
+
+# An answer that needs a closer look; `length` bytes of payload follow.
+cdef struct Odd:
+    uint64_t number
+    int status
+    size_t length
+
+
+cdef bint same(jet_span text, bytes other) noexcept:
+    return (text.len == <size_t>len(other)
+            and memcmp(text.ptr, <const char *>other, text.len) == 0)
+
+
+cdef bint holds(jet_span text, bytes part) noexcept:
+    """Whether `part` stands somewhere in `text`."""
+    cdef const uint8_t *p = text.ptr
+    cdef const uint8_t *end = text.ptr + text.len
+    cdef size_t n = len(part)
+    while <size_t>(end - p) >= n:
+        p = <const uint8_t *>memchr(p, (<const char *>part)[0], (end - p) - n + 1)
+        if p == NULL:
+            return False
+        if memcmp(p, <const char *>part, n) == 0:
+            return True
+        p += 1
+    return False
+
+
+cdef list read_odd(jet_buf *lines):
+    """The answers put aside as (number, status, payload); gives their memory back."""
+    cdef Odd line
+    cdef list odd = []
+    cdef size_t at = 0
+    try:
+        while at < jet_buf_len(lines):
+            memcpy(&line, jet_buf_ptr(lines) + at, sizeof(Odd))
+            at += sizeof(Odd)
+            odd.append((line.number, line.status,
+                        bytes_of(span_of(jet_buf_ptr(lines) + at, line.length))))
+            at += line.length
+        return odd
+    finally:
+        jet_buf_free(lines)
 
 
 cdef class PublishWindow:
@@ -41,55 +85,47 @@ cdef class PublishWindow:
     `reply_prefix` is the reply subject up to the message number; `id_prefix` (or None) makes the
     automatic message id together with the number; `fixed` are header lines for every message.
     With `only_linked` nothing is left to the reconnect buffer and nobody waits for room: what
-    cannot be handed over now counts as refused and goes out with a later `resend`.
+    cannot be handed over now is handed over by a later `flush`.
+
+    `capacity` messages may be unacknowledged, or what the link holds up to `most`, and
+    `capacity_bytes` of their frames. Only acknowledgements of `domain` and of the stream `expected`
+    count as such; empty: all do.
     """
 
     def __cinit__(self, Outbound outbound not None, Mailbox mailbox not None,
                   bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
                   uint32_t capacity, size_t capacity_bytes=16 << 20, bint only_linked=False,
-                  uint32_t ring=0):
-        cdef jet_span found
-        cdef bytes numbered
+                  uint32_t ring=0, uint32_t most=0, bytes domain=b"", bytes expected=b""):
         self.guard = new_lock()
         self.outbound = outbound
         self.mailbox = mailbox
         self.reply_prefix = reply_prefix
-        self.fixed = VERSION_LINE + fixed + b"\r\n" if fixed else b""
-        self.fixed_has_id = jet_header_find(span_of_bytes(self.fixed), span_of_bytes(ID_NAME), &found)
-        self.capacity = min(max(capacity, 1), MAX_CAPACITY)
+        self.numbering = Numbering(reply_prefix, id_prefix, fixed)
+        self.base = self.capacity = min(max(capacity, 1), MAX_CAPACITY)
+        self.most = min(max(most, self.capacity), <uint32_t>MAX_CAPACITY)
         self.capacity_bytes = capacity_bytes
         self.only_linked = only_linked
-        self.ring = min(max(ring, self.capacity), <uint32_t>MAX_CAPACITY)
+        self.domain = b'"domain":"' + domain + b'"' if domain else b""
+        self.expected = expected
+        self.ring = min(max(ring, self.most), <uint32_t>MAX_CAPACITY)
         self.size = 2
         while self.size <= self.ring:
             self.size *= 2
         self.mask = self.size - 1
-        jet_buf_init(&self.scratch)
+        jet_buf_init(&self.odd)
         self.entries = <Entry *>calloc(self.size, sizeof(Entry))
         self.chunks = <Chunk *>calloc(self.size, sizeof(Chunk))
-        self.reply = <uint8_t *>malloc(len(reply_prefix) + 20)
-        if id_prefix is not None and not self.fixed_has_id:
-            numbered = VERSION_LINE + fixed + ID_NAME + b": " + id_prefix
-            self.auto_id = len(VERSION_LINE) + len(fixed)
-            self.auto_len = len(numbered)
-            self.auto_ = <uint8_t *>malloc(self.auto_len + 20 + 4)
-        if (self.entries == NULL or self.chunks == NULL or self.reply == NULL
-                or (self.auto_len and self.auto_ == NULL)):
+        if self.entries == NULL or self.chunks == NULL:
             raise MemoryError("no memory for a publish window")
-        memcpy(self.reply, <const char *>reply_prefix, len(reply_prefix))
-        if self.auto_len:
-            memcpy(self.auto_, <const char *>numbered, self.auto_len)
 
     def __dealloc__(self):
-        cdef uint32_t i
+        cdef uint64_t i
         if self.chunks != NULL:
-            for i in range(self.size):
+            for i in range(min(<uint64_t>self.size, self.chunk_next + 1)):
                 jet_buf_free(&self.chunks[i].frames)
         free(self.chunks)
         free(self.entries)
-        free(self.reply)
-        free(self.auto_)
-        jet_buf_free(&self.scratch)
+        jet_buf_free(&self.odd)
         free_lock(self.guard)
 
     @property
@@ -113,15 +149,20 @@ cdef class PublishWindow:
         return self.next_
 
     @property
+    def capacity_now(self):
+        """How many messages may be unacknowledged at present."""
+        return self.capacity
+
+    @property
     def full(self):
         """Whether the window takes no more messages now."""
         return (self.next_ - self.head >= self.capacity
                 or self.open_bytes >= self.capacity_bytes
-                or (self.only_linked and not self._room(CHUNK_MEMORY)))
+                or self.unsent != self.next_)
 
     # -- adding ----------------------------------------------------------------------------------
 
-    cdef int _begin(self) except -1:
+    cdef jet_status _begin(self) noexcept:
         """Begin a chunk, in the memory of a settled one if there is any."""
         cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef jet_buf *spare = &self.chunks[self.chunk_spare & self.mask].frames
@@ -131,9 +172,8 @@ cdef class PublishWindow:
             jet_buf_init(spare)
             self.chunk_spare += 1
         chunk.open_ = 0
-        if jet_buf_reserve(&chunk.frames, CHUNK_MEMORY) == NULL:
-            raise MemoryError("no memory for a publish window")
-        return 0
+        chunk.sent = 0
+        return JET_ERR_MEMORY if jet_buf_reserve(&chunk.frames, CHUNK_MEMORY) == NULL else JET_OK
 
     def trim(self):
         """Give back the memory that is kept for messages to come."""
@@ -143,121 +183,150 @@ cdef class PublishWindow:
             self.chunk_spare += 1
         unlock(self.guard)
 
-    cdef int _header(self, bytes block, jet_span msg_id, bint auto_id, ArrowRows rows,
-                     int64_t headers, int64_t row) except -1:
-        """Let `header` be the header block of the next message; empty when it has none.
+    cdef jet_status _add(self, jet_span subject, jet_span payload) noexcept:
+        """Encode the next message, as `numbering` has prepared it, into the open chunk."""
+        return self._append(subject, self.numbering.reply, self.numbering.header, payload,
+                            OPEN | (HAS_ID if self.numbering.has_id else 0))
 
-        `block` is a finished block of the user's, or lines come from an Arrow column (>= 0)."""
-        cdef jet_span found
-        cdef jet_span name = span_of_bytes(ID_NAME)
-        cdef jet_span none = span_of(NULL, 0)
-        cdef size_t prefix = len(self.reply_prefix), lines = 0
-        self.digits = jet_encode_u64(self.reply + prefix, self.next_)
-        self.reply_len = prefix + self.digits
-        auto_id = auto_id and self.auto_len != 0
-        if headers < 0 and not block and not msg_id.len:
-            if auto_id:
-                self._numbered_header()
-            else:
-                self.header = span_of_bytes(self.fixed)
-                self.header_has_id = self.fixed_has_id
-            return 0
-        jet_buf_clear(&self.scratch, 1 << 16)
-        if self.fixed:
-            lines = len(self.fixed) - 2
-            raise_status(jet_buf_append(&self.scratch, <const char *>self.fixed, lines), none)
-        else:
-            lines = len(VERSION_LINE)
-            raise_status(jet_buf_append(&self.scratch, <const char *>VERSION_LINE, lines), none)
-        if block:
-            raise_status(jet_buf_append(&self.scratch, <const char *>block + len(VERSION_LINE),
-                                        len(block) - len(VERSION_LINE) - 2), none)
-        elif headers >= 0:
-            rows.append_headers(headers, row, &self.scratch)
-        self.header_has_id = self.fixed_has_id or (
-            jet_buf_len(&self.scratch) > lines
-            and jet_header_find(span_of(jet_buf_ptr(&self.scratch), jet_buf_len(&self.scratch)), name,
-                                &found))
-        if not self.header_has_id and msg_id.len:
-            raise_status(jet_header_append(&self.scratch, name, msg_id), msg_id)
-            self.header_has_id = True
-        elif not self.header_has_id and auto_id:
-            self._numbered_header()
-            raise_status(jet_buf_append(&self.scratch, self.auto_ + self.auto_id,
-                                        self.header.len - self.auto_id - 2), none)
-        if jet_buf_len(&self.scratch) == <size_t>len(VERSION_LINE):
-            self.header = none
-            return 0
-        raise_status(jet_buf_append(&self.scratch, b"\r\n", 2), none)
-        self.header = span_of(jet_buf_ptr(&self.scratch), jet_buf_len(&self.scratch))
-        return 0
-
-    cdef void _numbered_header(self) noexcept:
-        """Let `header` be the block that has an automatic id and nothing of the message's own."""
-        cdef uint8_t *to = self.auto_ + self.auto_len
-        memcpy(to, self.reply + self.reply_len - self.digits, self.digits)
-        memcpy(to + self.digits, b"\r\n\r\n", 4)
-        self.header = span_of(self.auto_, self.auto_len + self.digits + 4)
-        self.header_has_id = True
-
-    cdef int _add(self, jet_span subject, jet_span payload) except -1:
-        """Encode the next message, whose header `_header` has made, into the open chunk."""
+    cdef jet_status _append(self, jet_span subject, jet_span reply, jet_span header,
+                            jet_span payload, uint8_t state) noexcept:
         cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef Entry *entry = &self.entries[self.next_ & self.mask]
         cdef size_t before = jet_buf_len(&chunk.frames)
-        cdef size_t size = self.header.len + payload.len
-        if size > self.outbound.max_payload:
-            raise MaxPayloadError(
-                f"message of {size} bytes (headers and payload) is over the server's limit of "
-                f"{self.outbound.max_payload}"
-            )
-        raise_status(jet_encode_pub(&chunk.frames, subject, span_of(self.reply, self.reply_len),
-                                    self.header, payload), subject)
+        cdef jet_status status
+        status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
+        if status != JET_OK:
+            return status
         entry.chunk = self.chunk_next & self.mask
         entry.offset = <uint32_t>before
         entry.length = <uint32_t>(jet_buf_len(&chunk.frames) - before)
-        entry.header = <uint32_t>self.header.len
-        entry.size = <uint32_t>size
-        entry.state = OPEN | SENDING | (HAS_ID if self.header_has_id else 0)
+        entry.header = <uint32_t>header.len
+        entry.size = <uint32_t>(header.len + payload.len)
+        entry.state = state
         chunk.open_ += 1
-        self.open_ += 1
+        if state & OPEN:
+            self.open_ += 1
         self.open_bytes += entry.length
         self.next_ += 1
-        return 0
+        return JET_OK
 
-    cdef bint _room(self, size_t size) noexcept:
-        """Whether the outbound buffer takes so many bytes at once, on a link."""
-        cdef bint room
-        lock_leaf(&self.outbound.lock)
-        room = self.outbound.fd >= 0 and has_room(self.outbound, size)
-        unlock_leaf(&self.outbound.lock)
-        return room
+    cdef int _raise_too_large(self, size_t size) except -1:
+        raise MaxPayloadError(
+            f"message of {size} bytes (headers and payload) is over the server's limit of "
+            f"{self.outbound.max_payload}"
+        )
 
-    cdef int _hand_over(self, uint64_t first, jet_span frames, uint64_t count,
-                        bint wake=True) except -1:
-        """Give frames of messages from `first` on to the outbound buffer, or mark them refused.
+    # -- handing over ----------------------------------------------------------------------------
 
-        With `wake=False` the caller has to have them sent."""
-        if not self.only_linked or self._room(frames.len):
-            try:
-                self.outbound.append_frames(frames, count, False, wake)
-                return 1
-            except BaseException:
-                self._mark_refused(first)
-                raise
-        self._mark_refused(first)
-        return 0
+    cdef bint _in_step(self) noexcept:
+        """Whether what is new may go out: nothing that was handed over before it has to go out
+        again first. The caller holds `guard`."""
+        if self.head == self.unsent:
+            self.resending = self.lost = False
+            self._on_link()
+        return not self.resending
 
-    cdef void _mark_refused(self, uint64_t first) noexcept:
-        cdef uint64_t n
-        for n in range(max(first, self.head), self.next_):
-            if self.entries[n & self.mask].state & SENDING:
-                self.entries[n & self.mask].state |= REFUSED
-        self.held = True
+    cdef void _on_link(self) noexcept:
+        """Hand over on the present link from now on. The caller holds `guard`."""
+        if self.link != self.outbound.links:
+            self.link = self.outbound.links
+            self.sampling = False
+            self.trip = 0
 
-    cdef int _flush(self) except -1:
-        """Hand over what was added and not yet handed over."""
-        return 0
+    cdef bint _flush(self, bint wake=True) noexcept:
+        """Hand over what was not handed over yet, as far as there is a link and room; the caller
+        holds `guard`. Returns whether nothing is left. With `wake=False` the caller has it sent."""
+        cdef uint64_t n, first, count
+        cdef size_t length
+        cdef Entry *entry
+        cdef Chunk *chunk
+        self.unsent = max(self.unsent, self.head)
+        if self.unsent == self.next_:
+            return True
+        if not self._in_step():
+            return False
+        n = self.unsent
+        while n < self.next_:
+            entry = &self.entries[n & self.mask]
+            if not entry.state:  # its time was over before it was handed over
+                n += 1
+                continue
+            if entry.size > self.outbound.max_payload:
+                if entry.state & OPEN:  # the keeper gives it up
+                    self.unsent = n
+                    return False
+                self._drop(entry)
+                n += 1
+                continue
+            chunk = &self.chunks[entry.chunk]
+            first, length, count = n, 0, 0
+            while (n < self.next_ and self.entries[n & self.mask].state
+                   and self.entries[n & self.mask].chunk == entry.chunk
+                   and self.entries[n & self.mask].offset == entry.offset + length
+                   and self.entries[n & self.mask].size <= self.outbound.max_payload
+                   and length < CHUNK_BYTES):
+                length += self.entries[n & self.mask].length
+                n += 1
+                count += 1
+            if not self.outbound.offer_frames(
+                    span_of(jet_buf_ptr(&chunk.frames) + entry.offset, length), count,
+                    self.link if self.only_linked else 0, wake):
+                self.unsent = first
+                return False
+            if chunk.sent == 0 or not self.sampling:
+                self._sent_first(chunk, first)
+            self.unsent = n
+            while first < n:
+                if not self.entries[first & self.mask].state & OPEN:
+                    self._drop(&self.entries[first & self.mask])
+                first += 1
+        self.unsent = n
+        return True
+
+    cdef void _drop(self, Entry *entry) noexcept:
+        """Forget a message that nobody confirms."""
+        entry.state = FREE
+        self.open_bytes -= entry.length
+        self.chunks[entry.chunk].open_ -= 1
+
+    def flush(self):
+        """Hand over what was not handed over yet, as far as that is possible. Does not wait.
+
+        Returns whether nothing is left."""
+        cdef bint all_
+        if self.unsent == self.next_:
+            return True
+        acquire(self.guard, -1)
+        all_ = self._flush()
+        unlock(self.guard)
+        return all_
+
+    # -- how much is in flight -------------------------------------------------------------------
+
+    cdef void _sent_first(self, Chunk *chunk, uint64_t number) noexcept:
+        """Messages from `number` on leave now, the first ones of `chunk` or of a new measurement."""
+        cdef double now = monotonic()
+        if chunk.sent == 0:
+            chunk.sent = now
+        if not self.sampling or self.sample < self.head:
+            self.sampling = True
+            self.sample = number
+            self.sampled_at = now
+            self.sampled_stored = self.stored
+
+    cdef void _measure(self) noexcept:
+        """The sampled message is confirmed. Let the window be what the link holds: what is
+        confirmed in the time of the shortest round trip, a quarter more, and `base` for the server
+        to work on."""
+        cdef double seconds = monotonic() - self.sampled_at
+        cdef double wanted
+        self.sampling = False
+        if seconds <= 0 or self.base == self.most:
+            return
+        if self.trip == 0 or seconds < self.trip:
+            self.trip = seconds
+        wanted = self.base + 1.25 * self.trip * (self.stored - self.sampled_stored) / seconds
+        self.capacity = <uint32_t>min(wanted, <double>self.most)
 
     # -- settling --------------------------------------------------------------------------------
 
@@ -297,10 +366,13 @@ cdef class PublishWindow:
         unlock(self.guard)
         return was_open
 
-    cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
+    cdef bint _expects(self, uint64_t number, jet_span stream) noexcept:
+        """Whether a message may be stored in this stream."""
+        return not self.expected or same(stream, self.expected)
+
+    cdef void _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) noexcept:
         """A message was just settled as stored."""
         self._count(ack.seq, ack.duplicate)
-        return 0
 
     def confirm(self, uint64_t number, uint64_t seq, bint duplicate):
         """Settle a message as stored; for confirmations that `collect` could not read itself."""
@@ -327,35 +399,49 @@ cdef class PublishWindow:
         cdef jet_puback ack
         cdef uint64_t number = 0
         cdef size_t prefix = len(self.reply_prefix), digits
-        cdef list odd = []
+        cdef jet_buf odd_ones
         cdef Mailbox box = self.mailbox
         if not acquire(box.take_lock, deadline):
-            return odd
+            return []
         try:
             if not box._fill(deadline):
-                return odd
+                return []
             acquire(self.guard, -1)
-            try:
-                while jet_chain_take(&box.in_hand, &r):
-                    if r.subject.len <= prefix or memcmp(
-                            r.subject.ptr, <const char *>self.reply_prefix, prefix):
-                        continue
-                    digits = jet_scan_leading_u64(
-                        span_of(r.subject.ptr + prefix, r.subject.len - prefix), &number)
-                    if digits != r.subject.len - prefix:
-                        continue
-                    if r.status == 0 and jet_puback_next(&self.form, r.payload, &ack):
-                        if self._settle(number):
-                            self._confirmed(number, &ack, r.payload)
-                    else:
-                        odd.append((number, r.status, bytes_of(r.payload)))
-                self._advance()
-            finally:
-                unlock(self.guard)
+            while jet_chain_take(&box.in_hand, &r):
+                if r.subject.len <= prefix or memcmp(
+                        r.subject.ptr, <const char *>self.reply_prefix, prefix):
+                    continue
+                digits = jet_scan_leading_u64(
+                    span_of(r.subject.ptr + prefix, r.subject.len - prefix), &number)
+                if digits != r.subject.len - prefix:
+                    continue
+                if (r.status == 0 and jet_puback_next(&self.form, r.payload, &ack)
+                        and (not self.domain or holds(r.payload, self.domain))
+                        and self._expects(number, ack.stream)):
+                    if self._settle(number):
+                        self._confirmed(number, &ack, r.payload)
+                        if number == self.sample and self.sampling:
+                            self._measure()
+                else:
+                    self._put_aside(number, r.status, r.payload)
+            self._advance()
+            odd_ones = self.odd
+            jet_buf_init(&self.odd)
+            unlock(self.guard)
         finally:
             box._publish_held()
             unlock(box.take_lock)
-        return odd
+        return read_odd(&odd_ones)
+
+    cdef void _put_aside(self, uint64_t number, int status, jet_span payload) noexcept:
+        """Keep an answer that needs a closer look. For want of memory it counts as lost."""
+        cdef Odd line
+        cdef size_t before = jet_buf_len(&self.odd)
+        line.number, line.status, line.length = number, status, payload.len
+        if jet_buf_reserve(&self.odd, sizeof(Odd) + payload.len) == NULL:
+            return
+        jet_buf_append(&self.odd, <const char *>&line, sizeof(Odd))
+        jet_buf_append(&self.odd, payload.ptr, payload.len)
 
     # -- what is known about the open ones, and sending them again -------------------------------
 
@@ -379,7 +465,7 @@ cdef class PublishWindow:
     def is_refused(self, uint64_t number):
         """Whether the copy of an open message that was sent last is certainly not stored."""
         cdef Entry *entry = self._open_entry(number)
-        return entry != NULL and (entry.state & REFUSED) != 0
+        return entry != NULL and (number >= self.unsent or (entry.state & REFUSED) != 0)
 
     def refuse(self, uint64_t number, bint maybe_stored=False):
         """Note that the last copy of a message was refused and is not stored (or maybe another
@@ -389,32 +475,41 @@ cdef class PublishWindow:
         entry = self._open_entry(number)
         if entry != NULL:
             entry.state |= (REFUSED | UNKNOWN) if maybe_stored else REFUSED
+            self.resending = True
         unlock(self.guard)
 
-    def take_held(self):
-        """Whether messages were not handed over, for want of a link or of room, since last asked."""
-        cdef bint held = self.held
-        self.held = False
-        return held
+    @property
+    def link_changed(self):
+        """Whether messages were handed over on a link that is not the present one."""
+        return self.link != self.outbound.links and self.head < self.unsent
+
+    @property
+    def waiting(self):
+        """Whether messages were not handed over yet, or wait to be sent again."""
+        return max(self.unsent, self.head) < self.next_ or (self.resending and self.open_ != 0)
 
     def mark_lost(self):
-        """Note that the answer to every message sent so far may be lost.
+        """Note that the answer to every message sent so far may be lost: nothing new is handed over
+        until :meth:`resend` has sent them again, on the link that there is now.
 
         Returns the numbers of those without an id: sending them again could store them twice."""
         cdef uint64_t n
         cdef Entry *entry
         cdef list hopeless = []
         acquire(self.guard, -1)
-        try:
-            for n in range(self.head, self.next_):
-                entry = &self.entries[n & self.mask]
-                if entry.state & OPEN and not entry.state & (REFUSED | SENDING):
+        self._on_link()
+        for n in range(self.head, self.unsent):
+            entry = &self.entries[n & self.mask]
+            if entry.state & OPEN:
+                self.resending = self.lost = True
+                if not entry.state & REFUSED:
                     entry.state |= UNKNOWN | LOST
-                    if not entry.state & HAS_ID:
-                        hopeless.append(n)
-            return hopeless
-        finally:
-            unlock(self.guard)
+        unlock(self.guard)
+        for n in range(self.head, self.unsent):
+            entry = &self.entries[n & self.mask]
+            if entry.state & OPEN and entry.state & LOST and not entry.state & HAS_ID:
+                hopeless.append(n)
+        return hopeless
 
     cdef jet_span _frame(self, Entry *entry) noexcept:
         return span_of(jet_buf_ptr(&self.chunks[entry.chunk].frames) + entry.offset, entry.length)
@@ -423,19 +518,17 @@ cdef class PublishWindow:
         """The id of an open message, or None."""
         cdef Entry *entry
         cdef jet_span frame, value
+        cdef bytes found = None
         acquire(self.guard, -1)
-        try:
-            entry = self._open_entry(number)
-            if entry == NULL or not entry.state & HAS_ID:
-                return None
+        entry = self._open_entry(number)
+        if entry != NULL and entry.state & HAS_ID:
             frame = self._frame(entry)
             frame.ptr += frame.len - entry.size - 2
             frame.len = entry.header
-            if not jet_header_find(frame, span_of_bytes(ID_NAME), &value):
-                return None
-            return bytes_of(value).decode("utf-8", "surrogateescape")
-        finally:
-            unlock(self.guard)
+            if jet_header_find(frame, span_of_bytes(MSG_ID), &value):
+                found = bytes_of(value)
+        unlock(self.guard)
+        return None if found is None else found.decode("utf-8", "surrogateescape")
 
     cdef jet_span _subject(self, Entry *entry) noexcept:
         cdef jet_span frame = self._frame(entry)
@@ -451,13 +544,13 @@ cdef class PublishWindow:
         cdef set found = set()
         acquire(self.guard, -1)
         try:
-            for n in range(self.head, self.next_):
+            for n in range(self.head, self.unsent):
                 entry = &self.entries[n & self.mask]
                 if entry.state & UNKNOWN and entry.state & (LOST | REFUSED):
                     found.add(bytes_of(self._subject(entry)))
-            return {name.decode("utf-8", "surrogateescape") for name in found}
         finally:
             unlock(self.guard)
+        return {name.decode("utf-8", "surrogateescape") for name in found}
 
     def numbers_on(self, str subject not None):
         """The numbers of the open messages of a subject."""
@@ -476,50 +569,60 @@ cdef class PublishWindow:
             unlock(self.guard)
 
     def resend(self, double max_age):
-        """Send open messages again: those that were refused, and those whose answer may be lost.
+        """Send open messages again, in their order: those that were refused, and those whose answer
+        may be lost. Then hand over what waits behind them. Does not wait.
 
         One that may be stored only with an id, and only if it was sent first at most `max_age`
-        seconds ago: the stream drops the copies. Returns how many were handed over; the rest stays refused."""
-        cdef uint64_t n, first = self.head
-        cdef Entry *entry
+        seconds ago: the stream drops the copies. Returns how many were sent again."""
         cdef jet_buf frames
-        cdef jet_span frame
-        cdef uint64_t count = 0, total = 0
-        cdef double oldest = monotonic() - max_age
+        cdef uint64_t count = 0
         jet_buf_init(&frames)
         acquire(self.guard, -1)
-        try:
+        if self._resend(&frames, monotonic() - max_age, &count):
+            self.resending = self.lost = False
             self._flush()
-            for n in range(self.head, self.next_):
-                entry = &self.entries[n & self.mask]
-                if not entry.state & (LOST | REFUSED):
-                    continue
-                if entry.state & UNKNOWN and (not entry.state & HAS_ID
-                                              or self.chunks[entry.chunk].sent < oldest):
-                    continue
-                frame = self._frame(entry)
-                if jet_buf_append(&frames, frame.ptr, frame.len) != JET_OK:
-                    raise MemoryError("no memory to send again")
-                entry.state = (entry.state | SENDING) & ~(REFUSED | LOST)
-                count += 1
-                if jet_buf_len(&frames) >= CHUNK_BYTES:
-                    total += self._send_again(first, &frames, count)
-                    first = n + 1
-                    count = 0
-            if count:
-                total += self._send_again(first, &frames, count)
-            return total
-        finally:
-            unlock(self.guard)
-            jet_buf_free(&frames)
+        unlock(self.guard)
+        jet_buf_free(&frames)
+        return count
 
-    cdef uint64_t _send_again(self, uint64_t first, jet_buf *frames, uint64_t count) except? 0:
+    cdef bint _resend(self, jet_buf *frames, double oldest, uint64_t *total) noexcept:
+        """Returns whether nothing is left behind for want of a link, of room or of memory."""
+        cdef uint64_t n, first = self.head, count = 0
+        cdef Entry *entry
+        cdef jet_span frame
+        for n in range(self.head, self.unsent):
+            entry = &self.entries[n & self.mask]
+            if not self._may_repeat(entry, oldest):
+                continue
+            if count and jet_buf_len(frames) + entry.length > CHUNK_BYTES:
+                if not self._send_again(first, n, frames, count, oldest):
+                    return False
+                total[0] += count
+                first, count = n, 0
+            frame = self._frame(entry)
+            if jet_buf_append(frames, frame.ptr, frame.len) != JET_OK:
+                return False
+            count += 1
+        if count and not self._send_again(first, self.unsent, frames, count, oldest):
+            return False
+        total[0] += count
+        return True
+
+    cdef bint _may_repeat(self, Entry *entry, double oldest) noexcept:
+        if not entry.state & (LOST | REFUSED):
+            return False
+        return not entry.state & UNKNOWN or (
+            entry.state & HAS_ID and self.chunks[entry.chunk].sent >= oldest)
+
+    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames, uint64_t count,
+                          double oldest) noexcept:
+        """Offer copies of the messages in [first, end) that may be repeated."""
         cdef uint64_t n
-        cdef bint taken
-        try:
-            taken = self._hand_over(first, span_of(jet_buf_ptr(frames), jet_buf_len(frames)), count)
-            return count if taken else 0
-        finally:
-            jet_buf_clear(frames, CHUNK_MEMORY)
-            for n in range(max(first, self.head), self.next_):
-                self.entries[n & self.mask].state &= ~SENDING
+        if not self.outbound.offer_frames(span_of(jet_buf_ptr(frames), jet_buf_len(frames)), count,
+                                          self.link if self.only_linked else 0, True):
+            return False
+        jet_buf_clear(frames, CHUNK_MEMORY)
+        for n in range(first, end):
+            if self._may_repeat(&self.entries[n & self.mask], oldest):
+                self.entries[n & self.mask].state &= ~(REFUSED | LOST)
+        return True

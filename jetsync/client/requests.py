@@ -96,6 +96,8 @@ class Requests:
                 if current.inbox is not inbox:
                     inbox.close()
             self._inbound.set_reply_route(current.prefix.encode(), current.inbox.sid)
+            # A request that ends with its link does not leave on the next one.
+            self._outbound.enter_window(current.prefix.encode(), None)
             current.ready = True
         return current
 
@@ -114,14 +116,21 @@ class Requests:
         return reply
 
     def put(
-        self, subject: str, data: bytes, reply: str, header: bytes | None, deadline: Deadline
+        self,
+        subject: str,
+        data: bytes,
+        reply: str,
+        header: bytes | None,
+        deadline: Deadline,
+        link: int = 0,
     ) -> None:
-        """Send a question from this thread. Without a header block the subject may be wild."""
+        """Send a question from this thread. Without a header block the subject may be wild. With
+        ``link`` it leaves on the link of that number only."""
         seconds = deadline.remaining()
         if header is None:
             self._outbound.ask(subject, reply, data, seconds)
         else:
-            self._outbound.publish(subject, data, reply, header, False, seconds)
+            self._outbound.publish(subject, data, reply, header, False, seconds, link)
         self._outbound.send_now()
 
     def forget(self, token: int, asks: str, mailbox: Mailbox) -> None:
@@ -200,6 +209,7 @@ class Requests:
             return
         current.refused = error
         self._inboxes.pop("current", None)
+        self._outbound.leave_window(current.prefix.encode(), None)
         current.inbox.close()
         for mailbox in self._inbound.pending_replies():
             mailbox.finish(error)
@@ -231,8 +241,9 @@ class Exchange:
         self._header = header  # None: the subject may hold wildcards
         self._reply: Reply | None = None
 
-    def ask(self, seconds: float) -> Msg:
-        """Ask (again) and return the first answer. Blocks up to ``seconds``.
+    def ask(self, seconds: float, link: int = 0) -> Msg:
+        """Ask (again) and return the first answer. Blocks up to ``seconds``. With ``link`` the
+        question leaves on the link of that number only, else OutboundFullError is raised.
 
         Raises TimeoutError, OutboundFullError (nothing was sent), NoRespondersError,
         DisconnectedError, PermissionsError.
@@ -240,7 +251,7 @@ class Exchange:
         deadline = Deadline(seconds)
         reply = self._reply
         if reply is None or not reply.mailbox.pending_messages:
-            reply = self._send(deadline)
+            reply = self._send(deadline, link)
         msg = reply.mailbox.get(deadline.remaining())
         if msg is None:
             raise reply.mailbox.error or TimeoutError(
@@ -256,13 +267,13 @@ class Exchange:
         """Whether an answer came after the last asking; the next one returns it at once."""
         return self._reply is not None and self._reply.mailbox.pending_messages > 0
 
-    def _send(self, deadline: Deadline) -> Reply:
+    def _send(self, deadline: Deadline, link: int) -> Reply:
         requests, reply = self._requests, self._reply
         if reply is None or reply.mailbox.finished:
             # The first time; or the link broke, and no answer comes to the old subject any more.
             self.close()
             self._reply = reply = requests.open(self._subject)
-        requests.put(self._subject, self._data, reply.subject, self._header, deadline)
+        requests.put(self._subject, self._data, reply.subject, self._header, deadline, link)
         return reply
 
     def close(self) -> None:

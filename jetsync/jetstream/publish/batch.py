@@ -24,6 +24,7 @@ from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.headers import publish_headers
 from jetsync.jetstream.publish.one import unknown_outcome
+from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.protocol.ids import next_nuid
 
@@ -156,7 +157,7 @@ class PublishBatch:
             while not self._port.linked and not deadline.expired:
                 self._port.check()
                 self._port.sleep(deadline.within(_LINK_WAIT))
-            if deadline.expired:
+            if not await_turn(self._port, deadline) or deadline.expired:
                 break
             self._check_level()
             try:

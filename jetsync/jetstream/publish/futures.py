@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.futures import AsyncWindow, PubAckFuture, confirm_as
+from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
 from jetsync.client.runner import start_thread
 from jetsync.errors import (
@@ -20,7 +20,8 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream.api import API
-from jetsync.jetstream.publish.puback import PubAck, decode_puback
+from jetsync.jetstream.publish.order import await_turn
+from jetsync.jetstream.publish.puback import ACKS, PubAck
 from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
 
@@ -42,9 +43,6 @@ class TooManyPendingError(NotStoredError, TimeoutError):
 
 
 TooManyPendingError.__module__ = "jetsync"
-
-
-confirm_as(PubAck, decode_puback)
 
 
 class AsyncPublisher(WindowKeeper[AsyncWindow]):
@@ -73,13 +71,14 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         )
         self.window.auto_ids = auto_ids
         self.window.timeout = api.timeout
-        self.window.bind(self)
+        self.window.bind(self, ACKS)
         self._limit = max_pending
         self._room = threading.Condition()
         self._waiting = 0
         self._retired = False
         self._callbacks: queue.SimpleQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
+        port.outbound.enter_window(self.reply_prefix, self.window)
         self._thread = port.start_thread("publish", self._run)
         port.attach(self, sends=True)
 
@@ -91,6 +90,10 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         """Send one message, as soon as there is room for it."""
         window = self.window
         deadline = time.monotonic() + seconds
+        if len(self._port.outbound.windows) > 1 and not await_turn(
+            self._port, Deadline(seconds), window
+        ):
+            raise self._crowded()
         while (future := window.publish(subject, data, block, auto_id, seconds)) is None:
             self._wait_for(lambda: not window.crowded, deadline, self._crowded)
             if window.ended:  # which has made the room

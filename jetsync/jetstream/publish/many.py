@@ -13,6 +13,7 @@ from jetsync._core.encoding import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
@@ -128,6 +129,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 only_linked=True,
             ),
         )
+        port.outbound.enter_window(self.reply_prefix, None)
         self._deadline = Deadline(timeout)
         self._timeout = timeout
         self._max_pending = max_pending
@@ -137,7 +139,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def run(self, source: _Source) -> PublishReport:
         window = self.window
         try:
-            more = True
+            more, in_turn = True, False
             while more or window.in_flight:
                 self._port.check()
                 if self._out_of_time():
@@ -145,7 +147,9 @@ class _Bulk(WindowKeeper[BulkWindow]):
                     self.give_up_all()
                     return self._report(complete=not more)
                 self.recover()
-                if more and self._port.linked and not window.full:
+                if not in_turn:
+                    in_turn = await_turn(self._port, Deadline(0.05))
+                if more and in_turn and self._port.linked and not window.full:
                     idle = not window.in_flight
                     more = source.feed(window)
                     if idle:

@@ -23,6 +23,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
+from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.protocol.subjects import check_publish_subject
 
@@ -77,13 +78,18 @@ def publish(
             if not port.linked and not _wait_for_link(port, subject, data, deadline):
                 last = last or DisconnectedError("there was no connection to send it on")
                 break
+            link = port.outbound.links
+            if not await_turn(port, deadline):
+                text = "messages that this thread published before it were not sent in time"
+                last = last or DisconnectedError(text)
+                break
             if unknown and not _may_repeat(api, subject, exchange, first_sent or 0.0, deadline):
                 break
             try:
                 port.check()
                 if first_sent is None:
                     first_sent = time.monotonic()
-                return decode_puback(exchange.ask(deadline.within(silence)).data)
+                return decode_puback(exchange.ask(deadline.within(silence), link).data)
             except (NoRespondersError, OutboundFullError) as error:
                 last = error  # this attempt is certainly not stored
             except TimeoutError as error:

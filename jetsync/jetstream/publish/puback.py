@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from jetsync._core.futures import make_ack
+from jetsync._core.futures import AckForm
 from jetsync._core.message import parse_puback
 from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
 from jetsync.jetstream.api import decode
 
-__all__ = ["PubAck", "PublishReport", "decode_puback"]
+__all__ = ["ACKS", "PubAck", "PublishReport", "decode_puback"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ def decode_puback(data: bytes) -> PubAck:
     """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense."""
     usual = parse_puback(data)
     if usual is not None and data.count(b'"') <= 6 + 2 * usual[2]:
-        return make_ack(*usual)  # no further names: no domain, value or batch
+        return ACKS.make(*usual)  # no further names: no domain, value or batch
     answer = decode(data)
     if not isinstance(answer.get("seq"), int) or not answer.get("stream"):
         raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
@@ -48,6 +48,10 @@ def decode_puback(data: bytes) -> PubAck:
         batch=answer.get("batch"),
         count=answer.get("count"),
     )
+
+
+ACKS = AckForm(PubAck, decode_puback)
+"""How the compiled core makes confirmations."""
 
 
 @dataclasses.dataclass(frozen=True)

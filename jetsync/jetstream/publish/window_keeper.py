@@ -15,7 +15,6 @@ from jetsync.errors import (
     ConnectionClosedError,
     MaxPayloadError,
     NotStoredError,
-    OutboundFullError,
     PermissionsError,
     ProtocolError,
     PublishUnknownError,
@@ -33,6 +32,7 @@ __all__ = ["WindowKeeper"]
 SILENCE = 2.0
 """Seconds without any answer after which what is in flight is sent again."""
 _REFUSED_WAIT = 0.25
+_ROOM_WAIT = 0.005
 _ASK_WITHIN = 0.2  # within the slack of every time budget
 
 W = TypeVar("W", bound=PublishWindow)
@@ -55,9 +55,9 @@ class WindowKeeper(Member, Generic[W]):
         self._api = api
         self._mailbox = Mailbox(owner=port.connection)
         prefix = port.new_inbox() + "."
-        self.window = make(self._mailbox, prefix.encode())
+        self.reply_prefix = prefix.encode()
+        self.window = make(self._mailbox, self.reply_prefix)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
-        self._epoch = port.epoch
         self._denied = port.connection.last_error
         self._heard = time.monotonic()
         self._resend_at: float | None = None
@@ -75,6 +75,7 @@ class WindowKeeper(Member, Generic[W]):
     def give_up_inbox(self) -> None:
         """Take no more confirmations."""
         self._port.detach(self)
+        self._port.outbound.leave_window(self.reply_prefix, self.window)
         if not self._port.closed:
             self._inbox.release()
 
@@ -168,29 +169,28 @@ class WindowKeeper(Member, Generic[W]):
     @property
     def pause(self) -> float:
         """Seconds after which :meth:`recover` has something to do, if nothing happens before."""
-        if self._resend_at is None or not self._port.linked:
+        if not self._port.linked:
             return 0.2
-        return min(0.2, max(0.0, self._resend_at - time.monotonic()))
+        if self._resend_at is not None:
+            return min(0.2, max(0.0, self._resend_at - time.monotonic()))
+        return _ROOM_WAIT if self.window.waiting else 0.2
 
     def recover(self) -> None:
-        """Send again what a broken link, a refusal or silence may have cost."""
+        """Send again what a broken link, a refusal or silence may have cost, and hand over what
+        waits for a link or for room."""
         now = time.monotonic()
         window = self.window
         if not window.open_count:
             self._heard = now
-            self._epoch = self._port.epoch
             self._resend_at = None
             self._reasons.clear()
+            window.flush()
             return
         self._look_for_refusals()
-        epoch = self._port.epoch
-        if epoch != self._epoch:
-            self._epoch = epoch
+        if window.link_changed:
             self._heard = now
             for number in window.mark_lost():
                 self.failed(number, self._unknown(number, "the link broke", None))
-            for number in window.oversized():
-                self.give_up(number, MaxPayloadError("larger than the server takes now"))
             self._resend_at = now
         elif now - self._heard > SILENCE:
             self._heard = now
@@ -201,19 +201,27 @@ class WindowKeeper(Member, Generic[W]):
         if self._resend_at is not None and now >= self._resend_at and self._port.linked:
             self._resend()
 
+    def _give_up_oversized(self) -> None:
+        """Settle what a server on a new link would refuse by breaking it."""
+        for number in self.window.oversized():
+            self.give_up(number, MaxPayloadError("larger than the server takes now"))
+
     def _resend(self) -> None:
         self._resend_at = None
         subjects = self.window.unknown_subjects()
         age: float | None = 0.0
         if subjects:
-            age = repeatable_for(self._api, subjects, _ASK_WITHIN)
+            age = repeatable_for(self._api, subjects, self.may_ask_for())
         if age is None:
             self._resend_within(_REFUSED_WAIT)
-            return
-        try:
+        else:
             self.window.resend(age)
-        except OutboundFullError:
-            self._resend_within(_REFUSED_WAIT)
+            if self.window.waiting:
+                self._resend_within(_ROOM_WAIT)
+
+    def may_ask_for(self) -> float:
+        """Seconds that a question to the stream may take: nothing is settled meanwhile."""
+        return _ASK_WITHIN
 
     def _look_for_refusals(self) -> None:
         """End what the server refused by a word that names no message, only a subject."""

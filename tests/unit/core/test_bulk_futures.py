@@ -14,6 +14,7 @@ from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, MaxPayloadError
+from jetsync.jetstream.publish.puback import ACKS
 from tests.unit.core.kit import Thread, client_frames, cut_frames, message, pair
 
 PREFIX = b"_INBOX.me."
@@ -40,7 +41,7 @@ class Line:
             only_linked=True,
             ring=2 * capacity,
         )
-        self.window.bind(self)
+        self.window.bind(self, ACKS)
 
     def publish(self, data=b"x", seconds=FAR, block=b"", auto=True, subject="s"):
         return self.window.publish(subject, data, block, auto, seconds)
@@ -220,7 +221,7 @@ def test_a_window_full_of_bytes_is_crowded_until_a_quarter_is_free():
             capacity_bytes=10_000,
             only_linked=True,
         )
-        line.window.bind(line)
+        line.window.bind(line, ACKS)
         taken = 0
         while line.publish(b"x" * 1000) is not None:
             assert line.window.crowded == (taken >= 7)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jetsync._core.bulk import BulkWindow
 from jetsync._core.outbound import Outbound
-from jetsync.errors import ConnectionClosedError
 from tests.unit.core.bench import PREFIX, Bench
 from tests.unit.core.kit import client_frames, pair
 
@@ -120,14 +117,18 @@ class Linked(Bench):
         outbound = Outbound(**options)
         super().__init__(outbound=outbound, ids=b"run.", only_linked=True)
 
+    def numbers(self, theirs):
+        self.outbound.send_now()
+        frames = client_frames(theirs.recv(1 << 16))
+        return [int(frame.reply[len(PREFIX) :]) for frame in frames]
+
 
 def test_without_a_link_nothing_is_handed_over():
     bench = Linked()
-    assert bench.window.full
     assert bench.window.add_rows(list(rows(3)), 0) == 3
+    assert bench.window.full
     assert bench.frames() == []
-    assert bench.window.take_held()
-    assert not bench.window.take_held()
+    assert bench.window.waiting
     assert all(bench.window.is_refused(n) for n in range(3))
     assert bench.window.mark_lost() == []
     assert not any(bench.window.is_unknown(n) for n in range(3))
@@ -135,8 +136,8 @@ def test_without_a_link_nothing_is_handed_over():
     assert all(bench.window.is_refused(n) for n in range(3))
     with pair() as (ours, theirs):
         bench.outbound.attach(ours.fileno(), b"", 1 << 20)
+        assert bench.window.flush()
         assert not bench.window.full
-        assert bench.window.resend(0.0) == 3
         bench.outbound.send_now()
         frames = client_frames(theirs.recv(1 << 16))
         assert [frame.reply for frame in frames] == [PREFIX + b"%d" % n for n in range(3)]
@@ -148,14 +149,67 @@ def test_nobody_waits_for_room():
         bench = Linked(high_water=100_000, write_timeout=3600.0)
         bench.outbound.attach(ours.fileno(), b"", 1 << 20)
         bench.outbound.publish("filler", b"x" * 90_000)
-        assert bench.window.full
+        assert bench.window.add_rows([("s", b"x" * 200_000)], 0) == 1
+        bench.outbound.publish("filler", b"")
         assert bench.window.add_rows([("s", b"x" * 20_000)], 0) == 1
-        assert bench.window.is_refused(0)
-        assert bench.window.take_held()
+        assert bench.window.waiting
+        assert bench.window.full
+        assert bench.window.is_refused(1)
         bench.outbound.close()
-        with pytest.raises(ConnectionClosedError):
-            bench.window.resend(60.0)
-        assert bench.window.is_refused(0)
+        assert bench.window.resend(60.0) == 0
+        assert bench.window.is_refused(1)
+
+
+class Relinked(Linked):
+    """The same, with messages that a link has lost."""
+
+    def __init__(self, ours, count=3):
+        super().__init__()
+        self.outbound.attach(ours.fileno(), b"", 1 << 20)
+        assert self.window.add_rows(list(rows(count)), 0) == count
+        self.outbound.detach()
+
+
+def test_on_a_new_link_nothing_new_goes_out_before_what_the_old_one_lost():
+    with pair() as (old, _), pair() as (ours, theirs):
+        bench = Relinked(old)
+        bench.outbound.attach(ours.fileno(), b"", 1 << 20)
+        assert bench.window.link_changed
+        assert bench.window.add_rows(list(rows(2)), 0) == 2
+        assert not bench.window.flush()
+        bench.window.mark_lost()
+        assert not bench.window.link_changed
+        assert not bench.window.flush()
+        assert bench.window.resend(60.0) == 3
+        assert not bench.window.waiting
+        assert bench.numbers(theirs) == [0, 1, 2, 3, 4]
+        bench.outbound.close()
+
+
+def test_while_a_refused_message_waits_what_is_new_waits_behind_it():
+    with pair() as (ours, theirs):
+        bench = Linked()
+        bench.outbound.attach(ours.fileno(), b"", 1 << 20)
+        bench.window.add_rows(list(rows(2)), 0)
+        bench.window.refuse(0)
+        bench.window.add_rows(list(rows(2)), 0)
+        assert bench.numbers(theirs) == [0, 1]
+        assert not bench.window.flush()
+        assert bench.window.resend(60.0) == 1
+        assert bench.numbers(theirs) == [0, 2, 3]
+        bench.outbound.close()
+
+
+def test_what_was_settled_while_it_waited_never_leaves():
+    bench = Linked()
+    bench.window.add_rows(list(rows(4)), 0)
+    bench.window.settle(0)
+    bench.window.settle(2)
+    with pair() as (ours, theirs):
+        bench.outbound.attach(ours.fileno(), b"", 1 << 20)
+        assert bench.window.flush()
+        assert bench.numbers(theirs) == [1, 3]
+        bench.outbound.close()
 
 
 def test_a_ring_larger_than_its_capacity():
