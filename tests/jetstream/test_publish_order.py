@@ -65,9 +65,7 @@ class Writer:
 def stream(js, request):
     """A memory stream whose messages can be read directly."""
     name = f"O{abs(hash(request.node.nodeid)) % 10**9}"
-    made = js.create_stream(
-        name=name, subjects=[f"{name}.>"], storage="memory", allow_direct=True
-    )
+    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory", allow_direct=True)
     yield made
     made.delete()
 
