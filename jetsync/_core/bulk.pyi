@@ -24,6 +24,7 @@ class BulkWindow(PublishWindow):
         most: int = ...,
         domain: bytes = ...,
         expected: bytes = ...,
+        key: bytes = ...,
     ) -> None: ...
     @property
     def rejected(self) -> list[tuple[int, Exception]]: ...

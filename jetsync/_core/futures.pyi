@@ -72,6 +72,7 @@ class AsyncWindow(PublishWindow):
         most: int = ...,
         domain: bytes = ...,
         expected: bytes = ...,
+        key: bytes = ...,
     ) -> None: ...
     def bind(self, keeper: object, form: AckForm) -> None: ...
     @property

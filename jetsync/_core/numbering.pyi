@@ -4,5 +4,5 @@ class Numbering:
     """What differs from one numbered message to the next. For one thread at a time."""
 
     def __new__(
-        cls, reply_prefix: bytes, id_prefix: bytes | None, fixed: bytes
+        cls, reply_prefix: bytes, id_prefix: bytes | None, fixed: bytes, key: bytes = ...
     ) -> Numbering: ...

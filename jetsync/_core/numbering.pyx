@@ -7,8 +7,9 @@ from libc.string cimport memcpy
 
 from jetsync._core.arrow_rows cimport ArrowRows
 from jetsync._core.csrc cimport (
-    JET_OK, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr,
-    jet_encode_u64, jet_header_append, jet_header_find, jet_span, jet_status, span_of, span_of_bytes,
+    JET_OK, JET_TOKEN_MAX, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
+    jet_buf_ptr, jet_encode_u64, jet_header_append, jet_header_find, jet_scan_leading_u64, jet_span,
+    jet_status, jet_token_key, jet_token_read, jet_token_write, span_of, span_of_bytes,
 )
 from jetsync._core.encoding cimport raise_status
 
@@ -21,16 +22,23 @@ cdef class Numbering:
     """What differs from one numbered message to the next. For one thread at a time.
 
     `reply_prefix` is the reply subject up to the number; `id_prefix` (or None) makes the automatic
-    message id together with it; `fixed` are header lines for every message."""
+    message id together with it; `fixed` are header lines for every message. With a `key` of 16
+    random bytes no one can tell the reply subjects of other messages from those that were seen."""
 
-    def __cinit__(self, bytes reply_prefix not None, bytes id_prefix, bytes fixed not None):
+    def __cinit__(self, bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
+                  bytes key not None=b""):
         cdef jet_span found
         cdef bytes numbered
         jet_buf_init(&self.scratch)
+        if key:
+            if len(key) != sizeof(jet_token_key):
+                raise ValueError(f"a key has {sizeof(jet_token_key)} bytes")
+            memcpy(&self.key, <const char *>key, sizeof(jet_token_key))
+            self.secret = True
         self.fixed = VERSION_LINE + fixed + b"\r\n" if fixed else b""
         self.fixed_has_id = jet_header_find(span_of_bytes(self.fixed), span_of_bytes(ID_NAME), &found)
         self.prefix_len = len(reply_prefix)
-        self.reply_text = <uint8_t *>malloc(self.prefix_len + 20)
+        self.reply_text = <uint8_t *>malloc(self.prefix_len + JET_TOKEN_MAX)
         if id_prefix is not None and not self.fixed_has_id:
             numbered = VERSION_LINE + fixed + ID_NAME + b": " + id_prefix
             self.id_line = len(VERSION_LINE) + len(fixed)
@@ -82,8 +90,18 @@ cdef class Numbering:
 
     cdef void _number(self, uint64_t number) noexcept:
         """Let `reply` be the reply subject of message `number`."""
+        cdef size_t length
         self.digits = jet_encode_u64(self.reply_text + self.prefix_len, number)
-        self.reply = span_of(self.reply_text, self.prefix_len + self.digits)
+        length = self.digits
+        if self.secret:  # begins with the number, too
+            length = jet_token_write(&self.key, number, self.reply_text + self.prefix_len)
+        self.reply = span_of(self.reply_text, self.prefix_len + length)
+
+    cdef bint read(self, jet_span token, uint64_t *number) noexcept:
+        """Read the end of a reply subject. Returns whether it is that of a message of ours."""
+        if self.secret:
+            return jet_token_read(&self.key, token, number) == token.len and token.len != 0
+        return jet_scan_leading_u64(token, number) == token.len and token.len != 0
 
     cdef jet_status _first_lines(self, size_t *lines) noexcept:
         """Begin a block in `scratch` with the lines that all messages have; `lines` is their end."""

@@ -20,6 +20,7 @@ class PublishWindow:
         most: int = ...,
         domain: bytes = ...,
         expected: bytes = ...,
+        key: bytes = ...,
     ) -> PublishWindow: ...
     @property
     def in_flight(self) -> int: ...

@@ -2,7 +2,7 @@
 
 Messages get numbers 0, 1, 2 ... in the order they are added, and are handed over in that order: the
 ones from `unsent` on wait for a link, for room, or until what was lost before them is sent again. A
-message's reply subject ends in its number, so an acknowledgement is matched by arithmetic. Encoded
+message's reply subject ends in its number (and, with a key, a proof), so an acknowledgement is matched by arithmetic. Encoded
 frames are kept until they are acknowledged: sending again is a copy. For each message the window
 knows whether a copy that was sent may be stored; what to do about it is decided above
 (jetstream/publish/window_keeper.py).
@@ -19,7 +19,7 @@ from libc.string cimport memchr, memcmp, memcpy
 from jetsync._core.csrc cimport (
     JET_ERR_MEMORY, JET_OK, bytes_of, jet_buf, jet_buf_append, jet_buf_clear, jet_buf_free,
     jet_buf_init, jet_buf_len, jet_buf_ptr, jet_buf_reserve, jet_chain_take, jet_encode_pub,
-    jet_header_find, jet_puback, jet_puback_next, jet_record, jet_scan_leading_u64, jet_span,
+    jet_header_find, jet_puback, jet_puback_next, jet_record, jet_span,
     span_of, span_of_bytes,
 )
 from jetsync._core.mailbox cimport Mailbox
@@ -95,12 +95,13 @@ cdef class PublishWindow:
     def __cinit__(self, Outbound outbound not None, Mailbox mailbox not None,
                   bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
                   uint32_t capacity, size_t capacity_bytes=16 << 20, bint only_linked=False,
-                  uint32_t ring=0, uint32_t most=0, bytes domain=b"", bytes expected=b""):
+                  uint32_t ring=0, uint32_t most=0, bytes domain=b"", bytes expected=b"",
+                  bytes key=b""):
         self.guard = new_lock()
         self.outbound = outbound
         self.mailbox = mailbox
         self.reply_prefix = reply_prefix
-        self.numbering = Numbering(reply_prefix, id_prefix, fixed)
+        self.numbering = Numbering(reply_prefix, id_prefix, fixed, key)
         self.base = self.capacity = min(max(capacity, 1), MAX_CAPACITY)
         self.most = min(max(most, self.capacity), <uint32_t>MAX_CAPACITY)
         self.capacity_bytes = capacity_bytes
@@ -398,7 +399,7 @@ cdef class PublishWindow:
         cdef jet_record r
         cdef jet_puback ack
         cdef uint64_t number = 0
-        cdef size_t prefix = len(self.reply_prefix), digits
+        cdef size_t prefix = len(self.reply_prefix)
         cdef jet_buf odd_ones
         cdef Mailbox box = self.mailbox
         if not acquire(box.take_lock, deadline):
@@ -411,9 +412,8 @@ cdef class PublishWindow:
                 if r.subject.len <= prefix or memcmp(
                         r.subject.ptr, <const char *>self.reply_prefix, prefix):
                     continue
-                digits = jet_scan_leading_u64(
-                    span_of(r.subject.ptr + prefix, r.subject.len - prefix), &number)
-                if digits != r.subject.len - prefix:
+                if not self.numbering.read(
+                        span_of(r.subject.ptr + prefix, r.subject.len - prefix), &number):
                     continue
                 if (r.status == 0 and jet_puback_next(&self.form, r.payload, &ack)
                         and (not self.domain or holds(r.payload, self.domain))

@@ -147,3 +147,17 @@ def test_the_api_answers_for_itself_alone(victim, shown):
     with forger.answering(seen, INFO):
         for _ in range(CALLS):
             assert js.account_info(timeout=5).streams < 31337
+
+
+def test_publish_async_is_confirmed_by_its_stream_alone(url, victim, stream):
+    """Subscribers of a subject see the reply subject of every message that is published to it."""
+    js = victim.jetstream()
+    forger = Forger(url)
+    forger.listen(f"{stream.name}.shown")
+    for _ in range(3):
+        js.publish_async(f"{stream.name}.shown", b"x").result(5)
+    with forger.answering(forger.seen(3), ACK):
+        for seq in range(4, CALLS + 4):
+            ack = js.publish_async(f"{stream.name}.a", b"x").result(5)
+            assert (ack.stream, ack.seq) == (stream.name, seq)
+    forger.close()

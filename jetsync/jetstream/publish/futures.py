@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
 import threading
 import time
@@ -67,6 +68,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 only_linked=True,
                 # One message that nobody confirms does not hold up the others at once.
                 ring=2 * max_pending,
+                key=os.urandom(16),
             ),
         )
         self.window.auto_ids = auto_ids

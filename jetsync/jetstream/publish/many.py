@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -127,6 +128,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 block[len(b"NATS/1.0\r\n") : -2] if block else b"",
                 max_pending,
                 only_linked=True,
+                key=os.urandom(16),
             ),
         )
         port.outbound.enter_window(self.reply_prefix, None)

@@ -196,9 +196,11 @@ class WindowKeeper(Member, Generic[W]):
             self._heard = now
             window.mark_lost()
             self._resend_at = now
-        elif window.take_held():
-            self._resend_within(0.01)
-        if self._resend_at is not None and now >= self._resend_at and self._port.linked:
+        if self._resend_at is None:
+            if not window.flush():
+                self._give_up_oversized()
+        elif now >= self._resend_at and self._port.linked:
+            self._give_up_oversized()
             self._resend()
 
     def _give_up_oversized(self) -> None:
