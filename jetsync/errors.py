@@ -17,6 +17,7 @@
     |   +-- PermissionsError            ... about one subject (``.subject``)
     +-- ProtocolError                   the server broke the protocol; never a caller's mistake
     +-- TimeoutError(builtins.TimeoutError)   the time budget is used up (``.operation``)
+    |   +-- PullUnansweredError(.cause)   the server did not answer a pull: no word on messages
     +-- NoRespondersError               nobody listens on the requested subject (status 503)
     +-- MaxPayloadError                 message larger than the server takes
     +-- OutboundFullError               the outbound buffer stayed full for ``write_timeout``
@@ -112,6 +113,7 @@ __all__ = [
     "PublishUnknownError",
     "PullConsumerError",
     "PullTerminatedError",
+    "PullUnansweredError",
     "PushConsumerError",
     "QueueStatusError",
     "ServerError",
@@ -208,6 +210,21 @@ class TimeoutError(Error, builtins.TimeoutError):
     def __init__(self, message: str = "", *, operation: str | None = None) -> None:
         super().__init__(message)
         self.operation = operation
+
+
+class PullUnansweredError(TimeoutError):
+    """The server did not answer a pull in time: this does not mean that there are no messages.
+
+    ``cause`` is ``"link"`` (there is no link, or it is still bringing a message), ``"leader"`` (no
+    server leads the consumer at the moment) or ``"server"`` (the server hangs). Call again: what
+    was on its way is returned then.
+    """
+
+    def __init__(
+        self, message: str = "", *, cause: str = "server", operation: str | None = None
+    ) -> None:
+        super().__init__(message, operation=operation)
+        self.cause = cause
 
 
 class NoRespondersError(Error):

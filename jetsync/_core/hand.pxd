@@ -1,4 +1,5 @@
 from libc.stddef cimport size_t
+from libc.stdint cimport int64_t
 
 from jetsync._core.csrc cimport jet_chain, jet_record
 from jetsync._core.message cimport Maker, Msg
@@ -10,6 +11,7 @@ cdef class Hand:
     cdef Maker maker        # what the batch had that was taken over last
     cdef tuple kept
     cdef size_t pause_at    # so many left: the next one is taken with `_slow_next` (atomic)
+    cdef int64_t left       # messages that may still come in; below 0: any number
     cdef int inside         # a thread is at work here (atomic)
 
     cdef Msg quick(self)

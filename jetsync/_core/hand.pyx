@@ -1,5 +1,7 @@
 """Hand: messages that were taken out of a mailbox and are given out one by one."""
 
+from libc.stdint cimport int64_t
+
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
     jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take, jet_record,
@@ -34,6 +36,7 @@ cdef class Hand:
 
     def __cinit__(self, *args, **kwargs):
         jet_chain_init(&self.chain)
+        self.left = -1
 
     def __dealloc__(self):
         jet_chain_free(&self.chain)
@@ -52,8 +55,23 @@ cdef class Hand:
     def _leave(self):
         jetsync_leave(&self.inside)
 
+    def _run(self, step, argument):
+        """Call `step(argument)` inside. Raises ConfigError when another thread is at it.
+
+        Entering and leaving happen in C: a signal handler that raises cannot come between, so an
+        interrupted call leaves nothing locked.
+        """
+        self._enter()
+        try:
+            return step(argument)
+        finally:
+            jetsync_leave(&self.inside)
+
     def _hold(self, MsgBatch batch not None):
-        """Take over everything of a batch, which is empty afterwards. Only inside."""
+        """Take over everything of a batch, which is empty afterwards, and count it off `_left`.
+        Only inside."""
+        if self.left >= 0:
+            self.left = max(0, self.left - <int64_t>batch.chain.count)
         batch.forget_index()
         batch.rows = 0
         self.maker = batch.maker
@@ -104,6 +122,15 @@ cdef class Hand:
     def _held_bytes(self):
         """Their subjects, replies, headers and payloads, in bytes."""
         return self.chain.bytes
+
+    @property
+    def _left(self):
+        """How many messages may still come into the hand; None: any number."""
+        return None if self.left < 0 else self.left
+
+    @_left.setter
+    def _left(self, value):
+        self.left = -1 if value is None else value
 
     def __iter__(self):
         return self

@@ -156,7 +156,7 @@ class JetStreamMsg(Delivered):
         ConfigError with ack policy ``none`` and for a message without its consumer.
         """
         from jetsync.jetstream.ack_next import ack_next
-        from jetsync.jetstream.pull.buffering import check_count
+        from jetsync.jetstream.pull.options import check_count
 
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
@@ -174,7 +174,7 @@ class JetStreamMsg(Delivered):
             max_bytes=max_bytes,
             timeout=port.seconds(timeout),
             no_wait=no_wait,
-            group=consumer._priority(group, min_pending, min_ack_pending, priority),
+            group=consumer.priority(group, min_pending, min_ack_pending, priority),
         )
 
     def _sent_ack(self) -> None:

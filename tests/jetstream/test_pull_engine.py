@@ -10,7 +10,8 @@ import time
 import pytest
 
 import jetsync
-from jetsync.jetstream.pull.engine import PullEngine, PullOptions
+from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.options import PullOptions
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
@@ -115,7 +116,7 @@ def test_a_bytes_bound_asks_for_bytes_and_keeps_to_its_threshold(js, stream, con
     with consumer.messages(max_bytes=40_000, stop_after=400) as messages:
         for msg in messages:
             assert len(msg.data) == 1_000
-            mailbox = messages._engine.mailbox
+            mailbox = messages._inbox.mailbox
             assert messages._held_bytes + mailbox.pending_bytes <= 40_000
     asked = wire.bodies()
     assert all(each["max_bytes"] <= 40_000 for each in asked)
@@ -172,7 +173,7 @@ def test_a_fetch_leaves_no_pull_on_the_server(js, stream, consumer, end):
             consumer.fetch(10, timeout=20)
         return
     wait_until(lambda: waiting(consumer) == 0, timeout=PATIENCE)
-    assert len(consumer._idle) <= 1
+    assert len(consumer._shared._idle) <= 1
     fill(js, stream, 1, start=99)
     assert 99 in numbers(consumer.fetch(5, timeout=1))
 
@@ -206,10 +207,10 @@ def test_a_stream_leaves_no_pull_on_the_server(js, stream, consumer, how):
 
 def test_an_engine_that_was_given_up_is_not_used_again(js, stream, consumer):
     """A fetch that runs out of time without the server's last word gives its inbox up."""
-    with consumer._engine() as engine:
+    with consumer._shared.inbox() as engine:
         engine.pull(PullOptions(batch=5, expires=30))
         engine.close()
-    assert consumer._idle == []
+    assert consumer._shared._idle == []
     fill(js, stream, 1)
     assert numbers(consumer.fetch(1, timeout=PATIENCE)) == [0]
 
@@ -223,7 +224,8 @@ def test_late_messages_of_an_abandoned_fetch_come_back_at_once(server, js, nc, s
         start = time.monotonic()
         filler = threading.Timer(0.3, lambda: fill(js, stream, 5))
         filler.start()
-        assert len(theirs.fetch(5, timeout=0.8)) == 0  # they are on their way when it gives up
+        with pytest.raises(jetsync.PullUnansweredError):
+            theirs.fetch(5, timeout=0.8)  # they are on their way when it gives up
         filler.join()
         proxy.delay(0)
         got: set[int] = set()
@@ -246,7 +248,8 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
             raise error
         original(msg_batch)
 
-    original, messages._charge = messages._charge, interrupted
+    inbox = messages._inbox
+    original, inbox._charge = inbox._charge, interrupted
     with pytest.raises(KeyboardInterrupt):
         messages.next(timeout=PATIENCE)
     assert numbers(messages.next(timeout=1) for _ in range(10)) == list(range(10))
@@ -335,7 +338,7 @@ def test_pulls_swallowed_by_max_waiting_are_sent_again(stream, js):
     """With a heartbeat the server drops a pull over max_waiting in silence; heartbeats tell."""
     consumer = stream.create_consumer(durable_name="narrow", max_waiting=1)
     warnings: list[Exception] = []
-    other = PullEngine(consumer)
+    other = PullInbox(consumer._shared)
     other.pull(PullOptions(batch=1, expires=1.5))
     wait_until(lambda: waiting(consumer) == 1, timeout=PATIENCE)
     with consumer.messages(expires=2, heartbeat=0.3, on_warning=warnings.append) as messages:
@@ -419,7 +422,9 @@ def test_fetch_keeps_its_deadline_without_a_server(own):
     batch = consumer.fetch(5, timeout=1.5)
     assert 1.4 < time.monotonic() - start < 1.5 + 0.25 + 1
     assert numbers(batch) == [0, 1]
-    assert len(consumer.fetch(5, timeout=0.3)) == 0
+    assert isinstance(batch.error, jetsync.PullUnansweredError)
+    with pytest.raises(jetsync.PullUnansweredError):
+        consumer.fetch(5, timeout=0.3)
 
 
 # -- without waiting -------------------------------------------------------------------------------
@@ -431,7 +436,7 @@ def test_fetch_no_wait_on_nothing_takes_a_round_trip(consumer):
     for _ in range(5):
         assert len(consumer.fetch_no_wait(10)) == 0
     assert time.monotonic() - start < 2
-    assert len(consumer._idle) == 1
+    assert len(consumer._shared._idle) == 1
 
 
 def test_fetch_no_wait_ends_when_the_server_says_nothing(js, stream):

@@ -11,7 +11,8 @@ import contextlib
 import pytest
 
 import jetsync
-from jetsync.jetstream.pull.engine import PullEngine, PullOptions
+from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.options import PullOptions
 from jetsync.jetstream.pull.statuses import STATUSES, Fate, fate_of, pending_messages
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
@@ -21,7 +22,7 @@ PATIENCE = 20.0
 
 @contextlib.contextmanager
 def engine_of(consumer):
-    engine = PullEngine(consumer)
+    engine = PullInbox(consumer._shared)
     try:
         yield engine
     finally:
@@ -129,16 +130,23 @@ def max_waiting(js, stream):
         return statuses(engine, until=409)[-1]
 
 
+def limited_later(stream, **limit):
+    """A consumer whose handle does not know its limit: it would keep to it."""
+    consumer = stream.create_consumer(durable_name="c")
+    stream.update_consumer(name="c", **limit)
+    return consumer
+
+
 def max_request_batch(js, stream):
-    return status_of(stream.create_consumer(durable_name="c", max_batch=5), 409, batch=6)
+    return status_of(limited_later(stream, max_batch=5), 409, batch=6)
 
 
 def max_request_expires(js, stream):
-    return status_of(stream.create_consumer(durable_name="c", max_expires=1.0), 409, expires=2.0)
+    return status_of(limited_later(stream, max_expires=1.0), 409, expires=2.0)
 
 
 def max_request_bytes(js, stream):
-    return status_of(stream.create_consumer(durable_name="c", max_bytes=100), 409, max_bytes=200)
+    return status_of(limited_later(stream, max_bytes=100), 409, max_bytes=200)
 
 
 def api_level(js, stream):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import jetsync
-from jetsync.jetstream.pull.engine import IDLE_HEARTBEAT, WARY_HEARTBEAT
+from jetsync.jetstream.pull.options import IDLE_HEARTBEAT, WARY_HEARTBEAT
 from tests.harness.waiting import wait_until
 from tests.jetstream.scripted import PATIENCE, scripted_consumer
 

@@ -30,6 +30,7 @@ class Reader:
         self.seen: set[int] = set()
         self.error: Exception | None = None
         self._pause = pause
+        self._consumer = consumer
         self.stream = consumer._js.stream(consumer.stream_name)
         self._stop = threading.Event()
         self._messages = consumer.messages(**options)
@@ -51,15 +52,15 @@ class Reader:
 
     def state(self):
         """What both sides believe, for a failure."""
-        engine, consumer = self._messages._engine, self._messages._consumer
+        engine = self._messages._inbox
         lines = [
             f"{len(self.times)} came, {len(self.seen)} different, error {self.error!r}",
-            f"pulls {engine._pulls}, waiting {engine.waiting}, silent {engine.silent_for():.3f} s",
-            f"mailbox {engine.mailbox.pending_messages}, linked {engine.linked}",
-            f"look in {engine.next_look():.3f} s, pull again at {self._messages._pull_again_at}",
+            f"pulls {engine.state._pulls}, waiting {engine.waiting}",
+            f"mailbox {engine.mailbox.pending_messages}, linked {engine.link.is_up}",
+            f"look in {engine.next_look():.3f} s",
             f"{time.monotonic()} now, connection {self._messages._nc!r}",
         ]
-        for ask in (consumer.explain_stall, consumer.info, self.stream.info):
+        for ask in (self._consumer.explain_stall, self._consumer.info, self.stream.info):
             try:
                 lines.append(f"{ask(timeout=10)!r}")
             except Exception as error:

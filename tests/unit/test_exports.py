@@ -19,7 +19,7 @@ ProtocolError TimeoutError NoRespondersError MaxPayloadError OutboundFullError S
 JetStreamError APIError StreamNotFoundError ConsumerNotFoundError StreamNameInUseError
 ConsumerExistsError WrongLastSequenceError MessageNotFoundError JetStreamNotEnabledError
 NotJetStreamMessageError ConsumerDeletedError PullTerminatedError PublishError NotStoredError
-PublishUnknownError
+PullUnansweredError PublishUnknownError
 """
 CONTRACT = NAMES.split()
 

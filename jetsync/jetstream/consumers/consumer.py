@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
-from jetsync.jetstream.consumers.config import AckPolicy
 from jetsync.jetstream.consumers.diagnosis import explain_stall
 from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
-from jetsync.jetstream.consumers.priority import Pin, check_group
+from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
-from jetsync.jetstream.pull.buffering import check_count
-from jetsync.jetstream.pull.engine import IDLE_HEARTBEAT, PullEngine
-from jetsync.jetstream.pull.fetch import fetch
+from jetsync.jetstream.pull.batch import BatchOptions, Mode
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
+from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_for
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jetsync.jetstream.consumers.manager import ConsumerManager
-    from jetsync.jetstream.pull.buffering import MessagesOptions
+    from jetsync.jetstream.pull.options import MessagesOptions
 
 __all__ = ["Consumer"]
 
@@ -40,49 +36,9 @@ class Consumer:
 
     def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
         self._js = js
-        self._info = info
+        self._shared = SharedConsumer(js, info)
         self.stream_name = info.stream_name
         self.name = info.name
-        self._lock = threading.Lock()
-        self._idle: list[PullEngine] = []
-        # Priority groups: the ids that fetches share, and every id that this handle has in use.
-        self._fetch_pins: dict[str, Pin] = {}
-        self._pins: dict[str, str] = {}
-        self._ack_none = info.config is not None and info.config.ack_policy == AckPolicy.NONE
-
-    # -- engines: an idle one keeps its inbox, so the next fetch costs one request ----------------
-
-    @contextlib.contextmanager
-    def _engine(self) -> Iterator[PullEngine]:
-        with self._lock:
-            engine = self._idle.pop() if self._idle else None
-        if engine is None:
-            engine = PullEngine(self)
-        try:
-            yield engine
-        except BaseException:
-            engine.close()
-            raise
-        with self._lock:
-            if engine.closed or engine.mailbox.finished:
-                return
-            self._idle.append(engine)
-
-    def _priority(
-        self,
-        group: str | None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
-    ) -> dict[str, object]:
-        """The priority-group part of a pull, checked against what is known of the consumer."""
-        return check_group(
-            self._info.config,
-            group=group,
-            min_pending=min_pending,
-            min_ack_pending=min_ack_pending,
-            priority=priority,
-        )
 
     # -- taking messages ---------------------------------------------------------------------------
 
@@ -102,13 +58,16 @@ class Consumer:
         """Fetch one batch: at most ``max_messages`` messages or ``max_bytes`` bytes.
 
         Blocks until the batch is full or ``timeout`` seconds (default: the connection's) are over,
-        and returns what came, maybe nothing: an empty batch is not an error. With ``eager`` it
-        returns as soon as something came and nothing more is ready. The remainder is asked for
-        again after a reconnect or a change of leader within the same time. ``batch.error`` says why
-        a pull ended early.
+        and returns what came. An empty batch is not an error: the server has said that there is
+        nothing. With ``eager`` it returns as soon as something came and the server has nothing more
+        ready. The remainder is asked for again after a reconnect or a change of leader within the
+        same time. ``batch.error`` says why a pull ended early. Messages that arrive when the call
+        is over are the first ones of the next fetch with this object (see the guide).
 
-        Raises ConsumerDeletedError at once when the consumer is gone and nothing came,
-        PullTerminatedError when the server refuses the pull, ConfigError, ConnectionClosedError.
+        Raises PullUnansweredError, a TimeoutError, when nothing came and the server has not said
+        that there is nothing (a frozen server, a lost link, no leader); ConsumerDeletedError at
+        once when the consumer is gone; PermissionsError; PullTerminatedError when the server
+        refuses the pull; ConfigError, ConnectionClosedError.
         """
         if max_messages is None and max_bytes is None:
             raise ConfigError("fetch needs max_messages or max_bytes")
@@ -116,55 +75,44 @@ class Consumer:
         check_count("max_bytes", max_bytes)
         self._js._port.check()
         seconds = self._js._port.seconds(timeout)
-        beat = None
-        if heartbeat is not None:
-            beat = to_seconds(heartbeat, "heartbeat")
-            if beat * 2 > seconds:
-                raise ConfigError("heartbeat must be at most half of the timeout")
-        elif seconds >= 2 * IDLE_HEARTBEAT:
-            beat = IDLE_HEARTBEAT
-        options = self._priority(group, min_pending, min_ack_pending, priority)
-        with self._engine() as engine:
-            return fetch(
-                self,
-                engine,
-                max_messages=max_messages,
-                max_bytes=max_bytes,
-                timeout=seconds,
-                heartbeat=beat,
-                no_wait=False,
-                eager=eager,
-                group=options,
+        return self._shared.fetch(
+            BatchOptions(
+                max_messages,
+                max_bytes,
+                seconds,
+                heartbeat_for(seconds, heartbeat, "the timeout"),
+                Mode.EAGER if eager else Mode.WAIT,
+                self._shared.priority(group, min_pending, min_ack_pending, priority),
             )
+        )
 
     def fetch_no_wait(
         self,
         max_messages: int,
         *,
+        timeout: Seconds | None = None,
         group: str | None = None,
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
         priority: int | None = None,
     ) -> MsgBatch:
-        """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only.
+        """Fetch what is there now, at most ``max_messages``.
 
-        Raises like :meth:`fetch`.
+        Blocks for a round trip, and up to ``timeout`` seconds (default: the one of the JetStream
+        object) while the server does not answer. Raises like :meth:`fetch`.
         """
         check_count("max_messages", max_messages)
         self._js._port.check()
-        options = self._priority(group, min_pending, min_ack_pending, priority)
-        with self._engine() as engine:
-            return fetch(
-                self,
-                engine,
-                max_messages=max_messages,
-                max_bytes=None,
-                timeout=self._js._api.timeout,
-                heartbeat=None,
-                no_wait=True,
-                eager=False,
-                group=options,
+        return self._shared.fetch(
+            BatchOptions(
+                max_messages,
+                None,
+                to_seconds(self._js._api.timeout if timeout is None else timeout),
+                None,
+                Mode.NO_WAIT,
+                self._shared.priority(group, min_pending, min_ack_pending, priority),
             )
+        )
 
     def next(
         self,
@@ -215,8 +163,10 @@ class Consumer:
     ) -> MessageStream:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
-        ``max_messages`` (default 1000) or ``max_bytes``, not both, bounds the buffer; at the
-        threshold (default half of it) the next pull is sent. ``expires`` is the length of
+        ``max_messages`` or ``max_bytes``, not both, bounds the buffer; at the threshold (default
+        half of it) the next pull is sent. Without either it holds 1000 messages, and while you wait
+        for the link it grows with what the link holds, to 64,000 messages or 32 MiB.
+        ``expires`` is the length of
         one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how
         often the server shows that it is alive. Server restarts, reconnects and leader changes are
         got over without help; warnings go to ``on_warning`` and the log, and two missed heartbeats
@@ -230,14 +180,16 @@ class Consumer:
         """
         self._js._port.check()
         return MessageStream(
-            self,
-            max_messages=max_messages,
-            max_bytes=max_bytes,
-            expires=to_seconds(expires, "expires"),
-            heartbeat=None if heartbeat is None else to_seconds(heartbeat, "heartbeat"),
-            threshold_messages=threshold_messages,
-            threshold_bytes=threshold_bytes,
-            group=self._priority(group, min_pending, min_ack_pending, priority),
+            self._shared,
+            limits=BufferLimits.of(
+                max_messages=max_messages,
+                max_bytes=max_bytes,
+                expires=expires,
+                heartbeat=heartbeat,
+                threshold_messages=threshold_messages,
+                threshold_bytes=threshold_bytes,
+            ),
+            group=self._shared.priority(group, min_pending, min_ack_pending, priority),
             on_missed_heartbeat=on_missed_heartbeat,
             on_warning=on_warning,
             on_pinned=on_pinned,
@@ -260,13 +212,12 @@ class Consumer:
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
-        self._info = self._js._consumer_info(self.stream_name, self.name, timeout)
-        return self._info
+        return self._shared.info(timeout)
 
     @property
     def cached_info(self) -> ConsumerInfo:
         """What the server said last. Does not block."""
-        return self._info
+        return self._shared.cached_info
 
     def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
         """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
@@ -280,7 +231,7 @@ class Consumer:
         pulls. Blocks for a round trip, with a filter for some more; raises ConnectionClosedError.
         """
         seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
-        return explain_stall(self, seconds)
+        return explain_stall(self._shared, seconds)
 
     def pause(self, until: datetime, *, timeout: Seconds | None = None) -> None:
         """Deliver nothing until a point in time (server 2.11). Blocks."""
@@ -301,7 +252,9 @@ class Consumer:
         Needs server 2.14. Blocks; raises ConsumerResetError when the consumer's ``deliver_policy``
         excludes the sequence, ConsumerNotFoundError.
         """
-        self._info = self._js.reset_consumer(self.stream_name, self.name, seq, timeout=timeout)
+        self._shared.cached_info = self._js.reset_consumer(
+            self.stream_name, self.name, seq, timeout=timeout
+        )
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer on the server. Blocks; raises ConsumerNotFoundError."""
@@ -310,10 +263,7 @@ class Consumer:
 
     def close(self) -> None:
         """Give back what this handle holds; the consumer on the server stays. Does not block."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for engine in idle:
-            engine.close()
+        self._shared.close()
 
     def __enter__(self) -> Consumer:
         return self
@@ -325,6 +275,13 @@ class Consumer:
         tb: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # Dropped: its inboxes are of no use any more. On another thread, because this one may
+        # hold any lock at this moment.
+        shared = getattr(self, "_shared", None)
+        if shared is not None and shared.needs_closing:
+            self._js._port.later(0, lambda: shared.close(dropped=True))
 
     def __repr__(self) -> str:
         return f"Consumer({self.stream_name!r}, {self.name!r})"

@@ -16,13 +16,13 @@ from jetsync.jetstream.consumers.config import AckPolicy, PriorityPolicy, Replay
 from jetsync.jetstream.streams.info import StreamInfo
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.consumer import Consumer
     from jetsync.jetstream.consumers.info import ConsumerInfo
+    from jetsync.jetstream.consumers.shared import SharedConsumer
 
 __all__ = ["explain_stall"]
 
 
-def explain_stall(consumer: Consumer, timeout: float) -> str | None:
+def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
     """Say in one sentence why a consumer delivers nothing; None when nothing speaks against it."""
     port = consumer._js._port
     nc = port.connection
@@ -32,7 +32,7 @@ def explain_stall(consumer: Consumer, timeout: float) -> str | None:
     if not port.linked:
         return f"the connection is down at the moment ({nc.status.name}): {nc.last_error}"
     try:
-        info = consumer.info(timeout=deadline.remaining())
+        info = consumer.info(deadline.remaining())
     except StreamNotFoundError:
         return f"stream {consumer.stream_name!r} does not exist (any more)"
     except ConsumerNotFoundError:
@@ -87,7 +87,7 @@ def _not_to_us(name: str, info: ConsumerInfo, pins: dict[str, str]) -> str | Non
 
 
 def _nothing_to_deliver(
-    consumer: Consumer, name: str, info: ConsumerInfo, deadline: Deadline
+    consumer: SharedConsumer, name: str, info: ConsumerInfo, deadline: Deadline
 ) -> str | None:
     if info.num_pending:
         return None
@@ -106,7 +106,9 @@ def _nothing_to_deliver(
     return f"{name} has delivered everything: nothing new is in the stream"
 
 
-def _filtered(consumer: Consumer, name: str, filters: list[str], deadline: Deadline) -> str | None:
+def _filtered(
+    consumer: SharedConsumer, name: str, filters: list[str], deadline: Deadline
+) -> str | None:
     text = " or ".join(repr(each) for each in filters)
     try:
         total, matching = 0, 0

@@ -218,7 +218,7 @@ class ConsumerManager:
             metadata=metadata,
         )
         reader = OrderedReader(self, stream, config, name_prefix, max_reset_attempts)
-        reader.open(self._api.timeout if timeout is None else to_seconds(timeout))
+        reader.begin(self._api.timeout if timeout is None else to_seconds(timeout))
         return OrderedConsumer(reader)
 
     def consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:

@@ -10,7 +10,7 @@ from jetsync.jetstream.consumers.config import ConsumerConfig, PriorityPolicy
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
-    from jetsync.jetstream.consumers.consumer import Consumer
+    from jetsync.jetstream.consumers.shared import SharedConsumer
 
 __all__ = ["Pin", "check_group", "longest_pull", "new_pin", "shared_pin"]
 
@@ -78,12 +78,12 @@ def _check_against(config: ConsumerConfig, group: str | None, given: dict[str, i
             )
 
 
-def _pins(consumer: Consumer) -> bool:
+def _pins(consumer: SharedConsumer) -> bool:
     config = consumer.cached_info.config
     return config is not None and config.priority_policy == PriorityPolicy.PINNED_CLIENT
 
 
-def longest_pull(consumer: Consumer, expires: float) -> float:
+def longest_pull(consumer: SharedConsumer, expires: float) -> float:
     """How long one pull may last: only a new pull keeps a pin, so a pinned client asks again at
     half of the group's ``priority_timeout``."""
     config = consumer.cached_info.config
@@ -136,7 +136,7 @@ class Pin:
 
 
 def new_pin(
-    consumer: Consumer,
+    consumer: SharedConsumer,
     group: object,
     on_pinned: Callable[[str], Any] | None = None,
     on_unpinned: Callable[[str], Any] | None = None,
@@ -147,7 +147,7 @@ def new_pin(
     return Pin(group, consumer._pins, on_pinned, on_unpinned)
 
 
-def shared_pin(consumer: Consumer, group: object) -> Pin | None:
+def shared_pin(consumer: SharedConsumer, group: object) -> Pin | None:
     """The place that all fetches of one consumer object share; None when the group pins nobody."""
     if not isinstance(group, str) or not _pins(consumer):
         return None

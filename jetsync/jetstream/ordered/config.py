@@ -37,14 +37,18 @@ def ordered_config(
         filter_subjects = [filter_subjects]
     filters = list(filter_subjects or ())
     if not filters and deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
-        filters = [">"]
+        fields["filter_subjects"] = [">"]
+    elif len(filters) == 1:
+        # It goes into the subject of the request, by which permissions restrict readers.
+        fields["filter_subject"] = filters[0]
+    else:
+        fields["filter_subjects"] = filters
     return build(
         ConsumerConfig,
         None,
         {
             **fields,
             "deliver_policy": deliver_policy,
-            "filter_subjects": filters,
             "ack_policy": AckPolicy.NONE,
             "max_deliver": 1,
             "mem_storage": True,

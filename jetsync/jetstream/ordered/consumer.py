@@ -18,19 +18,16 @@ from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.messages import OrderedMessages
 from jetsync.jetstream.ordered.reader import OrderedReader
-from jetsync.jetstream.pull.buffering import check_count
+from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.consume import ConsumeContext
-from jetsync.jetstream.pull.engine import HUGE_BATCH, IDLE_HEARTBEAT, PullEngine, PullOptions
+from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_for
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.pull.buffering import BufferOptions
+    from jetsync.jetstream.pull.options import BufferOptions
 
 __all__ = ["OrderedConsumer"]
-
-# As in fetch: the server's last word on a pull comes this much before the caller's deadline.
-_MARGIN = 0.02
 
 
 class OrderedConsumer:
@@ -81,21 +78,19 @@ class OrderedConsumer:
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
         seconds = self._port.seconds(timeout)
-        beat = None
-        if heartbeat is not None:
-            beat = to_seconds(heartbeat, "heartbeat")
-            if beat * 2 > seconds:
-                raise ConfigError("heartbeat must be at most half of the timeout")
-        elif seconds >= 2:
-            beat = min(seconds / 2, IDLE_HEARTBEAT)
-        limit = HUGE_BATCH if max_messages is None else max_messages
-        return self._fetch(limit, max_bytes, seconds, beat, eager=eager, no_wait=False)
+        beat = heartbeat_for(seconds, heartbeat, "the timeout")
+        mode = Mode.EAGER if eager else Mode.WAIT
+        return self._fetch(BatchOptions(max_messages, max_bytes, seconds, beat, mode))
 
-    def fetch_no_wait(self, max_messages: int) -> MsgBatch:
-        """Fetch what is there now, at most ``max_messages``. Blocks for a round trip only."""
+    def fetch_no_wait(self, max_messages: int, *, timeout: Seconds | None = None) -> MsgBatch:
+        """Fetch what is there now, at most ``max_messages``.
+
+        Blocks for a round trip, up to ``timeout`` seconds (default: this object's) while the server
+        does not answer. Raises like :meth:`fetch`.
+        """
         check_count("max_messages", max_messages)
-        seconds = self._js._api.timeout
-        return self._fetch(max_messages, None, seconds, None, eager=False, no_wait=True)
+        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        return self._fetch(BatchOptions(max_messages, None, seconds, None, Mode.NO_WAIT))
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
         """Return the next message. Blocks up to ``timeout`` seconds; TimeoutError if none came."""
@@ -131,12 +126,14 @@ class OrderedConsumer:
             self._check_free()
             stream = OrderedMessages(
                 self._reader,
-                max_messages=max_messages,
-                max_bytes=max_bytes,
-                expires=to_seconds(expires, "expires"),
-                heartbeat=None if heartbeat is None else to_seconds(heartbeat, "heartbeat"),
-                threshold_messages=threshold_messages,
-                threshold_bytes=threshold_bytes,
+                limits=BufferLimits.of(
+                    max_messages=max_messages,
+                    max_bytes=max_bytes,
+                    expires=expires,
+                    heartbeat=heartbeat,
+                    threshold_messages=threshold_messages,
+                    threshold_bytes=threshold_bytes,
+                ),
                 on_warning=on_warning,
                 stop_after=stop_after,
             )
@@ -164,7 +161,7 @@ class OrderedConsumer:
             raise ConfigError("this ordered consumer is closed")
         stream = self._reading() if self._reading is not None else None
         if stream is not None:
-            stream._release()
+            stream.release()
 
     @contextlib.contextmanager
     def _turn_of(self, seconds: float) -> Iterator[OrderedReader]:
@@ -176,30 +173,19 @@ class OrderedConsumer:
         finally:
             self._turn.release()
 
-    def _fetch(
-        self,
-        limit: int,
-        max_bytes: int | None,
-        seconds: float,
-        heartbeat: float | None,
-        *,
-        eager: bool,
-        no_wait: bool,
-    ) -> MsgBatch:
-        deadline = Deadline(seconds)
-        with self._turn_of(seconds) as reader:
-            mark = reader.mark()
+    def _fetch(self, options: BatchOptions) -> MsgBatch:
+        with self._turn_of(options.timeout) as reader:
+            place = reader.begin_fetch()
             try:
-                fetch = _Fetch(reader, limit, max_bytes, deadline, heartbeat, eager, no_wait)
-                batch = fetch.run()
-                if reader.generation is not None and reader.generation.engine.outstanding:
-                    # No last word of the server in time: what it still sends is not for us.
-                    reader.rewind(reader.mark())
-                return batch
+                batch = BatchPull(reader, options).run()
+            except TimeoutError:
+                raise  # nothing was taken
             except BaseException:
                 # What was taken and not handed out is read again.
-                reader.rewind(mark)
+                reader.rewind(place)
                 raise
+            assert batch is not None
+            return batch
 
     # -- looking after it --------------------------------------------------------------------------
 
@@ -297,96 +283,3 @@ class OrderedConsumer:
 
     def __repr__(self) -> str:
         return f"OrderedConsumer({self.stream_name!r}, behind {self.last_seq})"
-
-
-class _Fetch:
-    """One batch, one deadline, over as many generations as it takes."""
-
-    def __init__(
-        self,
-        reader: OrderedReader,
-        limit: int,
-        max_bytes: int | None,
-        deadline: Deadline,
-        heartbeat: float | None,
-        eager: bool,
-        no_wait: bool,
-    ) -> None:
-        self._reader = reader
-        self._limit = limit
-        self._max_bytes = max_bytes
-        self._deadline = deadline
-        self._heartbeat = heartbeat
-        self._eager = eager
-        self._no_wait = no_wait
-
-    def run(self) -> MsgBatch:
-        reader = self._reader
-        mark = reader.mark()
-        batch: MsgBatch | None = None
-        accepted = 0
-        while True:
-            generation = reader.renew(self._deadline)
-            if generation is None:
-                break
-            if generation.initial and batch is not None and len(batch):
-                break
-            engine = generation.engine
-            if not engine.outstanding and not self._pull(engine, batch):
-                break
-            if generation.initial:
-                # Rare: the first values of last_per_subject once more, each looked at alone.
-                one, _ = reader.receive(generation, 1, self._wait())
-                if len(one):
-                    return one
-                if self._deadline.expired:
-                    break
-                continue
-            if batch is None:
-                batch = engine.mailbox.new_batch(MsgBatch, reader._port.outbound)
-                batch._ack_none = True
-            before, size = len(batch), batch.nbytes
-            statuses = engine.mailbox.take_into(batch, self._limit, self._wait())
-            reader._port.check()
-            came = len(batch) - before
-            engine.delivered(came, batch.nbytes - size)
-            trouble, done = reader.judge(generation, statuses, len(batch) - accepted, idle=not came)
-            over = bool(done) or len(batch) >= self._limit or self._deadline.expired
-            if not over and trouble is None:
-                continue
-            if not reader.accept(generation, batch, accepted):
-                # Something is missing in between: all of it again, from where the fetch began.
-                reader.rewind(mark)
-                batch, accepted = None, 0
-                if self._deadline.expired:
-                    break
-                continue
-            accepted = len(batch)
-            if trouble is not None:
-                reader.drop(trouble)
-            if over:
-                break
-        return reader.new_batch() if batch is None else batch
-
-    def _wait(self) -> float:
-        return self._deadline.within(3600.0 if self._heartbeat is None else self._heartbeat)
-
-    def _pull(self, engine: PullEngine, batch: MsgBatch | None) -> bool:
-        """Ask for what is missing; False when there is no time left for it."""
-        left = self._deadline.within(3600.0)
-        if left <= 0.001:
-            return False
-        # Without an end the server answers a no_wait at once, and else only when something came.
-        expires = 0.0 if self._no_wait else max(left - min(_MARGIN, left / 4), 0.001)
-        beat = self._heartbeat
-        came, size = (0, 0) if batch is None else (len(batch), batch.nbytes)
-        engine.pull(
-            PullOptions(
-                batch=self._limit - came,
-                expires=expires,
-                max_bytes=None if self._max_bytes is None else max(1, self._max_bytes - size),
-                heartbeat=beat if beat is not None and beat * 2 <= expires else None,
-                no_wait=self._no_wait or self._eager,
-            )
-        )
-        return True

@@ -8,12 +8,10 @@ can never be mistaken for one of the new, and nothing has to be repaired (ADR-17
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._api_errors import StreamNotFoundError
@@ -23,7 +21,6 @@ from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
     Error,
-    JetStreamError,
     NotJetStreamMessageError,
     PermissionsError,
     PullTerminatedError,
@@ -31,42 +28,41 @@ from jetsync.errors import (
 )
 from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import MsgBatch
-from jetsync.jetstream.pull.engine import Fate, PullEngine
+from jetsync.jetstream.ordered.orphans import Orphans
+from jetsync.jetstream.ordered.recovery import FIRST_WAIT, Recovery
+from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.statuses import Fate
 from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
-    from jetsync.client import Msg
-    from jetsync.jetstream.consumers.consumer import Consumer
     from jetsync.jetstream.consumers.manager import ConsumerManager
+    from jetsync.jetstream.pull.state import Ended
 
 __all__ = ["Generation", "OrderedReader"]
 
 logger = logging.getLogger("jetsync")
 
-# A request that nobody answers is repeated after this; after silence again, twice as long.
+# A request that is not answered is repeated after this; after silence again, twice as long.
 _FIRST_SILENCE = 2.0
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 2.0
-# A stream that is not found may be on its way back after a restart; after this it is gone.
-_GONE_AFTER = 2.0
-# A new leader may say less than was read already, until it has caught up; after this it never will.
-_ANOTHER_AFTER = 4.0
+
+Place = tuple[int, int]
+"""Behind which stream sequence to go on, and up to where the first values are repeated."""
 
 
 class Generation:
     """One server consumer and its pulls, good until anything goes wrong."""
 
-    __slots__ = ("consumer", "engine", "epoch", "initial", "next_seq")
+    __slots__ = ("consumer", "inbox", "initial", "next_seq")
 
-    def __init__(self, consumer: Consumer, epoch: int, initial: bool) -> None:
+    def __init__(self, consumer: SharedConsumer, initial: bool) -> None:
         self.consumer = consumer
-        self.engine = PullEngine(consumer)
-        self.epoch = epoch
+        self.inbox = PullInbox(consumer)
         self.initial = initial
-        """It repeats the first part of ``last_per_subject``: see ``OrderedReader._initial``."""
+        """It repeats the first part of ``last_per_subject``: see ``_accept_initial``."""
         self.next_seq = 1
         """Consumer sequence of the next message."""
 
@@ -85,7 +81,8 @@ class OrderedReader:
         self.stream = stream
         self._config = config
         self._prefix = prefix
-        self._max_resets = max_resets
+        self._recovery = Recovery(stream, max_resets)
+        self._orphans = Orphans(js, stream)
         self.generation: Generation | None = None
         self.last = 0
         self.resets = 0
@@ -96,40 +93,33 @@ class OrderedReader:
         self.name = ""
         """Of the server consumer that is or was read last."""
         self._begun = False
-        self._boundary = 0  # what was in the stream when a last_per_subject reader was opened
-        self._created: datetime | None = None  # the stream
-        self._head = 0  # the stream reached at least to here
-        self._failures = 0  # in a row, without a sign of life between them
-        self._not_before = 0.0
-        self._gone_since: float | None = None
-        self._behind_since: float | None = None
-        self._old: list[str] = []  # server consumers to delete
+        self._boundary = 0  # what was in the stream when a last_per_subject reader began
+        self._fetch_place: Place = (0, 0)
 
     # -- generations -------------------------------------------------------------------------------
 
-    def open(self, timeout: float) -> None:
+    def begin(self, timeout: float) -> None:
         """Make the first generation; what is wrong with the request is raised. Blocks."""
         deadline = Deadline(timeout)
         stream = self._stream_info(deadline.within(timeout))
-        self._created = stream.created
+        self._recovery.begin(stream)
         limit = stream.config.consumer_limits
         longest = limit.inactive_threshold if limit is not None else None
         if longest and longest < (self._config.inactive_threshold or 0):
             self._config = dataclasses.replace(self._config, inactive_threshold=longest)
-        self._head = stream.state.last_seq
         info = self._make_first(deadline)
         if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
             # Whatever the policy was: from now on it is "behind this sequence".
             self.last = info.delivered.stream_seq
         elif info.num_pending:
-            self._boundary = self._head
+            self._boundary = self._recovery.head
         else:
-            self.last = self._head
+            self.last = self._recovery.head
         self._begun = True
 
     def _make_first(self, deadline: Deadline) -> ConsumerInfo:
-        """Make the first server consumer. What nobody answers is asked again, for another one: an
-        election may have eaten the request, or the server chosen for it may be gone."""
+        """Make the first server consumer. A request that is not answered is repeated, for another
+        one: it may have got lost in an election, or the server chosen for it may be gone."""
         silence = _FIRST_SILENCE
         while True:
             try:
@@ -141,7 +131,7 @@ class OrderedReader:
             except DisconnectedError:
                 if deadline.expired:
                     raise
-                self._port.sleep(deadline.within(_FIRST_WAIT))
+                self._port.sleep(deadline.within(FIRST_WAIT))
 
     def renew(
         self, deadline: Deadline, over: Callable[[], bool] = lambda: False
@@ -158,13 +148,13 @@ class OrderedReader:
                 raise self.error
             if deadline.expired:
                 return None
-            wait = self._not_before - time.monotonic()
+            wait = self._recovery.not_before - time.monotonic()
             if wait > 0 or not self._port.linked:
                 self._port.sleep(deadline.within(min(max(wait, 0.01), 0.05)))
                 continue
             try:
-                # A request that nobody answers is repeated soon: an election may have eaten it.
-                patience = min(self._js._api.timeout, 1.0 + self._failures)
+                # A request that is not answered is repeated soon: it may be lost in an election.
+                patience = min(self._js._api.timeout, 1.0 + self._recovery.failures)
                 self._make(deadline.within(patience))
                 self._compare(deadline.within(patience))
             except (ConnectionClosedError, PermissionsError) as error:
@@ -182,7 +172,6 @@ class OrderedReader:
     def _make(self, timeout: float) -> ConsumerInfo:
         """Make a server consumer that begins behind ``last``."""
         name = self._prefix + next_nuid()
-        epoch = self._port.epoch
         initial = self._begun and self._boundary > 0
         fields: dict[str, object] = {}
         if self._begun and not initial:
@@ -195,54 +184,43 @@ class OrderedReader:
         try:
             consumer = self._js.create_consumer(self.stream, config, timeout=timeout)
         except BaseException:
-            self._old.append(name)  # although we do not hear of it, it may exist
+            self._orphans.add(name, is_certain=False)
             raise
         self.info = info = consumer.cached_info
         self.name = name
-        self._gone_since = None
-        self.generation = Generation(consumer, epoch, initial)
-        self._delete_old()
+        self._recovery.found()
+        self.generation = Generation(consumer._shared, initial)
+        self._orphans.delete()
         if initial and not info.num_pending:
             self._end_initial()
             self._drop("the initial values are complete")
         return info
 
     def _compare(self, timeout: float) -> None:
-        """Find out whether the stream is still the one it was: else waiting would be for ever."""
+        """Find out whether the stream is still the one it was."""
         try:
             info = self._stream_info(timeout)
         except StreamNotFoundError:
             self._drop("the stream was not found")
             raise
         except Error:
-            return  # nobody can tell now; the next reset asks again
-        if info.created == self._created and info.state.last_seq >= self._head:
-            self._behind_since = None
-            return
-        self._drop("the stream is another one")
-        now = time.monotonic()
-        self._behind_since = self._behind_since or now
-        if now - self._behind_since < _ANOTHER_AFTER:
-            raise DisconnectedError(
-                f"the leader of stream {self.stream!r} is behind what was read already"
-            )
-        self.error = JetStreamError(
-            f"stream {self.stream!r} is not the one it was: it was deleted and made again, or has "
-            f"lost its end (last sequence {info.state.last_seq}, was {self._head}); "
-            "make a new ordered consumer"
-        )
-        raise self.error
+            return  # no server can tell now; the next reset asks again
+        try:
+            self.error = self._recovery.compare(info, time.monotonic())
+        except DisconnectedError:
+            self._drop("the stream is shorter than it was")
+            raise
+        if self.error is not None:
+            self._drop("the stream is another one")
+            raise self.error
 
     def _failed(self, error: Error) -> None:
         """Take a failed attempt to make a server consumer: wait longer, or give up."""
         if self.error is not None:
             raise self.error
-        now = time.monotonic()
-        if isinstance(error, StreamNotFoundError):
-            self._gone_since = self._gone_since or now
-            if now - self._gone_since >= _GONE_AFTER:
-                self.error = error
-                raise error
+        if self._recovery.is_final(error, time.monotonic()):
+            self.error = error
+            raise error
         self._count(f"{type(error).__name__}: {error}")
         self.warn(error)
 
@@ -265,113 +243,91 @@ class OrderedReader:
         if generation is None:
             return
         logger.info("ordered consumer of %s at %d: %s", self.stream, self.last, reason)
-        self._old.append(generation.consumer.name)
+        self._orphans.add(generation.consumer.name)
         self._retire(generation)
 
     def _retire(self, generation: Generation) -> None:
-        generation.engine.close()
+        # Nothing goes back to the server: what was not handed out is read again.
+        generation.inbox.close(keep=lambda inbox: None)
         if self._port.linked:
-            self._delete_old()
+            self._orphans.delete()
 
     def _count(self, reason: str) -> None:
-        """One more failure in a row: the first is repaired at once, the next ones ever later."""
-        self._failures += 1
-        if 0 <= self._max_resets < self._failures:
-            self.error = JetStreamError(
-                f"the ordered consumer of {self.stream!r} was reset {self._failures} times in a "
-                f"row without a message between; last reason: {reason}"
-            )
-        wait = 0.0
-        if self._failures > 1:
-            wait = min(_FIRST_WAIT * 2.0 ** min(self._failures - 2, 8), _LONGEST_WAIT)
-        self._not_before = time.monotonic() + wait
+        self.error = self._recovery.failed(reason, time.monotonic()) or self.error
 
     def close(self) -> None:
         """Give up the generation and delete its server consumer. Does not block."""
         self._drop("closed")
-        self._delete_old()
+        self._orphans.delete()
 
-    def _delete_old(self) -> None:
-        """Delete server consumers without waiting for the answers; those that cannot be deleted
-        end by themselves after their inactive threshold."""
-        while self._old:
-            operation = f"CONSUMER.DELETE.{self.stream}.{self._old.pop()}"
-            with contextlib.suppress(Error):
-                self._port.connection.publish(self._js._api.subject(operation))
+    # -- what the pull loops ask (pull/source.py) --------------------------------------------------
 
-    # -- messages ----------------------------------------------------------------------------------
+    @property
+    def takes_singly(self) -> bool:
+        """Whether each message is to be judged before the next one is taken."""
+        return self.generation is not None and self.generation.initial
 
-    def new_batch(self) -> MsgBatch:
-        """An empty batch without a generation."""
-        batch = MsgBatch()
-        batch._ack_none = True
-        return batch
+    def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox | None:
+        """Return the inbox of the generation to read from; make one first when there is none."""
+        generation = self.generation or self.renew(deadline, over)
+        return None if generation is None else generation.inbox
 
-    def receive(self, generation: Generation, limit: int, wait: float) -> tuple[MsgBatch, str]:
-        """Take what is ready, at most ``limit`` messages; wait for the first up to ``wait`` s.
+    def on_end(self, inbox: PullInbox, ended: Ended) -> Error | None:
+        """Anything but an ordinary end of a pull is the end of its generation."""
+        if ended.fate not in (Fate.DONE, Fate.LIMIT):
+            if ended.fate is Fate.WARN:
+                self.warn(inbox.refusal(ended))
+            self.drop(f"{ended.status} {ended.text}".rstrip())
+        return None
 
-        Returns the batch, and the status with which a pull ended as it should, if one did. The
-        batch is empty when nothing came, or what came did not follow: then the generation is
-        dropped.
-        """
-        mailbox = generation.engine.mailbox
-        batch = mailbox.new_batch(MsgBatch, self._port.outbound)
-        batch._ack_none = True
-        statuses = mailbox.take_into(batch, 1 if generation.initial else limit, wait)
-        self._port.check()
-        generation.engine.delivered(len(batch), batch.nbytes)
-        trouble, done = self.judge(generation, statuses, len(batch), idle=not len(batch))
-        if not self.accept(generation, batch, 0):
-            return self.new_batch(), done
-        if trouble is not None:
-            self.drop(trouble)
-        return batch, done
+    def on_silence(self, inbox: PullInbox) -> None:
+        trouble = "the server has missed two heartbeats"
+        text = f"the ordered consumer of {self.stream!r}: {trouble}; starting again"
+        self.warn(PullTerminatedError(text))
+        self.drop(trouble)
 
-    def judge(
-        self, generation: Generation, statuses: Sequence[Msg], taken: int, *, idle: bool
-    ) -> tuple[str | None, str]:
-        """Say why the generation is no good any more (None: it is), and with which status a pull
-        ended as it should. ``taken`` messages are not accepted yet; ``idle``: none came now."""
-        trouble, done = None, ""
-        engine = generation.engine
-        for msg in statuses:
-            if msg.status == 100:
-                self._failures = 0
-                sent = msg.headers.get("Nats-Last-Consumer") or ""
-                if sent.isdecimal() and int(sent) >= generation.next_seq + taken:
-                    trouble = f"the server has sent {sent} messages, not all have arrived"
-                continue
-            ended = engine.on_status(msg)
-            if ended is None:
-                continue
-            text = f"{msg.status} {msg.description}".rstrip()
-            if ended.fate is Fate.DONE:
-                done = text
-            else:
-                trouble = text
-                if ended.fate is Fate.WARN and ended.error is not None:
-                    self.warn(ended.error)
-        if trouble is None and idle:
-            if generation.epoch != self._port.epoch:
-                trouble = "the link is another one"
-            elif engine.mailbox.ended:
-                trouble = "its inbox was refused, or the connection drains"
-            elif self._port.linked and engine.drop_silent():
-                trouble = "the server has missed two heartbeats"
-                text = f"the ordered consumer of {self.stream!r}: {trouble}; starting again"
-                self.warn(PullTerminatedError(text))
-        return trouble, done
+    def on_new_link(self, inbox: PullInbox) -> None:
+        self.drop("the link is another one")
 
-    def accept(self, generation: Generation, batch: MsgBatch, start: int) -> bool:
-        """Check that the messages from index ``start`` on are the next ones; move on behind them.
+    def on_finished(self, inbox: PullInbox) -> Exception | None:
+        error = inbox.mailbox.error
+        if isinstance(error, PermissionsError):
+            self.error = error
+        self.drop("its inbox was refused, or the connection drains")
+        return self.error
+
+    def discarded(self) -> None:
+        """A fetch has thrown away all that it had: it is read again."""
+        self.rewind(self._fetch_place)
+
+    def begin_fetch(self) -> Place:
+        """Note where a fetch begins."""
+        self._fetch_place = self.mark()
+        return self._fetch_place
+
+    def accept(self, inbox: PullInbox, start: int) -> bool:
+        """Check that the messages of the batch from index ``start`` on are the next ones; move on
+        behind them.
 
         One link delivers in order, so a run that begins and ends with the right numbers and has
         the right length has no gap inside: nothing is done per message. When it is not so the
         generation is dropped and False returned.
         """
+        generation, batch = self.generation, inbox.batch
         count = len(batch) - start
-        if count <= 0:
-            return True
+        if generation is None or generation.inbox is not inbox:
+            return count <= 0
+        if count > 0 and not self._follows(generation, batch, start):
+            return False
+        sent = inbox.sent_seq
+        if sent:
+            self._recovery.alive()
+            if sent >= generation.next_seq:
+                self.drop(f"the server has sent {sent} messages, not all have arrived")
+        return True
+
+    def _follows(self, generation: Generation, batch: MsgBatch, start: int) -> bool:
+        count = len(batch) - start
         try:
             # Without an index of the whole batch, but for the rare second part of one.
             first = message_jsack(batch[start] if start else batch._first())
@@ -396,8 +352,7 @@ class OrderedReader:
 
     def _moved(self, seq: int) -> None:
         self.last = seq
-        self._head = max(self._head, seq)
-        self._failures = 0
+        self._recovery.progress(seq)
 
     def _accept_initial(self, seq: int, pending: int) -> bool:
         """Take one message of a generation that repeats the start of ``last_per_subject``.
@@ -417,11 +372,11 @@ class OrderedReader:
         self.last = max(self.last, self._boundary)
         self._boundary = 0
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> Place:
         """The place as it is now, for :meth:`rewind`."""
         return self.last, self._boundary
 
-    def rewind(self, mark: tuple[int, int], *, later: bool = False) -> None:
+    def rewind(self, mark: Place, *, later: bool = False) -> None:
         """Go back to a place: what was read since then was not handed out and is read again.
 
         ``later`` leaves everything that takes a lock to the timer thread.
@@ -432,5 +387,8 @@ class OrderedReader:
             return
         generation, self.generation = self.generation, None
         if generation is not None:
-            self._old.append(generation.consumer.name)
+            self._orphans.add(generation.consumer.name)
             self._port.later(0, lambda: self._retire(generation))
+
+    def __repr__(self) -> str:
+        return f"ordered consumer of {self.stream!r}"

@@ -11,7 +11,7 @@ from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
     from jetsync.client.port import Reply
-    from jetsync.jetstream.consumers.consumer import Consumer
+    from jetsync.jetstream.consumers.shared import SharedConsumer
 
 __all__ = ["Presence"]
 
@@ -25,7 +25,7 @@ class Presence:
     from pulling meanwhile: so it is asked once, and looked at as often as one likes.
     """
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: SharedConsumer) -> None:
         self._consumer = consumer
         self._port = consumer._js._port
         self._asked: Reply | None = None

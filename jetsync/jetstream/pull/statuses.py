@@ -17,9 +17,10 @@ class Fate(enum.Enum):
 
     ALIVE = "the pull goes on"
     DONE = "the pull is over as it should be"
+    LIMIT = "the next message does not fit into the bytes that were asked for"
     RETRY = "this pull is void through no fault of its own: pull again"
     VOID = "every pull of the consumer is void through no fault of its own: pull again"
-    LOST = "nobody serves the consumer: look whether it still exists, then pull again"
+    LOST = "no server answers for the consumer: look whether it still exists, then pull again"
     WARN = "the pull was refused: tell the user"
     FATAL = "the consumer cannot be pulled any more"
 
@@ -35,7 +36,7 @@ STATUSES: tuple[tuple[int, str, Fate], ...] = (
     (408, "requests pending", Fate.DONE),
     (408, "interest expired", Fate.DONE),
     (408, "", Fate.DONE),
-    (409, "message size exceeds maxbytes", Fate.DONE),
+    (409, "message size exceeds maxbytes", Fate.LIMIT),
     (409, "batch completed", Fate.DONE),
     (409, "consumer deleted", Fate.FATAL),
     (409, "consumer is push based", Fate.FATAL),

@@ -10,7 +10,7 @@ from jetsync.errors import ConnectionClosedError, Error, TimeoutError
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
-from jetsync.jetstream.pull.buffering import check_count
+from jetsync.jetstream.pull.options import check_count
 from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
 
 __all__ = ["PullSubscription"]
@@ -30,7 +30,9 @@ class PullSubscription:
             consumer._js, consumer.cached_info, created=created, override=delete_consumer
         )
         self._ended = False
-        self._port.attach(self._bound, sends=True, hold=True)
+        if self._bound.ends_with_subscription:
+            # Also when this object is dropped: the consumer is deleted when the connection drains.
+            self._port.attach(self._bound, sends=True, hold=True)
 
     def fetch(self, n: int = 1, timeout: Seconds | None = None) -> MsgBatch:
         """Return 1 to ``n`` messages: those that are there, else the first that come.

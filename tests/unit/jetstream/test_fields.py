@@ -11,7 +11,7 @@ import jetsync
 from jetsync.jetstream import fields
 from jetsync.jetstream.ordered.config import OrderedOptions
 from jetsync.jetstream.publish.headers import PublishOptions
-from jetsync.jetstream.pull.buffering import BufferOptions, MessagesOptions
+from jetsync.jetstream.pull.options import BufferOptions, MessagesOptions
 from tests.unit.jetstream import generate_fields
 
 

@@ -1,0 +1,198 @@
+"""SharedConsumer: what a ``Consumer``, its pull inboxes and its messages have in common.
+
+Messages and inboxes refer to this object and not to the ``Consumer`` that the user holds. So a
+``Consumer`` that the user drops is noticed at once, and its inboxes are given back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jetsync._deadline import Seconds
+from jetsync.jetstream.consumers.config import AckPolicy
+from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.consumers.priority import Pin, check_group, shared_pin
+from jetsync.jetstream.pull.batch import BatchOptions, BatchPull
+from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.options import PullOptions
+from jetsync.jetstream.pull.source import PlainSource
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.manager import ConsumerManager
+    from jetsync.jetstream.message import MsgBatch
+
+__all__ = ["SharedConsumer"]
+
+_KEPT_FOR = 1.0
+"""Seconds for which messages that came too late for a fetch wait for the next one."""
+
+_OPEN_FOR = 60.0
+"""Seconds for which the server may leave a pull of an earlier fetch without its last word."""
+
+
+class SharedConsumer:
+    """A pull consumer as this process knows it. Thread-safe."""
+
+    def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
+        self._js = js
+        self.cached_info = info
+        self.stream_name = info.stream_name
+        self.name = info.name
+        self._lock = threading.Lock()
+        self._idle: list[PullInbox] = []
+        self._left: list[PullInbox] = []  # closed ones that got messages before the server knew
+        self._is_dropped = False
+        # Priority groups: the ids that fetches share, and every id that is in use.
+        self._fetch_pins: dict[str, Pin] = {}
+        self._pins: dict[str, str] = {}
+        self._told_late = False
+        config = info.config
+        self._ack_none = config is not None and config.ack_policy == AckPolicy.NONE
+
+    def info(self, timeout: Seconds | None) -> ConsumerInfo:
+        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        self.cached_info = self._js._consumer_info(self.stream_name, self.name, timeout)
+        return self.cached_info
+
+    def priority(
+        self,
+        group: str | None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> dict[str, object]:
+        """The priority-group part of a pull, checked against what is known of the consumer."""
+        return check_group(
+            self.cached_info.config,
+            group=group,
+            min_pending=min_pending,
+            min_ack_pending=min_ack_pending,
+            priority=priority,
+        )
+
+    def within_limits(self, options: PullOptions, *, is_exact: bool = False) -> PullOptions:
+        """Return what the consumer takes of a pull: it refuses one above its ``max_batch``,
+        ``max_expires`` or ``max_bytes``, and more pulls get there as well. ``is_exact`` leaves the
+        number of messages to the server's judgement."""
+        config = self.cached_info.config
+        if config is None or not (config.max_batch or config.max_expires or config.max_bytes):
+            return options
+        batch, expires, size = options.batch, options.expires, options.max_bytes
+        if config.max_batch and config.max_batch > 0 and not is_exact:
+            batch = min(batch, config.max_batch)
+        if config.max_expires and expires:
+            expires = min(expires, float(config.max_expires))
+        if config.max_bytes and config.max_bytes > 0:
+            size = config.max_bytes if size is None else min(size, config.max_bytes)
+        beat = options.heartbeat
+        if beat is not None:
+            beat = min(beat, expires / 2)
+        return dataclasses.replace(
+            options, batch=batch, expires=expires, max_bytes=size, heartbeat=beat
+        )
+
+    def fetch(self, options: BatchOptions) -> MsgBatch:
+        """Fetch one batch. Blocks; see ``Consumer.fetch``."""
+        with self.inbox() as inbox:
+            inbox.pin = shared_pin(self, options.group.get("group"))
+            batch = BatchPull(PlainSource(inbox), options).run()
+            assert batch is not None
+            return batch
+
+    # -- inboxes: an idle one is kept, so the next fetch costs one request ------------------------
+
+    @contextlib.contextmanager
+    def inbox(self) -> Iterator[PullInbox]:
+        """Lend an inbox to one call. What the call leaves in it is there for the next one."""
+        with self._lock:
+            idle, left = self._idle, self._left
+            inbox = next((one for one in idle if one.has_messages), idle[-1] if idle else None)
+            if inbox is not None:
+                idle.remove(inbox)
+            self._left = []
+        if inbox is None:
+            inbox = PullInbox(self)
+        for other in left:
+            other.begin(1 << 62)
+            inbox.adopt(other.release())
+        try:
+            yield inbox
+        finally:
+            self._park(inbox)
+
+    def _park(self, inbox: PullInbox) -> None:
+        """Keep an inbox for the next call, if it is still good for one."""
+        with self._lock:
+            keep = not (self._is_dropped or inbox.closed or inbox.mailbox.finished)
+            if keep:
+                self._idle.append(inbox)
+        if not keep:
+            inbox.close()
+        elif inbox.state.is_open or inbox.has_messages:
+            now = time.monotonic()
+            self._js._port.later(_KEPT_FOR, lambda: self._sweep(inbox, now))
+
+    @property
+    def delivers_again(self) -> bool:
+        """Whether what is handed back costs nothing but another delivery."""
+        config = self.cached_info.config
+        if config is None or self._ack_none:
+            return False
+        return config.max_deliver is None or config.max_deliver <= 0
+
+    def _sweep(self, inbox: PullInbox, since: float) -> None:
+        """No call came for what was left in an inbox. On the timer thread.
+
+        It goes back to the server, if that delivers it again as often as it likes; else it waits
+        for the next call.
+        """
+        with self._lock:
+            if inbox not in self._idle:
+                return
+            self._idle.remove(inbox)
+        if self.delivers_again:
+            inbox.hand_back()
+        if not inbox.lost_link():
+            inbox.went_silent()  # then its pulls are called off
+        with self._lock:
+            stays = not self._is_dropped and time.monotonic() - since < _OPEN_FOR
+            stays = stays or not inbox.state.is_open
+            if stays:
+                self._idle.insert(0, inbox)
+        if not stays:
+            inbox.retire()
+        elif inbox.state.is_open:
+            self._js._port.later(_KEPT_FOR, lambda: self._sweep(inbox, since))
+
+    def keep_left(self, inbox: PullInbox) -> None:
+        """Keep what a closed inbox had got before the server knew, for the next call."""
+        with self._lock:
+            keep = not self._is_dropped and inbox.has_messages
+            if keep:
+                self._left.append(inbox)
+        if not keep:
+            inbox.hand_back()
+
+    @property
+    def needs_closing(self) -> bool:
+        """Whether there is an inbox to give back."""
+        return bool(self._idle or self._left) and not self._js._port.closed
+
+    def close(self, *, dropped: bool = False) -> None:
+        """Give the idle inboxes back, and what waits in them. Does not block."""
+        with self._lock:
+            self._is_dropped = self._is_dropped or dropped
+            idle, self._idle = self._idle, []
+            left, self._left = self._left, []
+        for inbox in idle:
+            inbox.close()
+        for inbox in left:
+            inbox.hand_back()
+
+    def __repr__(self) -> str:
+        return f"Consumer({self.stream_name!r}, {self.name!r})"

@@ -1,0 +1,58 @@
+"""Orphans: server consumers that an ordered reader has no use for any more, until they are gone."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from jetsync.errors import Error
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.consumers.manager import ConsumerManager
+
+__all__ = ["Orphans"]
+
+_ONCE_MORE = 5.0
+"""Seconds after which a consumer is deleted again whose creation was not answered: the server may
+have been slower to make it than to look for it."""
+
+
+class Orphans:
+    """Deletes server consumers without waiting for the answers. Those that cannot be deleted end by
+    themselves after their inactive threshold. Any thread."""
+
+    def __init__(self, js: ConsumerManager, stream: str) -> None:
+        self._js = js
+        self._port = js._port
+        self._stream = stream
+        self._names: dict[str, bool] = {}  # name -> whether its creation was answered
+
+    def add(self, name: str, *, is_certain: bool = True) -> None:
+        """Note a consumer; ``is_certain``: its creation was answered."""
+        self._names[name] = is_certain
+
+    def delete(self) -> None:
+        """Send the deletions. What goes down with the link is sent again the next time."""
+        names = dict(self._names)
+        if not names:
+            return
+        epoch = self._port.epoch
+        self._send(list(names))
+        uncertain = [name for name, is_certain in names.items() if not is_certain]
+
+        def on_pong() -> None:
+            if self._port.epoch == epoch and self._port.linked:
+                # The server has got them.
+                for name in names:
+                    self._names.pop(name, None)
+                if uncertain:
+                    self._port.later(_ONCE_MORE, lambda: self._send(uncertain))
+
+        with contextlib.suppress(Error):
+            self._port.after_pong(on_pong)
+
+    def _send(self, names: list[str]) -> None:
+        for name in names:
+            operation = f"CONSUMER.DELETE.{self._stream}.{name}"
+            with contextlib.suppress(Error):
+                self._port.connection.publish(self._js._api.subject(operation))

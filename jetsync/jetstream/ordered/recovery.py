@@ -1,0 +1,112 @@
+"""Recovery: when an ordered reader gets a new server consumer, and when it has to give up.
+
+The rules that ordered pull and ordered push have in common: how long to wait between attempts, how
+to tell whether the stream is still the one it was, and how patient to be with a stream that seems
+to be gone or shorter while a leader is elected. No I/O and no clock of its own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from jetsync._api_errors import StreamNotFoundError
+from jetsync.errors import DisconnectedError, Error, JetStreamError
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.streams.info import StreamInfo
+
+__all__ = ["FIRST_WAIT", "Recovery"]
+
+FIRST_WAIT = 0.1
+"""Seconds before the second attempt in a row; the first one is made at once."""
+
+_LONGEST_WAIT = 2.0
+# A stream that is not found may be on its way back after a restart; after this it is gone.
+_GONE_AFTER = 2.0
+# A new leader may know of less than was read already, until it has caught up.
+_ANOTHER_AFTER = 4.0
+
+
+class Recovery:
+    """What one ordered reader has been through. For one thread at a time.
+
+    ``head``: the stream reached at least to this sequence.
+    """
+
+    def __init__(self, stream: str, max_resets: int = -1) -> None:
+        self.stream = stream
+        self._max_resets = max_resets
+        self._created: datetime | None = None
+        self.head = 0
+        self.failures = 0
+        """Resets in a row without a message or a heartbeat between them."""
+        self.not_before = 0.0
+        """When the next attempt may be made, on the monotonic clock."""
+        self._gone_since: float | None = None
+        self._behind_since: float | None = None
+
+    def begin(self, info: StreamInfo) -> None:
+        """Note which stream it is that is read."""
+        self._created, self.head = info.created, info.state.last_seq
+
+    def progress(self, seq: int) -> None:
+        """A message came, with this stream sequence."""
+        self.head = max(self.head, seq)
+        self.failures = 0
+
+    def alive(self) -> None:
+        """A heartbeat came, or the consumer was made: what failed before does not count."""
+        self.failures = 0
+
+    def found(self) -> None:
+        """The stream was found."""
+        self._gone_since = None
+
+    def failed(self, reason: str, now: float) -> JetStreamError | None:
+        """Count a failure: the first in a row is repaired at once, the next ones ever later.
+        Returns the error when there were too many."""
+        self.failures += 1
+        wait = 0.0
+        if self.failures > 1:
+            wait = min(FIRST_WAIT * 2.0 ** min(self.failures - 2, 8), _LONGEST_WAIT)
+        self.not_before = now + wait
+        if 0 <= self._max_resets < self.failures:
+            return JetStreamError(
+                f"the ordered consumer of {self.stream!r} was reset {self.failures} times in a "
+                f"row without a message between; last reason: {reason}"
+            )
+        return None
+
+    def is_final(self, error: Error, now: float) -> bool:
+        """Whether an attempt that failed with this error was the last one: the stream was not
+        found for a while."""
+        if not isinstance(error, StreamNotFoundError):
+            return False
+        if self._gone_since is None:
+            self._gone_since = now
+        return now - self._gone_since >= _GONE_AFTER
+
+    def compare(self, info: StreamInfo, now: float) -> JetStreamError | None:
+        """Judge whether a stream is still the one it was: in another one the place to go on has no
+        meaning, and waiting there could be for ever.
+
+        Raises DisconnectedError as long as that may be a leader that has to catch up; returns the
+        error when it is another stream for good.
+        """
+        if self._created is None:
+            self._created = info.created
+        if info.created == self._created and info.state.last_seq >= self.head:
+            self._behind_since = self._gone_since = None
+            return None
+        if self._behind_since is None:
+            self._behind_since = now
+        if now - self._behind_since < _ANOTHER_AFTER:
+            raise DisconnectedError(
+                f"the leader of stream {self.stream!r} is behind what was read already"
+            )
+        return JetStreamError(
+            f"stream {self.stream!r} is not the one it was: it was deleted and made again, or has "
+            f"lost its end (last sequence {info.state.last_seq}, was {self.head}); "
+            "begin to read it anew"
+        )

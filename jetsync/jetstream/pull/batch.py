@@ -1,0 +1,335 @@
+"""BatchPull: one batch, one deadline. The loop of fetch, next, fetch_no_wait, ack_next.
+
+It ends with the server's last word on its pull, with a full batch, or a quarter of a second after
+the caller's deadline at the latest. What is asked of the server is over one measured round trip
+before that deadline, so that its last word arrives in time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jetsync._deadline import Deadline
+from jetsync.errors import Error, PullTerminatedError, PullUnansweredError
+from jetsync.jetstream.pull.options import HUGE_BATCH, PullOptions
+from jetsync.jetstream.pull.statuses import Fate
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+    from jetsync.jetstream.pull.inbox import PullInbox
+    from jetsync.jetstream.pull.source import Source
+    from jetsync.jetstream.pull.state import Ended
+
+__all__ = ["BatchOptions", "BatchPull", "Mode"]
+
+_GRACE = 0.2
+"""Seconds after the deadline for which the server's last word is still waited for. Every call may
+take 0.25 s longer than its timeout; the rest of that is for leaving."""
+
+_SHORTEST = 0.001
+
+_QUIET = 0.1
+"""Seconds, and at least two round trips, of silence after which a pull that should not wait is
+looked into: at ``max_ack_pending`` the server does not answer it."""
+
+
+class Mode(enum.Enum):
+    """When a batch is complete although it is not full."""
+
+    WAIT = "when its time is up"
+    EAGER = "when something came and the server has nothing more ready"
+    NO_WAIT = "when the server has nothing more ready"
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchOptions:
+    """What a call asks for. ``timeout`` and ``heartbeat`` in seconds."""
+
+    max_messages: int | None
+    max_bytes: int | None
+    timeout: float
+    heartbeat: float | None = None
+    mode: Mode = Mode.WAIT
+    group: dict[str, object] = dataclasses.field(default_factory=dict)
+    ack: JetStreamMsg | None = None
+    """The message whose acknowledgement carries the first pull."""
+
+
+class BatchPull:
+    """One fetch over as many pulls and inboxes as it takes. For one thread."""
+
+    def __init__(self, source: Source, options: BatchOptions) -> None:
+        self._source = source
+        self._options = options
+        self._limit = HUGE_BATCH if options.max_messages is None else options.max_messages
+        self._deadline = Deadline(options.timeout)
+        self._ends_at = time.monotonic() + options.timeout
+        self._ack = options.ack
+        self._inbox: PullInbox | None = None
+        self._number = 0  # of the pull that the server has not ended, or 0
+        self._probe = 0  # of the one that looks into its silence, or 0
+        self._probed_at = 0  # how many messages there were then
+        self._is_stuck = False  # the server leaves the pull open without answering it
+        self._sent_at = 0.0
+        self._has_pulled = False
+        self._accepted = 0  # messages of the batch that the source has judged
+        self._last_end: Ended | None = None
+        self._is_answered = False  # the server has said that this is all
+        self._is_over = False
+        self._is_without_inbox = False
+        self._error: Exception | None = None
+
+    def run(self) -> MsgBatch | None:
+        """Return the batch, with the reason if it ended early; None when there was no inbox.
+
+        Raises the reason when nothing came.
+        """
+        while not self._is_over:
+            inbox = self._open()
+            if inbox is None:
+                self._is_without_inbox = True
+                break
+            if not self._is_over:
+                self._ask(inbox, time.monotonic())
+            if not self._is_over:
+                self._take(inbox)
+        return self._result()
+
+    def _result(self) -> MsgBatch | None:
+        inbox = self._inbox
+        batch = None if inbox is None else inbox.release()
+        error = self._error
+        if error is None and not self._is_answered:
+            error = self._unanswered(batch)
+        if self._is_stuck and inbox is not None:
+            inbox.retire()
+        if batch is None or not (len(batch) or self._is_answered):
+            if error is not None:
+                raise error
+        else:
+            batch.error = error
+        return batch
+
+    def _open(self) -> PullInbox | None:
+        """The inbox to pull on; None when there is none in time."""
+        before = self._inbox
+        inbox = self._source.open(self._deadline, lambda: False)
+        if inbox is None or inbox is before:
+            return inbox
+        self._inbox = inbox
+        self._number = self._probe = 0
+        is_single = self._source.takes_singly
+        if before is None:
+            inbox.begin(1 if is_single else self._limit)
+            inbox.state.forget_lapsed(time.monotonic())
+            if not self._accept(inbox):
+                return inbox
+        else:
+            inbox.adopt(before.release())
+        if len(inbox.batch) >= (1 if is_single else self._limit):
+            self._end()
+        return inbox
+
+    def _end(self) -> None:
+        self._is_over = self._is_answered = True
+
+    def _fail(self, error: Exception) -> None:
+        self._is_over, self._error = True, error
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _margin(self, inbox: PullInbox, left: float) -> float:
+        """How much sooner than the caller's time the server's has to be over. Half of the time at
+        most; a third of it while the round trip is not known."""
+        rtt = inbox.rtt
+        return min(rtt, left / 2) if rtt else left / 3
+
+    def _ask(self, inbox: PullInbox, now: float) -> None:
+        """Send a pull, if none is under way and one may be sent."""
+        if self._number:
+            self._look_into_silence(inbox, now)
+            return
+        if not inbox.is_linked or not inbox.state.may_pull(now):
+            return
+        left = max(0.0, self._ends_at - now)
+        margin = self._margin(inbox, left)
+        if self._has_pulled and left - margin < _SHORTEST:
+            return  # the time that is left is for what may still be on its way
+        mode, options, batch = self._options.mode, self._options, inbox.batch
+        expires, beat = 0.0, None
+        if mode is not Mode.NO_WAIT:
+            expires = inbox.state.pull_length(max(left - margin, _SHORTEST), now)
+            beat = inbox.state.heartbeat(options.heartbeat, expires, now)
+        size = options.max_bytes
+        request = PullOptions(
+            batch=self._limit - len(batch),
+            expires=expires,
+            max_bytes=None if size is None else max(1, size - batch.nbytes),
+            heartbeat=beat,
+            no_wait=mode is not Mode.WAIT,
+            **options.group,  # type: ignore[arg-type]
+        )
+        ack = self._ack
+        if ack is not None and self._has_pulled:
+            # Whether the first one arrived is not known: the acknowledgement goes out again.
+            ack._answer(b"+ACK")
+            ack = self._ack = None
+        self._number = inbox.pull(request, ack, is_exact=options.max_messages is not None)
+        self._sent_at, self._has_pulled, self._probe = now, True, 0
+
+    def _quiet_until(self, inbox: PullInbox) -> float | None:
+        """When the silence on a pull that should not wait is looked into."""
+        mode = self._options.mode
+        if not self._number or self._probe or mode is Mode.WAIT:
+            return None
+        if mode is Mode.EAGER and not len(inbox.batch):
+            return None  # it waits for the first message, and that is as it should be
+        quiet = max(_QUIET, 2 * inbox.rtt)
+        return max(self._sent_at, inbox.mailbox.last_put) + quiet
+
+    def _look_into_silence(self, inbox: PullInbox, now: float) -> None:
+        """At ``max_ack_pending`` the server leaves a pull unanswered that should not wait. It
+        answers one that expires at once, and that one shows that nothing more is ready."""
+        due = self._quiet_until(inbox)
+        if due is not None and now >= due:
+            self._sent_at, self._probed_at = now, len(inbox.batch)
+            group = self._options.group
+            self._probe = inbox.pull(
+                PullOptions(1, _SHORTEST, no_wait=True, **group)  # type: ignore[arg-type]
+            )
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def _wait(self, inbox: PullInbox, now: float) -> float:
+        """How long to wait for messages before something else has to be done."""
+        wait = min(inbox.next_look(), self._last_moment(inbox) - now)
+        quiet = self._quiet_until(inbox)
+        if quiet is not None:
+            wait = min(wait, quiet - now + 0.001)
+        return max(0.0, wait)
+
+    def _last_moment(self, inbox: PullInbox) -> float:
+        waits = self._number and inbox.is_linked
+        return self._ends_at + (_GRACE if waits else 0.0)
+
+    def _take(self, inbox: PullInbox) -> None:
+        """Wait for messages, take them, and see what ended."""
+        before = len(inbox.batch)
+        limit = min(self._limit, before + 1) if self._source.takes_singly else self._limit
+        # Until there are as many as that, or a status: one wake-up for the whole batch.
+        ends = inbox.take(limit, self._wait(inbox, time.monotonic()), limit)
+        inbox.check()
+        is_full = len(inbox.batch) >= limit
+        is_late = time.monotonic() >= self._last_moment(inbox)
+        trouble = None if ends or is_full else self._trouble(inbox)
+        judges = ends or is_full or is_late or inbox.sent_seq or trouble is not None
+        if judges and not self._accept(inbox):
+            self._forget_ended(inbox)
+            self._is_over = is_late
+            return
+        for ended in ends:
+            self._on_end(inbox, ended)
+        if is_full:
+            self._end()
+        elif trouble is not None:
+            trouble(inbox)
+        self._forget_ended(inbox)
+        if time.monotonic() >= self._last_moment(inbox):
+            self._is_over = True
+
+    def _forget_ended(self, inbox: PullInbox) -> None:
+        """A pull that was served in full ends without a status."""
+        if self._number and not inbox.state.is_waiting_for(self._number):
+            self._number = 0
+        if self._probe and not inbox.state.is_waiting_for(self._probe):
+            self._probe = 0
+
+    def _trouble(self, inbox: PullInbox) -> Callable[[PullInbox], None] | None:
+        """Whether the link, the server or the inbox has gone: what to do about it."""
+        if inbox.mailbox.ended:
+            return self._on_finished
+        if inbox.lost_link():
+            return self._source.on_new_link
+        return self._source.on_silence if inbox.went_silent() else None
+
+    def _on_finished(self, inbox: PullInbox) -> None:
+        error = self._source.on_finished(inbox)
+        if error is not None:
+            self._fail(error)
+
+    def _accept(self, inbox: PullInbox) -> bool:
+        is_single = self._source.takes_singly
+        if self._source.accept(inbox, self._accepted):
+            self._accepted = len(inbox.batch)
+            return True
+        inbox.release()
+        self._accepted = 0
+        if not is_single:  # else this one message was not wanted, and that is all
+            self._source.discarded()
+        return False
+
+    # -- the end of pulls --------------------------------------------------------------------------
+
+    def _on_end(self, inbox: PullInbox, ended: Ended) -> None:
+        if ended.number == self._probe and self._probe:
+            self._on_probed(inbox)
+            return
+        is_ours = ended.number == self._number
+        error = self._source.on_end(inbox, ended)
+        if error is not None and (is_ours or ended.fate is not Fate.WARN):
+            self._fail(error)
+        if not is_ours:
+            return  # a pull of an earlier call
+        self._last_end, self._number = ended, 0
+        if ended.fate is Fate.LIMIT:
+            self._end()
+            if not len(inbox.batch):
+                self._error = PullTerminatedError(
+                    f"the next message of {inbox.consumer!r} is larger than max_bytes "
+                    f"({self._options.max_bytes}); raise it",
+                    status=ended.status,
+                )
+        elif ended.fate is Fate.DONE and not self._asks_again(inbox, ended):
+            self._end()
+
+    def _asks_again(self, inbox: PullInbox, ended: Ended) -> bool:
+        """Whether another pull goes out behind one whose time is over: it was shorter than the
+        call, because the consumer allows no longer ones or the round trip was not known."""
+        mode = self._options.mode
+        if not ended.text.lower().startswith("request timeout"):
+            return False
+        if mode is Mode.NO_WAIT or (mode is Mode.EAGER and len(inbox.batch)):
+            return False
+        left = self._ends_at - time.monotonic()
+        return left - self._margin(inbox, left) > 2 * _SHORTEST
+
+    def _on_probed(self, inbox: PullInbox) -> None:
+        """The server has answered the probe and not the pull before it."""
+        self._probe = 0
+        if self._number and len(inbox.batch) == self._probed_at:
+            self._is_stuck = True
+            self._end()
+
+    def _unanswered(self, batch: MsgBatch | None) -> Error | None:
+        """Why the server has not said its last word."""
+        inbox, last = self._inbox, self._last_end
+        if inbox is None or not inbox.is_linked:
+            cause, text = "link", "there is no link to a server"
+        elif self._is_without_inbox:
+            cause, text = "leader", f"{self._source!r} has no server consumer at the moment"
+        elif not self._number:
+            said = "" if last is None else f" (the last answer was {last.status} {last.text})"
+            cause, text = "leader", f"no server leads {inbox.consumer!r} at the moment{said}"
+        elif inbox.is_receiving:
+            if batch:
+                return None  # what is on its way is there for the next call
+            cause, text = "link", "a message is still on its way; the next call returns it"
+        else:
+            cause, text = "server", f"the server did not answer the pull of {inbox.consumer!r}"
+        return PullUnansweredError(
+            f"no answer within {self._options.timeout:g} s: {text}", cause=cause, operation="fetch"
+        )

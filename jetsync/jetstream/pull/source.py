@@ -1,0 +1,89 @@
+"""Where a pull loop gets its messages from: what a plain consumer and an ordered one do otherwise.
+
+The loops in ``pull/batch.py`` and ``pull/messages.py`` are the same for both. They ask the source
+for the inbox to pull on, and tell it what happened there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from jetsync._deadline import Deadline
+from jetsync.errors import Error
+from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.state import Ended
+from jetsync.jetstream.pull.statuses import Fate
+
+__all__ = ["PlainSource", "Source"]
+
+
+class Source(Protocol):
+    """One consumer, or a succession of them. For one thread at a time."""
+
+    @property
+    def takes_singly(self) -> bool:
+        """Whether each message is to be judged before the next one is taken."""
+
+    def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox | None:
+        """Return the inbox to pull on; None when there was none in time, or it is ``over``.
+
+        Raises when reading cannot go on. May block until the deadline.
+        """
+
+    def on_end(self, inbox: PullInbox, ended: Ended) -> Error | None:
+        """A pull has ended. Returns the error if the consumer cannot be pulled any more, or
+        refused the pull."""
+
+    def on_silence(self, inbox: PullInbox) -> None:
+        """The server has gone silent; the pulls of the inbox are called off."""
+
+    def on_new_link(self, inbox: PullInbox) -> None:
+        """The link is another one; the pulls of the inbox were lost with the one before."""
+
+    def on_finished(self, inbox: PullInbox) -> Exception | None:
+        """Nothing will come on the inbox any more: the server refused it, or the connection
+        drains. Returns the error if reading cannot go on."""
+
+    def accept(self, inbox: PullInbox, start: int) -> bool:
+        """Judge the messages of the inbox's batch from ``start`` on; False: they are no good."""
+
+    def discarded(self) -> None:
+        """The loop has thrown away all that was in the batch."""
+
+
+class PlainSource:
+    """One consumer on one inbox; what is lost is asked for again."""
+
+    takes_singly = False
+
+    def __init__(self, inbox: PullInbox) -> None:
+        self.inbox = inbox
+
+    def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox:
+        return self.inbox
+
+    def on_end(self, inbox: PullInbox, ended: Ended) -> Error | None:
+        if ended.fate is Fate.LOST:
+            return inbox.why_gone()
+        if ended.fate in (Fate.FATAL, Fate.WARN):
+            return inbox.refusal(ended)
+        return None
+
+    def on_silence(self, inbox: PullInbox) -> None:
+        pass
+
+    def on_new_link(self, inbox: PullInbox) -> None:
+        pass
+
+    def on_finished(self, inbox: PullInbox) -> Exception | None:
+        return inbox.why_finished
+
+    def accept(self, inbox: PullInbox, start: int) -> bool:
+        return True
+
+    def discarded(self) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return repr(self.inbox.consumer)
