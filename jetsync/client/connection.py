@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import socket
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,12 +19,13 @@ from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
+from jetsync.client.pongs import Pong, PongCall
 from jetsync.client.port import Port
 from jetsync.client.repeats import Repeats
 from jetsync.client.requests import Requests
 from jetsync.client.routes import Routes
 from jetsync.client.runner import check_callback
-from jetsync.client.session import Pong, PongCall, Session
+from jetsync.client.session import Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
 from jetsync.client.timer import Timer
@@ -39,7 +37,7 @@ from jetsync.errors import (
 from jetsync.headers import HeaderInput
 from jetsync.protocol.ids import new_inbox
 from jetsync.protocol.info import ServerInfo
-from jetsync.protocol.states import Status, transition
+from jetsync.protocol.states import Life, Status
 
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
@@ -67,10 +65,14 @@ class Connection(Publishing):
         self.options = options
         self._label = str(next(_numbers))
         self._forked = False
-        self._status = Status.DISCONNECTED
-        self._status_lock = threading.Lock()
-        self._last_error: Exception | None = None
+        self._life = Life()
+        self._last_error: BaseException | None = None
         self._inbound = Inbound(self._outbound)
+        self._timer = timer = Timer(self._label)
+
+        def later(function: Callable[[], object]) -> object:
+            return timer.call_later(0, function)
+
         self._events = EventDispatcher(
             self._label,
             {
@@ -81,15 +83,13 @@ class Connection(Publishing):
                 "discovered_servers": options.on_discovered_servers,
                 "lame_duck": options.on_lame_duck,
             },
+            later,
         )
-        self._timer = timer = Timer(self._label)
         self._members = Members()
-        self._routes = Routes(
-            self._inbound, self._outbound, lambda function: timer.call_later(0, function)
-        )
+        self._routes = Routes(self._inbound, self._outbound, later)
         self._requests = Requests(self)
         self._port = Port(self, self._label, self._outbound)
-        self._transition(Status.CONNECTING)
+        self._life.link(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
         self._outbound.on_kept = Repeats(self._session, self._outbound, self._timer).find_out
@@ -268,7 +268,7 @@ class Connection(Publishing):
     @property
     def status(self) -> Status:
         """The state of the connection right now."""
-        return self._status
+        return self._life.status
 
     @property
     def is_connected(self) -> bool:
@@ -278,7 +278,7 @@ class Connection(Publishing):
     @property
     def is_closed(self) -> bool:
         """Whether the connection has ended for good (or belongs to another process)."""
-        return self._status is Status.CLOSED or self._forked
+        return self._life.closed or self._forked
 
     @property
     def connected_url(self) -> str | None:
@@ -316,7 +316,7 @@ class Connection(Publishing):
         )
 
     @property
-    def last_error(self) -> Exception | None:
+    def last_error(self) -> BaseException | None:
         """The last error of any kind, or None."""
         return self._last_error
 
@@ -331,24 +331,16 @@ class Connection(Publishing):
         """A timeout in seconds; None is the connection's default."""
         return to_seconds(self.options.timeout if timeout is None else timeout)
 
-    def _transition(self, new: Status) -> None:
-        with self._status_lock:
-            if self._status is not Status.CLOSED and self._status is not new:
-                if self._status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS) and new in (
-                    Status.CONNECTED,
-                    Status.RECONNECTING,
-                ):
-                    return  # draining goes on over a reconnect
-                self._status = transition(self._status, new)
-
-    def _set_last_error(self, error: Exception) -> None:
+    def _set_last_error(self, error: BaseException) -> None:
         self._last_error = error
 
     def _report(self, error: BaseException) -> None:
         """See ``Port.report``."""
-        self._post("error", error)  # type: ignore[arg-type]
+        self._post("error", error)
 
-    def _post(self, kind: str, error: Exception | None = None, server: str | None = None) -> None:
+    def _post(
+        self, kind: str, error: BaseException | None = None, server: str | None = None
+    ) -> None:
         if kind == "error" and error is not None:
             self._last_error = error
         self._events.post(Event(kind, self, error, server))
@@ -381,9 +373,7 @@ class Connection(Publishing):
         finally:
             # Takes no lock: this may run in the middle of anything. The reader sees the end of the
             # socket, finds nobody whom it concerns, and ends the other threads.
-            if session._sock is not None:
-                with contextlib.suppress(OSError):
-                    session._sock.shutdown(socket.SHUT_RDWR)
+            session.sockets.cut()
 
     def __reduce__(self) -> Any:
         raise ConfigError(
@@ -393,4 +383,4 @@ class Connection(Publishing):
 
     def __repr__(self) -> str:
         server = None if self._forked else self._session.server
-        return f"Connection({server or 'not connected'}, {self._status.name})"
+        return f"Connection({server or 'not connected'}, {self.status.name})"

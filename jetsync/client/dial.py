@@ -7,10 +7,13 @@ import os
 import random
 import socket
 import ssl
+import time
 from collections.abc import Callable
 
 from jetsync._deadline import Deadline
+from jetsync.client.latch import Once
 from jetsync.client.options import ConnectOptions
+from jetsync.client.pongs import Pongs, RoundTrip
 from jetsync.client.tls import TLSFilter, make_context
 from jetsync.errors import AuthorizationError, ConnectError, ProtocolError, TLSRequiredError
 from jetsync.protocol.auth import Credentials
@@ -34,6 +37,13 @@ class Link:
     leftover: bytes
     """What came behind the PONG; the reader has to see it first."""
     tls: TLSFilter | None
+    round_trip: float
+    """Seconds from the CONNECT to its PONG."""
+    pongs: Pongs = dataclasses.field(default_factory=lambda: Pongs(RoundTrip()))
+    suspicion: Exception | None = None
+    """Why it was shut down by this side, or is about to be closed by the server."""
+    leaves: Once = dataclasses.field(default_factory=Once)
+    """Asked once: whether the announced shutdown of the server is dealt with."""
 
 
 def dial(
@@ -60,14 +70,16 @@ def dial(
             hello = connect_payload(
                 auth=fields, name=options.name, echo=options.echo, tls_required=secure
             )
+            sent = time.monotonic()
             wire.send(hello + b"PING\r\n")
             info = _await_pong(wire, info, server)
+            round_trip = time.monotonic() - sent
         except ssl.SSLError as error:
             raise _tls_trouble(error, server, options) from error
         sock.settimeout(None)
         # The loops in C wait inside of recv(); a socket that gevent has patched would not let them.
         os.set_blocking(sock.fileno(), True)
-        return Link(server, sock, info, wire.rest(), wire.tls)
+        return Link(server, sock, info, wire.rest(), wire.tls, round_trip)
     except BaseException:
         sock.close()
         raise

@@ -1,4 +1,4 @@
-"""What happened to a connection, told to the user's handlers on a thread of its own."""
+"""What happened to a connection, told to the log and the user's handlers outside of its threads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import dataclasses
 import logging
 import queue
 import threading
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetsync.client.latch import Once
 from jetsync.client.runner import start_thread
+from jetsync.errors import Error
+from jetsync.protocol.printable import printable
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Event", "EventDispatcher", "Handler"]
 
 logger = logging.getLogger("jetsync")
+
+_MOST_ERRORS = 1000
+_MOST = 2 * _MOST_ERRORS
+_WITH_LOCALS = 16
+"""So many waiting errors keep the local variables of their tracebacks, which hold messages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Event:
 
     kind: str
     connection: Connection
-    error: Exception | None = None
+    error: BaseException | None = None
     server: str | None = None
 
 
@@ -38,50 +47,122 @@ Handler = Callable[[Event], object]
 
 
 class EventDispatcher:
-    """Logs every event and calls its handler, in order, on one thread that starts when needed.
+    """Logs every event and calls its handler, in order, outside of the threads that receive.
 
-    No lock is held while a handler runs, so a handler may call anything, ``close()`` included. A
-    handler that raises harms nothing: the exception is logged.
+    With handlers that is a thread of its own, which starts with the first event; without any it is
+    the timer's. So handlers of the user and of ``logging`` may use the connection, ``close()``
+    included. One that raises harms nothing: the exception is logged.
+
+    What waits is bounded: beyond 1,000 errors new ones are counted and dropped, and the handler for
+    errors is told how many.
     """
 
-    def __init__(self, name: str, handlers: dict[str, Handler | None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        handlers: dict[str, Handler | None],
+        later: Callable[[Callable[[], object]], object],
+    ) -> None:
         self._name = name
         self._handlers = {kind: handler for kind, handler in handlers.items() if handler}
+        self._later = later
         self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._starts = Once()
         self._thread: threading.Thread | None = None
+        self._dropped = 0
         self._closed = False
 
     def post(self, event: Event) -> None:
-        """Log an event and queue it for its handler. Never blocks, never raises."""
-        level = logging.WARNING if event.kind in ("error", "disconnected") else logging.INFO
-        detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
-        logger.log(level, "%s %s%s", event.kind, event.server or "", detail)
-        if event.kind not in self._handlers:
+        """Queue an event for the log and its handler. Never blocks, never raises."""
+        if self._closed or not (event.kind in self._handlers or logger.isEnabledFor(_level(event))):
             return
-        with self._lock:
-            if self._closed:
-                return
-            if self._thread is None:
-                try:
-                    self._thread = start_thread(f"events-{self._name}", self._run)
-                except RuntimeError:  # the interpreter is ending and starts no threads any more
-                    return
+        waiting = self._queue.qsize()
+        if waiting >= (_MOST_ERRORS if event.kind == "error" else _MOST):
+            self._dropped += 1
+            return
+        if waiting > _WITH_LOCALS and event.error is not None:
+            _forget_locals(event.error)
         self._queue.put(event)
+        if not self._handlers:
+            self._later(self._work)
+        elif self._starts.first():
+            # Not from here: this may be a signal handler in the middle of another start.
+            self._later(self._start)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            try:
+                self._thread = start_thread(f"events-{self._name}", self._run)
+            except RuntimeError:  # the interpreter is ending and starts no threads any more
+                self._work()
 
     def _run(self) -> None:
         while (event := self._queue.get()) is not None:
+            self._tell(event)
+
+    def _work(self) -> None:
+        """Deal with what waits, on the calling thread."""
+        while True:
             try:
-                self._handlers[event.kind](event)
-            except Exception:
+                event = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if event is not None:
+                self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        self._deliver(event)
+        if self._dropped and not self._queue.qsize():
+            count, self._dropped = self._dropped, 0
+            error = Error(f"{count} events were dropped: the handlers take longer than they may")
+            self._deliver(Event("error", event.connection, error))
+
+    def _deliver(self, event: Event) -> None:
+        detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
+        text = printable(f"{event.kind} {event.server or ''}{detail}")
+        try:
+            # With a traceback where user code raised: else it would be lost with the thread.
+            about = event.error if _by_user(event.error) else None
+            logger.log(_level(event), "%s", text, exc_info=about)
+            handler = self._handlers.get(event.kind)
+            if handler is not None:
+                handler(event)
+        except BaseException:  # noqa: BLE001 - of a handler: nothing may end this thread
+            try:
                 logger.exception("the handler for %s raised", event.kind)
+            except BaseException:  # noqa: BLE001, S110 - a handler of the log itself
+                pass
 
     def close(self, timeout: float) -> None:
-        """Deliver what is queued, then end the thread. Blocks up to ``timeout`` seconds."""
-        with self._lock:
-            self._closed = True
-            thread = self._thread
+        """Deliver what is queued, then end the thread. Blocks up to ``timeout`` seconds. The timer
+        has ended before."""
+        self._closed = True
+        if not self._handlers:
+            self._work()
+            return
+        if self._queue.qsize():
+            self._start()
+        thread = self._thread
         if thread is not None:
             self._queue.put(None)
             if thread is not threading.current_thread():
                 thread.join(timeout)
+
+
+def _level(event: Event) -> int:
+    return logging.WARNING if event.kind in ("error", "disconnected") else logging.INFO
+
+
+def _by_user(error: BaseException | None) -> bool:
+    return error is not None and not isinstance(error, Error) and error.__traceback__ is not None
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Keep the lines of a traceback, not the messages in the variables of its frames."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if link.__traceback__ is not None:
+            traceback.clear_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__

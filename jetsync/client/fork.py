@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from jetsync._core.mailbox import abandon
 from jetsync.client.lifecycle import open_connections
 from jetsync.errors import ForkedError
+
+if TYPE_CHECKING:
+    from jetsync._core.inbound import Inbound
+    from jetsync.client.connection import Connection
+    from jetsync.client.routes import Routes
+    from jetsync.client.session import Session
 
 __all__: list[str] = []
 
@@ -27,21 +35,30 @@ def _after_fork_in_child() -> None:
         )
 
     for nc in list(open_connections):
-        nc._refusal = refusal
-        nc._forked = True
-        abandon(nc)
-        abandon(nc._inbound)
-        nc._inbound.abandon()
-        abandon(nc._outbound)
-        nc._outbound.abandon()
-        # Takes no lock: a thread that is not here may hold it.
-        for mailbox in nc._routes.mailboxes() + nc._inbound.pending_replies():
-            mailbox.abandon(refusal())  # also ends iterators that were made before
-        sock = nc._session._sock
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.close()
+        # One that is in an unexpected state must not keep the others usable.
+        with contextlib.suppress(Exception):
+            _poison(nc, refusal)
     open_connections.clear()
+
+
+def _poison(nc: Connection, refusal: Callable[[], ForkedError]) -> None:
+    """Make every call refuse, and close the descriptor. Takes no lock: a thread that is not here
+    may hold it. Another thread may have been in the middle of the constructor."""
+    nc._refusal = refusal
+    nc._forked = True
+    abandon(nc)
+    inbound: Inbound | None = getattr(nc, "_inbound", None)
+    routes: Routes | None = getattr(nc, "_routes", None)
+    session: Session | None = getattr(nc, "_session", None)
+    abandon(nc._outbound)
+    nc._outbound.abandon()
+    if session is not None:
+        session.sockets.abandon()
+    if inbound is not None:
+        abandon(inbound)
+        inbound.abandon()
+        for mailbox in inbound.pending_replies() + (routes.mailboxes() if routes else []):
+            mailbox.abandon(refusal())  # also ends iterators that were made before
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

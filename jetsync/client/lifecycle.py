@@ -10,7 +10,8 @@ import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
-from jetsync.client.session import Pong
+from jetsync.client.latch import Latch, Once
+from jetsync.client.pongs import Pong
 from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -45,11 +46,11 @@ class Lifecycle:
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
-        self._lock = threading.Lock()
-        self._closing = False
-        self._draining = False
+        self._closing = Once()
+        self._draining = Once()
+        self._closer = 0  # the thread that closes
         self.drained = False
-        self._closed = threading.Event()
+        self._closed = Latch()
         self.may_stay_open = False
         """Whether nobody is expected to close it before the interpreter ends."""
         open_connections.add(nc)
@@ -59,13 +60,13 @@ class Lifecycle:
     ) -> None:
         """Send what waits (briefly), wake every waiter, end and join every thread."""
         nc = self._nc
-        with self._lock:
-            first, self._closing = not self._closing, True
-        if not first:
-            # Somebody else is at it; a callback of theirs must not wait for itself.
-            if not _on_own_thread():
+        if not self._closing.first():
+            # Another thread closes. A callback that it waits for must not wait for it, nor a signal
+            # handler that interrupts it.
+            if not _on_own_thread() and self._closer != threading.get_ident():
                 self._closed.wait(limit)
             return
+        self._closer = threading.get_ident()
         deadline = Deadline(limit)
         try:
             if flush and nc.is_connected:
@@ -76,7 +77,7 @@ class Lifecycle:
 
     def _end(self, reason: Exception | None, deadline: Deadline) -> None:
         nc = self._nc
-        nc._transition(Status.CLOSED)
+        nc._life.close()
         text = f"the connection is closed: {reason}" if reason else "the connection is closed"
         nc._refusal = lambda: ConnectionClosedError(text)
         # Before the link goes: who waits for room is to hear of the end, not of a lost link.
@@ -107,8 +108,7 @@ class Lifecycle:
         nc = self._nc
         deadline = Deadline(timeout)
         problem: Error | None = None
-        with self._lock:
-            first, self._draining = not self._draining, True
+        first = self._draining.first()
         if nc.is_closed:
             return
         if not first:
@@ -125,10 +125,7 @@ class Lifecycle:
 
     def _consume_and_send(self, deadline: Deadline) -> None:
         nc = self._nc
-        if nc.status is Status.CONNECTING:
-            # The first connect did not work out, and it is tried again in the background.
-            nc._transition(Status.RECONNECTING)
-        nc._transition(Status.DRAINING_SUBS)
+        nc._life.drain(Status.DRAINING_SUBS)
         self._await_link(deadline)
         nc._members.link_changed()  # nothing more is asked for
         stopped = nc._routes.stop_all()
@@ -138,7 +135,7 @@ class Lifecycle:
         nc._routes.close_all(stopped)
         for member in nc._members.all():
             member.drain(deadline)
-        nc._transition(Status.DRAINING_PUBS)
+        nc._life.drain(Status.DRAINING_PUBS)
         nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
         self._await_link(deadline)
         nc._flush(deadline)

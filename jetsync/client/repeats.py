@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetsync._core.outbound import Outbound
-from jetsync.client.session import Pong
+from jetsync.client.pongs import Pong
 from jetsync.client.timer import Timer
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from jetsync.client.latch import Latch
 from jetsync.errors import ConfigError
 
 __all__ = ["check_callback", "run_callbacks", "start_thread"]
@@ -23,7 +24,7 @@ class Thread(threading.Thread):
     def __init__(self, name: str, target: Callable[[], Any]) -> None:
         super().__init__(name=name, daemon=True)
         self._job = target
-        self._over = threading.Event()
+        self._over = Latch()
         self._native = _unpatched_start()
         self._runs_on = 0
 
@@ -93,14 +94,17 @@ def check_callback(callback: object) -> None:
 
 
 def run_callbacks(
-    items: Iterable[Any], callback: Callable[[Any], Any], on_error: Callable[[Exception], Any]
+    items: Iterable[Any],
+    callback: Callable[[Any], Any],
+    on_error: Callable[[BaseException], Any],
 ) -> None:
     """Give every item to the callback: a callback is a ``for`` loop in a thread, nothing more.
 
-    An exception of the callback goes to ``on_error``; the next item is still delivered.
+    Whatever the callback raises goes to ``on_error``, ``sys.exit()`` too: it ends a program in the
+    main thread only. The next item is still delivered.
     """
     for item in items:
         try:
             callback(item)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
             on_error(error)

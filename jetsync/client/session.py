@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
 import threading
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._core.inbound import (
@@ -23,7 +21,11 @@ from jetsync._core.inbound import (
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, to_seconds
 from jetsync.client.dial import Link, dial
+from jetsync.client.latch import Latch
+from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
 from jetsync.client.runner import start_thread
+from jetsync.client.sockets import Sockets
+from jetsync.client.vitals import Vitals
 from jetsync.errors import (
     AuthorizationError,
     ConnectError,
@@ -45,38 +47,11 @@ from jetsync.protocol.states import Status
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
 
-__all__ = ["Pong", "PongCall", "Session"]
+__all__ = ["Session"]
 
 logger = logging.getLogger("jetsync")
 
 _SLACK = 0.2
-
-
-class Pong:
-    """Somebody waiting for the answer to a PING."""
-
-    def __init__(self) -> None:
-        self._done = threading.Event()
-        self.error: Exception | None = None
-
-    def finish(self, error: Exception | None = None) -> None:
-        self.error = error
-        self._done.set()
-
-    def wait(self, timeout: float | None) -> bool:
-        return self._done.wait(timeout)
-
-
-class PongCall(Pong):
-    """A function that is called by the reader when the PONG comes, or the link dies."""
-
-    def __init__(self, function: Callable[[], object]) -> None:
-        super().__init__()
-        self._function = function
-
-    def finish(self, error: Exception | None = None) -> None:
-        super().finish(error)
-        self._function()
 
 
 class _Forgotten(Error):
@@ -93,8 +68,11 @@ def _too_large_now(count: int, link: Link) -> MaxPayloadError:
 class Session:
     """Keeps a connection linked to some server. Owns the reader and the writer thread.
 
-    Only the reader declares a link dead: whoever suspects it shuts the socket down and lets the
-    reader find out. So there is one way into reconnecting and no race between two of them.
+    Only the reader declares a link dead: a thread that suspects it shuts the socket down and lets
+    the reader find out. So there is one way into reconnecting and no race between two of them.
+
+    No lock is taken. What other threads change here is one attribute at a time; what belongs to one
+    link is kept with the link, so nothing of an old link can be taken for the new one's.
 
     It knows its connection weakly, so that one which nobody holds any more can be noticed.
     """
@@ -116,23 +94,16 @@ class Session:
             max_reconnects=options.max_reconnects,
             ignore_discovered=options.ignore_discovered_servers,
         )
-        self._stop = threading.Event()
-        self._first = threading.Event()
+        self._stop = Latch()
+        self._first = Latch()
         self._first_error: Exception | None = None
-        self._lock = threading.Lock()  # link, pongs, suspicion
         self._link: Link | None = None
-        # By the number of the PING: one that Ctrl-C broke off leaves a gap here, no confusion.
-        self._pongs: dict[int, Pong] = {}
-        self._ponged = 0
-        self._unanswered = 0
-        self._reads_seen = 0
-        self._sock: socket.socket | None = None  # of the link, or being dialled
-        self._suspicion: Exception | None = None
+        self._round_trip = RoundTrip()
+        self._vitals = Vitals(self._inbound, options.max_pings_outstanding)
+        self.sockets = Sockets()
         self._auth_failures = 0
         self.info: ServerInfo | None = None
         self.reconnects = 0
-        self.rtt = 0.0
-        """The round trip in seconds with its spread on top; 0.0 before it was measured."""
         self.epoch = 0
         """How many links there have been; a changed value tells that answers may be lost."""
         self._threads: list[threading.Thread] = []
@@ -168,8 +139,7 @@ class Session:
         """End everything of a connection that nobody holds, and that was never closed."""
         self._stop.set()
         self._outbound.detach()
-        if self._sock is not None:
-            self._sock.close()
+        self.sockets.close()
         self._outbound.close()
         self._timer.close(0)
         self._events.close(0)
@@ -218,11 +188,10 @@ class Session:
         return None
 
     def _watch(self, sock: socket.socket) -> None:
-        """Keep hold of a socket before anybody waits for it, so that closing need not wait too."""
-        with self._lock:
-            self._sock = sock
-            if self._stop.is_set():
-                raise ConnectError("the connection is being closed")
+        """Keep hold of a socket before the reader waits for it, so that closing can end that."""
+        self.sockets.hold(sock)
+        if self._stop.is_set():
+            raise ConnectError("the connection is being closed")
 
     def _exhausted(self, last: Exception | None) -> Exception:
         """What to tell when no server is left to try."""
@@ -258,12 +227,10 @@ class Session:
         lines, covered = routes.replay()
         refused = self._outbound.attach(link.sock.fileno(), lines, link.info.max_payload, link.tls)
         routes.catch_up(covered)
-        with self._lock:
-            # Only now: a PING put in before would have been taken for one of the old link.
-            self._link = link
-            self._suspicion = None
-            self._unanswered = 0
-            self._ponged = 0
+        link.pongs = Pongs(self._round_trip)
+        self._round_trip.measured(link.round_trip)
+        self._vitals.restart()
+        self._link = link  # from here on PINGs are this link's
         if link.tls is None:
             # Decrypting is Python code, which Ctrl-C may break off in the thread of a caller.
             self._inbound.link(link.sock.fileno())
@@ -271,7 +238,7 @@ class Session:
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
         again = self.epoch > 1
-        self._nc._transition(Status.CONNECTED)
+        self._nc._life.link(Status.CONNECTED)
         self._first_error = None
         self._first.set()
         if again:
@@ -306,33 +273,27 @@ class Session:
                 return self._end_of(link, detail)
 
     def _end_of(self, link: Link, errno: int) -> Exception | None:
-        with self._lock:
-            if self._suspicion is not None:
-                return self._suspicion
+        if link.suspicion is not None:
+            return link.suspicion
         text = os.strerror(errno) if errno else "the server closed the connection"
         return DisconnectedError(f"{link.server.netloc}: {text}")
 
     def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
         """Leave a dead link: nobody may use its descriptor once it is closed."""
-        with contextlib.suppress(OSError):
-            link.sock.shutdown(socket.SHUT_RDWR)
+        self._link = None
+        self.sockets.cut()
         self._outbound.detach()
         self._inbound.unlink()
-        with self._lock:
-            self._link = None
-            pongs = list(self._pongs.values())
-            self._pongs.clear()
-        link.sock.close()
+        self.sockets.close()
         lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
-        for pong in pongs:
-            pong.finish(lost)
+        link.pongs.fail(lost)
         self._nc._requests.fail_all(str(lost))
         if self._stop.is_set():
             return
         if reason is not None:
             self._nc._set_last_error(reason)
         if self._options.reconnect:
-            self._nc._transition(Status.RECONNECTING)
+            self._nc._life.link(Status.RECONNECTING)
         self._nc._post("disconnected", reason, link.server.netloc)
         self._nc._members.link_changed()
 
@@ -349,7 +310,7 @@ class Session:
         )
         if new:
             self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))
-        if info.ldm:
+        if info.ldm and link.leaves.first():
             self._nc._post("lame_duck", None, link.server.netloc)
             if self._pool.prefer_other(link.server):
                 # When it has taken what we had for it, or after a second.
@@ -361,21 +322,16 @@ class Session:
             self.suspect(DisconnectedError("the server is shutting down (lame duck)"))
 
     def _on_pong(self) -> None:
-        with self._lock:
-            self._unanswered = 0
-            # A PONG that nobody asked for answers nothing.
-            self._ponged = min(self._ponged + 1, self._outbound.pings)
-            pong = self._pongs.pop(self._ponged, None)
-        if pong is not None:
-            pong.finish()
+        self._vitals.ponged()
+        if self._link is not None:
+            self._link.pongs.answered(self._outbound.pings)
 
     def _on_err(self, detail: bytes) -> None:
         problem = ServerErrorInfo.parse(detail)
         error = problem.error
         self._nc._set_last_error(error)
-        if problem.closes:
-            with self._lock:
-                self._suspicion = error
+        if problem.closes and self._link is not None:
+            self._link.suspicion = error
         if isinstance(error, PermissionsError):
             self._nc._routes.refused(error)
             if error.operation == "subscribe":
@@ -413,14 +369,17 @@ class Session:
 
     def ping(self, pong: Pong | None) -> None:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""
-        with self._lock:
-            number = 0 if self._link is None else self._outbound.ping()
-            if pong is not None:
-                if number:
-                    self._pongs[number] = pong
-                else:
-                    pong.finish(DisconnectedError("not connected at the moment; try again"))
-        self._outbound.send_now()
+        while (link := self._link) is not None:
+            number = self._outbound.ping()
+            if not number:
+                break
+            if link is self._link:
+                link.pongs.add(number, pong)
+                self._outbound.send_now()
+                return
+            # Another link came meanwhile, and the number may be one of either: once more.
+        if pong is not None:
+            pong.finish(DisconnectedError("not connected at the moment; try again"))
 
     def _schedule_ping(self) -> None:
         def tick() -> None:
@@ -432,30 +391,27 @@ class Session:
 
     def check_alive(self) -> None:
         """Called every ping interval: give the link up when too many pings went unanswered."""
-        limit = self._options.max_pings_outstanding
-        with self._lock:
-            if self._link is None:
-                return
-            reads = self._inbound.reads
-            if reads != self._reads_seen:
-                self._reads_seen = reads
-                self._unanswered = 0  # whatever comes, the peer lives
-            stale = self._unanswered >= limit
-            self._unanswered += 1
+        if self._link is None:
+            return
+        stale = self._vitals.check()
         if stale:
-            self.suspect(StaleConnectionError(f"{limit} pings were not answered"))
+            self.suspect(StaleConnectionError(stale))
         else:
             self.ping(None)
 
     def suspect(self, reason: Exception | None) -> None:
         """Shut the link down; the reader finds out and decides."""
-        with self._lock:
-            if self._link is None:
-                return
-            if self._suspicion is None:
-                self._suspicion = reason
-            with contextlib.suppress(OSError):
-                self._link.sock.shutdown(socket.SHUT_RDWR)
+        link = self._link
+        if link is None:
+            return
+        if link.suspicion is None:
+            link.suspicion = reason
+        self.sockets.cut()
+
+    @property
+    def rtt(self) -> float:
+        """The round trip in seconds with its spread on top; 0.0 before it was measured."""
+        return self._round_trip.seconds
 
     @property
     def linked(self) -> bool:
@@ -472,9 +428,7 @@ class Session:
         """End both threads and join them (but not the calling one). Blocks up to ``timeout``."""
         self._stop.set()
         self._first.set()
-        with self._lock, contextlib.suppress(OSError):
-            if self._sock is not None:
-                self._sock.shutdown(socket.SHUT_RDWR)
+        self.sockets.cut()
         self.suspect(None)
         self._outbound.close()
         deadline = Deadline(timeout)

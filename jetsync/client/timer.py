@@ -1,10 +1,11 @@
-"""One thread and one heap for the deadlines that nobody is waiting on."""
+"""Timer: one thread that runs things later."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -30,13 +31,19 @@ class TimerHandle:
         self.cancelled = True
 
 
+_Entry = tuple[float, int, TimerHandle]
+
+
 class Timer:
-    """Runs short functions at their time, one after another, on its own thread. Thread-safe."""
+    """Runs short functions at their time, one after another, on its own thread. Thread-safe.
+
+    Only the thread knows the schedule; what is new reaches it by a queue whose ``put`` may be
+    called in the middle of anything, in signal handlers and finalizers too.
+    """
 
     def __init__(self, name: str) -> None:
-        self._heap: list[tuple[float, int, TimerHandle]] = []
+        self._new: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._order = itertools.count()
-        self._condition = threading.Condition()
         self._closed = False
         self._name = name
         self._thread: threading.Thread | None = None
@@ -48,27 +55,29 @@ class Timer:
     def call_later(self, delay: float, function: Callable[[], object]) -> TimerHandle:
         """Run ``function()`` after ``delay`` seconds. Does not block."""
         handle = TimerHandle(function)
-        with self._condition:
-            heapq.heappush(self._heap, (time.monotonic() + delay, next(self._order), handle))
-            self._condition.notify()
+        self._new.put((time.monotonic() + delay, next(self._order), handle))
         return handle
 
-    def _next_due(self) -> TimerHandle | None:
-        """Wait for the next function to run; None when the timer is closed."""
-        with self._condition:
-            while not self._closed:
-                wait = None
-                if self._heap:
-                    wait = self._heap[0][0] - time.monotonic()
-                    if wait <= 0:
-                        return heapq.heappop(self._heap)[2]
-                self._condition.wait(wait)
-        return None
-
     def _run(self) -> None:
-        while (handle := self._next_due()) is not None:
-            if handle.cancelled:
+        schedule: list[_Entry] = []
+        while not self._closed:
+            wait = None
+            if schedule:
+                wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)
+            try:
+                entry = self._new.get(timeout=wait) if wait != 0 else self._new.get_nowait()
+                if entry is not None:
+                    heapq.heappush(schedule, entry)
                 continue
+            except queue.Empty:
+                pass
+            # Nothing new, and the first one is due.
+            if schedule[0][0] <= time.monotonic():
+                self._call(heapq.heappop(schedule)[2])
+
+    @staticmethod
+    def _call(handle: TimerHandle) -> None:
+        if not handle.cancelled:
             try:
                 handle.function()
             except Exception:
@@ -76,8 +85,7 @@ class Timer:
 
     def close(self, timeout: float) -> None:
         """Stop and join the thread, unless called from it. Blocks up to ``timeout`` seconds."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify()
+        self._closed = True
+        self._new.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)

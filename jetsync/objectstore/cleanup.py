@@ -72,14 +72,13 @@ class _Removal:
         self._under_way = under_way
         self._give_up = Deadline(_GIVE_UP)
         self._answer_by: Deadline | None = None
-        self._token = 0
-        self._mailbox: Any = None
-        self._nc = place.js._nc
+        self._answer: Any = None  # a reply subject with its mailbox
+        self._port = place.js._port
         self._api = place.js._api
 
     def step(self) -> None:
         """Do what can be done now, and come back. Does not block."""
-        if self._nc.is_closed:
+        if self._port.closed:
             self._end("the connection was closed")
             return
         if self._give_up.expired:
@@ -91,29 +90,30 @@ class _Removal:
             self._end(error)
             return
         if self._nuid:
-            self._nc._timer.call_later(_STEP, self.step)
+            self._port.later(_STEP, self.step)
 
     def _advance(self) -> None:
         if self._answer_by is not None:
-            msg = self._mailbox.get(0)
+            assert self._answer is not None
+            msg = self._answer.mailbox.get(0)
             if msg is not None:
-                self._nc._requests.end(self._token)
+                self._answer.close()
                 decode(msg.data)
                 self._nuid = ""
                 return
-            if not self._answer_by.expired and self._mailbox.error is None:
+            if not self._answer_by.expired and self._answer.mailbox.error is None:
                 return
-            self._nc._requests.end(self._token)
+            self._answer.close()
             self._answer_by = None
-        if not self._nc.is_connected or not all(one.done() for one in self._under_way):
+        if not self._port.linked or not all(one.done() for one in self._under_way):
             return
         subject = self._api.subject(f"STREAM.PURGE.{self._place.stream.name}")
         body = json.dumps({"filter": self._place.chunk_subject(self._nuid)}).encode()
-        self._token, reply, self._mailbox = self._nc._requests.open(subject)
+        self._answer = self._port.open_reply(subject)
         self._answer_by = Deadline(_ANSWER)
-        self._nc.publish(subject, body, reply=reply)
+        self._port.connection.publish(subject, body, reply=self._answer.subject)
 
     def _end(self, why: object) -> None:
-        if self._answer_by is not None:
-            self._nc._requests.end(self._token)
+        if self._answer is not None:
+            self._answer.close()
         _log(self._place, self._nuid, why)

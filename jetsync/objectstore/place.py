@@ -143,7 +143,7 @@ class Place:
         try:
             load(parse(found.data, self.bucket), self.bucket, 0)
         except ObjectMetaError as error:
-            self.js._nc._post("error", error)
+            self.js._port.report(error)
 
     def last_change(self, deadline: Deadline) -> int:
         """Sequence of the last message about any object; 0 for none. Blocks."""

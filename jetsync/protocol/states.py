@@ -7,7 +7,7 @@ from enum import Enum
 
 from jetsync.errors import ConnectionClosedError, DrainingError, Error
 
-__all__ = ["TRANSITIONS", "Status", "diagram", "transition"]
+__all__ = ["TRANSITIONS", "Life", "Status", "diagram", "transition"]
 
 
 class Status(str, Enum):
@@ -53,6 +53,40 @@ def transition(old: Status, new: Status) -> Status:
     if old in (Status.DRAINING_SUBS, Status.DRAINING_PUBS):
         raise DrainingError(f"the connection is being drained and cannot become {new}")
     raise Error(f"a connection cannot go from {old} to {new}")
+
+
+class Life:
+    """The status of one connection. Takes no lock: each part has one writer.
+
+    The reader says how the link is, the thread that drains how far that is, and the one that closes
+    that it is over. Draining hides the link, and the end hides everything.
+    """
+
+    __slots__ = ("_draining", "_link", "closed")
+
+    def __init__(self) -> None:
+        self._link = INITIAL
+        self._draining: Status | None = None
+        self.closed = False
+        """Whether it has ended for good."""
+
+    def link(self, new: Status) -> None:
+        """The link is being made, there, or lost. Called by the reader."""
+        if new is not self._link:
+            self._link = transition(self._link, new)
+
+    def drain(self, new: Status) -> None:
+        """A step of draining is reached. Called by the one thread that drains."""
+        self._draining = new if self._draining is None else transition(self._draining, new)
+
+    def close(self) -> None:
+        """It is over. Safe to repeat."""
+        self.closed = True
+
+    @property
+    def status(self) -> Status:
+        """Where the connection is in its life."""
+        return Status.CLOSED if self.closed else self._draining or self._link
 
 
 def diagram() -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
-from tests.harness.insides import left_open
+from tests.harness.insides import left_open, waits_for_pong
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -100,7 +100,7 @@ def test_a_link_that_breaks_ends_the_waiting_for_more_and_no_callback(server, wh
         target = sub if what == "subscription" else nc
         drainer = threading.Thread(target=target.drain, args=(LONG,))
         drainer.start()
-        wait_until(lambda: nc._session._pongs, timeout=LONG)  # it waits for the server
+        wait_until(lambda: waits_for_pong(nc), timeout=LONG)  # it waits for the server
         proxy.cut()
         proxy.heal()
         wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)

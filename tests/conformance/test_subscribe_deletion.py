@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jetsync
-from tests.harness.insides import left_open
+from tests.harness.insides import left_open, waits_for_pong
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -222,7 +222,7 @@ def test_drain_survives_a_broken_link(url, js, stream, subject, breaks):
         drainer = threading.Thread(target=run)
         if breaks == "within":
             drainer.start()
-            wait_until(lambda: nc._session._pongs, timeout=20)  # its flush waits
+            wait_until(lambda: waits_for_pong(nc), timeout=20)  # its flush waits
             proxy.cut()
         else:
             proxy.cut()

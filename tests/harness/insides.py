@@ -5,7 +5,7 @@ from __future__ import annotations
 import jetsync
 from jetsync.client.port import port_of
 
-__all__ = ["left_open"]
+__all__ = ["left_open", "waits_for_pong"]
 
 
 def left_open(nc: jetsync.Connection) -> dict[str, int]:
@@ -19,3 +19,9 @@ def left_open(nc: jetsync.Connection) -> dict[str, int]:
         "tokens": len(nc._inbound.pending_replies()),
         "members": len(nc._members),
     }
+
+
+def waits_for_pong(nc: jetsync.Connection) -> bool:
+    """Whether a call waits for the server's answer to a PING."""
+    link = nc._session._link
+    return link is not None and len(link.pongs) > 0

@@ -34,8 +34,12 @@ def files(room: str) -> list[Path]:
     return sorted((ROOT / room).rglob("*.py"))
 
 
+# What a named tuple calls so although it is public.
+PUBLIC = {"_asdict", "_fields", "_make", "_replace"}
+
+
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+    return name.startswith("_") and not name.startswith("__") and name not in PUBLIC
 
 
 def declared(room: str) -> set[str]:

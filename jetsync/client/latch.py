@@ -1,0 +1,71 @@
+"""Latch: an event that happens once, usable in signal handlers, finalizers and every thread.
+
+``threading.Event`` has a lock of its own, taken in Python code: a signal handler that runs while
+its thread holds it would wait for itself. Here each waiter brings its own lock, and every step is
+one operation of a deque.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import threading
+
+__all__ = ["Latch", "Once"]
+
+
+class Latch:
+    """Something that happens once, and can be waited for. Thread-safe."""
+
+    __slots__ = ("_happened", "_waiters")
+
+    def __init__(self) -> None:
+        self._happened = False
+        self._waiters: collections.deque[threading.Lock] = collections.deque()
+
+    def set(self) -> None:
+        """It has happened: let every waiter go on. Does not block; safe to repeat."""
+        self._happened = True
+        while self._waiters:
+            try:
+                waiter = self._waiters.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            waiter.release()
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self._happened
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to ``timeout`` seconds (None: without end); returns whether it has happened.
+        Ctrl-C interrupts."""
+        if self._happened or (timeout is not None and timeout <= 0):
+            return self._happened
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        try:
+            if not self._happened:  # else `set` may have missed this waiter
+                seconds = -1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+                waiter.acquire(timeout=seconds)
+            return self._happened
+        finally:
+            if not self._happened:
+                try:
+                    self._waiters.remove(waiter)
+                except ValueError:
+                    pass
+
+
+class Once:
+    """Answers True to the first who asks, and False to all others. Thread-safe."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+
+    def first(self) -> bool:
+        """Whether this call is the first one."""
+        return next(self._count) == 0

@@ -1,0 +1,106 @@
+"""Who waits for which PONG. PONGs come in the order of their PINGs, so counting tells them apart.
+
+No lock is taken: a signal handler may flush while the code it interrupted does, and the reader must
+never wait for a caller. What a caller and the reader do at once is looked at again by the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from jetsync.client.latch import Latch
+
+__all__ = ["Pong", "PongCall", "Pongs", "RoundTrip"]
+
+
+class Pong:
+    """One who waits for the answer to a PING."""
+
+    def __init__(self) -> None:
+        self._done = Latch()
+        self.error: Exception | None = None
+
+    def finish(self, error: Exception | None = None) -> None:
+        """The PONG has come, or it will not: then there is an error."""
+        self.error = error
+        self._done.set()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for it; returns whether it was finished."""
+        return self._done.wait(timeout)
+
+
+class PongCall(Pong):
+    """A function that is called by the reader when the PONG comes, or the link dies."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__()
+        self._function = function
+
+    def finish(self, error: Exception | None = None) -> None:
+        """See ``Pong.finish``."""
+        super().finish(error)
+        self._function()
+
+
+class RoundTrip:
+    """The round trip to the server, smoothed as TCP does it (RFC 6298)."""
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+        self._spread = 0.0
+
+    def measured(self, seconds: float) -> None:
+        """Take one measurement."""
+        if not self._mean:
+            self._mean, self._spread = seconds, seconds / 2
+        else:
+            self._spread += (abs(self._mean - seconds) - self._spread) / 4
+            self._mean += (seconds - self._mean) / 8
+
+    @property
+    def seconds(self) -> float:
+        """The smoothed round trip with four times its spread on top; 0.0 before the first."""
+        return self._mean + 4 * self._spread
+
+
+class Pongs:
+    """The PINGs of one link that are not answered yet, by their number."""
+
+    def __init__(self, round_trip: RoundTrip) -> None:
+        # By number: a PING whose caller was interrupted leaves a gap here, no confusion.
+        self._waiting: dict[int, tuple[Pong | None, float]] = {}
+        self._answered = 0
+        self._lost: Exception | None = None
+        self._round_trip = round_trip
+
+    def add(self, number: int, pong: Pong | None) -> None:
+        """Wait for the PONG of PING ``number``, which has just been put out."""
+        self._waiting[number] = (pong, time.monotonic())
+        if self._lost is not None:
+            self._finish(number, self._lost)
+        elif self._answered >= number:
+            self._finish(number, None)
+
+    def answered(self, pings: int) -> None:
+        """A PONG has come, after so many PINGs: one that nobody asked for answers nothing. Only the
+        reader calls this."""
+        self._answered = min(self._answered + 1, pings)
+        self._finish(self._answered, None)
+
+    def fail(self, error: Exception) -> None:
+        """The link is gone: no PONG comes any more."""
+        self._lost = error
+        for number in list(self._waiting):
+            self._finish(number, error)
+
+    def _finish(self, number: int, error: Exception | None) -> None:
+        pong, sent = self._waiting.pop(number, (None, 0.0))
+        if error is None and sent:
+            self._round_trip.measured(time.monotonic() - sent)
+        if pong is not None:
+            pong.finish(error)
+
+    def __len__(self) -> int:
+        return len(self._waiting)

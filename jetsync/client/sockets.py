@@ -1,0 +1,60 @@
+"""The socket that the reader waits on, for the threads that want to end the waiting."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+__all__ = ["Sockets"]
+
+_PATIENCE = 1.0
+
+
+class Sockets:
+    """Holds the socket that is being dialled or read. Only the reader holds and closes.
+
+    Any thread may shut it down, in a signal handler too, but never its number after it was closed:
+    by then that may be another file of the process.
+    """
+
+    def __init__(self) -> None:
+        # Reentrant and never waited for by `cut`: a signal handler may interrupt another `cut`.
+        self._guard = threading.RLock()
+        self._sock: socket.socket | None = None
+
+    def hold(self, sock: socket.socket) -> None:
+        """This is the socket from now on."""
+        self._sock = sock
+
+    def cut(self) -> None:
+        """Shut it down: the reader finds out. Does not wait, never raises."""
+        if not self._guard.acquire(blocking=False):
+            return  # another thread cuts or closes at this moment
+        try:
+            sock = self._sock
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+        finally:
+            self._guard.release()
+
+    def close(self) -> None:
+        """Close it. Waits for a thread that cuts, but not for a signal handler on top of one: then
+        the socket is closed with its last reference."""
+        if not self._guard.acquire(timeout=_PATIENCE):
+            self._sock = None
+            return
+        try:
+            sock, self._sock = self._sock, None
+            if sock is not None:
+                sock.close()
+        finally:
+            self._guard.release()
+
+    def abandon(self) -> None:
+        """Close it in a forked child, where the guard may be held by a thread that is not there."""
+        sock = self._sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.close()
