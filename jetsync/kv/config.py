@@ -56,6 +56,7 @@ class KeyValueFields(TypedDict, total=False):
     placement: Placement | Mapping[str, Any] | None
     republish: RePublish | Mapping[str, Any] | None
     mirror: StreamSource | Mapping[str, Any] | None
+    mirror_direct: bool | None
     sources: Iterable[StreamSource | Mapping[str, Any]] | None
     compression: bool | None
     limit_marker_ttl: Seconds | None
@@ -73,8 +74,9 @@ class KeyValueConfig(WireObject):
     """Name: letters, digits, ``-`` and ``_``. Cannot be changed."""
     description: str | None = text(None)
     """What it is for, at most 4096 bytes."""
-    history: int = integer(1, least=1, most=_MAX_HISTORY)
-    """How many revisions are kept of each key, 1 to 64."""
+    history: int = integer(1, least=1)
+    """How many revisions are kept of each key, 1 to 64. Streams that were made by other means may
+    have more; such a number is kept by an update."""
     ttl: Duration = seconds(0.0)
     """How long a revision is kept, in seconds, at least 0.1; 0 for ever."""
     max_value_size: int = integer(-1, least=-1, most=_INT32_MAX)
@@ -93,6 +95,11 @@ class KeyValueConfig(WireObject):
     mirror: StreamSource | None = nested(StreamSource, optional=True)
     """The bucket of which this is a copy (``name``, with or without ``KV_``), maybe of another
     domain (``external``). Reads come from the copy, writes go to the origin. Cannot be changed."""
+    mirror_direct: bool = flag(True)
+    """Whether this copy, if it is one, also answers reads of its origin that may come from any
+    server (ADR-8). This library does not take such an answer for one of the origin; other clients
+    do, and then read what the copy has at that moment. The server turns it on by itself for an
+    origin of the same account (2.15)."""
     sources: Listing[StreamSource] = listing(StreamSource)
     """Buckets whose entries are taken in too; their keys keep their names. With
     ``subject_transforms`` of its own a source is used as it is and may be any stream."""
@@ -133,7 +140,7 @@ def stream_config(config: KeyValueConfig, found: StreamConfig | None = None) -> 
         "description": config.description,
         "max_msgs_per_subject": config.history,
         "max_age": config.ttl,
-        "duplicate_window": min(config.ttl or _LONGEST_WINDOW, _LONGEST_WINDOW),
+        "duplicate_window": _window(config.ttl),
         "max_msg_size": config.max_value_size,
         "max_bytes": config.max_bytes,
         "storage": config.storage,
@@ -141,7 +148,7 @@ def stream_config(config: KeyValueConfig, found: StreamConfig | None = None) -> 
         "placement": config.placement,
         "republish": config.republish,
         "mirror": mirror,
-        "mirror_direct": mirror is not None,
+        "mirror_direct": mirror is not None and config.mirror_direct,
         "sources": [_source(config.bucket, source) for source in config.sources],
         "compression": StoreCompression.S2 if config.compression else StoreCompression.NONE,
         "metadata": config.metadata,
@@ -149,6 +156,14 @@ def stream_config(config: KeyValueConfig, found: StreamConfig | None = None) -> 
     if config.limit_marker_ttl:
         fields["allow_msg_ttl"] = True
         fields["subject_delete_marker_ttl"] = config.limit_marker_ttl
+    if config.history > max(_MAX_HISTORY, 0 if found is None else found.max_msgs_per_subject):
+        raise ConfigError(
+            f"KeyValueConfig.history must be between 1 and {_MAX_HISTORY}, got {config.history}"
+        )
+    window = found.duplicate_window if found is not None else None
+    if found is not None and window and window != _window(found.max_age):
+        # Set by other means: a bucket does not speak of it, only its ttl limits it.
+        fields["duplicate_window"] = min(window, config.ttl or window)
     own = [] if mirror is not None else [subjects(config.bucket) + ">"]
     if found is not None:
         return dataclasses.replace(found, subjects=found.subjects or own, **fields)
@@ -178,6 +193,11 @@ def _source(bucket: str, source: StreamSource) -> StreamSource:
     return dataclasses.replace(source, name=name, subject_transforms=[rename])
 
 
+def _window(ttl: float) -> float:
+    """The duplicate window of a bucket that nothing else was said about."""
+    return min(ttl or _LONGEST_WINDOW, _LONGEST_WINDOW)
+
+
 def config_of(stream: StreamConfig) -> KeyValueConfig:
     """What a bucket's stream says about the configuration of the bucket. Does not block."""
     read = {
@@ -192,6 +212,7 @@ def config_of(stream: StreamConfig) -> KeyValueConfig:
         "placement": stream.placement,
         "republish": stream.republish,
         "mirror": stream.mirror,
+        "mirror_direct": stream.mirror_direct or stream.mirror is None,
         "sources": stream.sources,
         "compression": stream.compression != StoreCompression.NONE,
         "limit_marker_ttl": stream.subject_delete_marker_ttl,

@@ -10,12 +10,22 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import MessageNotFoundError
+from jetsync._api_errors import (
+    ApiLevelRequiredError,
+    MessageNotFoundError,
+    StreamNotFoundError,
+)
 from jetsync._deadline import Deadline
-from jetsync.errors import BucketNotFoundError, Error, KeyValueError
+from jetsync.errors import (
+    BucketNotFoundError,
+    Error,
+    KeyValueError,
+    PermissionsError,
+    TimeoutError,
+)
 from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
 from jetsync.jetstream.streams.config import StreamConfig
-from jetsync.jetstream.streams.direct import get_from_leader, get_one
+from jetsync.jetstream.streams.direct import get_from_leader, get_one, read_many
 from jetsync.kv.names import STREAM_PREFIX, subjects
 
 if TYPE_CHECKING:
@@ -24,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["Place", "gone"]
 
 _DEFAULT_API = "$JS.API"
+_ANOTHER_ANSWERS = 1.0
+"""Seconds for a server that holds the bucket to answer, before the leader is asked."""
+_LAST_LOOK = 0.2
+"""Seconds for a question at the end of a call that has none left."""
 _ORIGIN_ANSWERS = 2.0
 """Seconds for an origin to say what it is; reading a copy has to go on while it is away."""
 
@@ -35,7 +49,7 @@ class Place:
         self.js = js
         self.stream = config.name
         self.bucket = config.name.removeprefix(STREAM_PREFIX)
-        self._direct = config.allow_direct
+        self.is_direct = config.allow_direct
         self.origin = js
         """JetStream as seen from where the bucket is written."""
         self.origin_stream = self.stream
@@ -88,18 +102,76 @@ class Place:
         With ``direct`` any server that holds it may answer, else the leader of the origin does.
         Raises MessageNotFoundError.
         """
-        if direct and self._direct:
-            subject = self.prefix + key
-            try:
-                if revision is None:
-                    return get_one(self.js, self.stream, {}, deadline, last_of=subject)
-                return _of(subject, get_one(self.js, self.stream, {"seq": revision}, deadline))
-            except DirectGetNotAllowedError:
-                pass  # turned off since; the leader always answers
+        if direct and self.is_direct:
+            return self._read_anywhere(key, revision, deadline)
         subject = self.origin_prefix + key
         if revision is None:
             return self._ask_origin({"last_by_subj": subject}, deadline)
         return _of(subject, self._ask_origin({"seq": revision}, deadline))
+
+    def _read_anywhere(self, key: str, revision: int | None, deadline: Deadline) -> StoredMsg:
+        """Ask any server that holds the bucket, and its leader when the answer is none of its own.
+
+        A mirror of the bucket may answer in its place, with what it has copied so far: such an
+        answer is another stream's and does not count, and neither does a "not found", which does
+        not say whose it is. A server that says nothing may be frozen while the leader is well.
+        """
+        subject = self.prefix + key
+        first = Deadline(deadline.within(_ANOTHER_ANSWERS))
+        left = deadline.remaining()
+        if left is not None and left < 2 * _ANOTHER_ANSWERS:
+            first = Deadline(left / 2)
+        refusal: Exception | None = None
+        try:
+            if revision is None:
+                msg = get_one(self.js, self.stream, {}, first, last_of=subject)
+            else:
+                msg = get_one(self.js, self.stream, {"seq": revision}, first)
+            if msg.stream == self.stream:
+                return msg if revision is None else _of(subject, msg)
+        except MessageNotFoundError as error:
+            if self.origin_stream != self.stream:
+                raise  # the bucket is a mirror itself: it cannot have another one
+            refusal = error
+        except (DirectGetNotAllowedError, TimeoutError):
+            pass
+        body: dict[str, object] = {"seq": revision} if revision else {"last_by_subj": subject}
+        try:
+            msg = get_from_leader(self.js, self.stream, body, deadline)
+        except PermissionsError:
+            if refusal is not None:
+                raise refusal from None
+            raise
+        return msg if revision is None else _of(subject, msg)
+
+    def read_many(self, keys: Sequence[str], deadline: Deadline) -> dict[str, StoredMsg] | None:
+        """Return the last messages of several keys, as of one moment; those of keys that never had
+        any are missing. Blocks. None when it cannot be done at once, or the answer is not the
+        bucket's own (see :meth:`read`)."""
+        if not self.is_direct:
+            return None
+        body = {"multi_last": [self.prefix + key for key in keys]}
+        first = Deadline(deadline.within(_ANOTHER_ANSWERS))
+        try:
+            self.js._api.require("reading many keys at once", "2.11")
+            batch = read_many(self.js, self.stream, body, first)
+        except (ApiLevelRequiredError, DirectGetNotAllowedError, TimeoutError):
+            return None
+        found: dict[str, StoredMsg] = {}
+        for msg in batch:
+            meta = msg.metadata
+            if meta.stream != self.stream:
+                return None
+            found[msg.subject[len(self.prefix) :]] = StoredMsg(
+                subject=msg.subject,
+                seq=meta.stream_seq,
+                data=msg.data,
+                time=None,
+                raw_headers=msg.raw_headers,
+                time_ns=meta.timestamp_ns,
+                stream=meta.stream,
+            )
+        return found if found and batch.error is None else None
 
     def last_revision(self, patterns: Sequence[str], deadline: Deadline) -> int:
         """Return the last revision that is there of keys that match; 0 for none. Blocks.
@@ -112,6 +184,23 @@ class Place:
             with contextlib.suppress(MessageNotFoundError):
                 last = max(last, get_from_leader(self.js, self.stream, body, deadline).seq)
         return last
+
+    def last(self, key: str, deadline: Deadline) -> StoredMsg | None:
+        """Return the last message of a key, as the leader knows it; None for none. Blocks."""
+        try:
+            return self.read(key, None, deadline, direct=False)
+        except MessageNotFoundError:
+            return None
+
+    def is_gone(self) -> bool:
+        """Whether the stream that is written to is certainly not there. Blocks for a moment."""
+        try:
+            self.origin._stream_info(self.origin_stream, None, False, _LAST_LOOK)
+        except StreamNotFoundError:
+            return True
+        except Error:
+            pass
+        return False
 
     def first_behind(self, key: str, revision: int, deadline: Deadline) -> StoredMsg | None:
         """Return the first message of a key behind a revision, as the leader knows it. Blocks."""

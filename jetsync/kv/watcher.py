@@ -10,6 +10,7 @@ from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
 from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery
 from jetsync.kv.place import Place, gone
+from jetsync.kv.resume import ResumeToken
 
 __all__ = ["Watcher"]
 
@@ -40,9 +41,25 @@ class Watcher(BucketWatcher[Entry]):
         self._place = place
         self._patterns = patterns
         self._ignore_deletes = ignore_deletes
+        self._origin: ResumeToken | None = None
+        self._handed = ordered.last_seq
+
+    def set_origin(self, origin: ResumeToken) -> None:
+        """Tell it which bucket it watches, for the token. Called by ``KeyValue.watch``."""
+        self._origin = origin
+
+    @property
+    def resume_token(self) -> str:
+        """Where the watch has come to: give it to ``KeyValue.watch`` as ``resume_token`` to go on
+        behind the last entry that was handed out, also in another process. Save it when the entry
+        is dealt with. It says which bucket it is of, so a bucket that was deleted and made again is
+        told from it. Does not block."""
+        origin = self._origin or ResumeToken(0, 0)
+        return str(origin._replace(revision=self._handed))
 
     def _read(self, msg: JetStreamMsg) -> Entry | None:
         entry = from_delivery(self._bucket, msg.subject[len(self._place.prefix) :], msg)
+        self._handed = entry.revision
         is_left_out = self._ignore_deletes and entry.operation is not KeyValueOperation.PUT
         return None if is_left_out else entry
 

@@ -8,15 +8,24 @@ is looked at: if it has our id, it is ours and the write has succeeded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from jetsync._api_errors import MessageNotFoundError, MessageTooLargeError, WrongLastSequenceError
+from jetsync._api_errors import MessageTooLargeError, WrongLastSequenceError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import KeyExistsError, KeyWrongRevisionError, PublishUnknownError
+from jetsync.errors import (
+    DisconnectedError,
+    KeyExistsError,
+    KeyWrongRevisionError,
+    MaxPayloadError,
+    NoRespondersError,
+    NotStoredError,
+    PublishUnknownError,
+    TimeoutError,
+)
 from jetsync.jetstream import AUTO, StoredMsg
 from jetsync.jetstream.publish.headers import MSG_ID, Auto
 from jetsync.kv.entry import KeyValueOperation, operation_of
-from jetsync.kv.place import Place
+from jetsync.kv.place import Place, gone
 
 __all__ = ["Write"]
 
@@ -42,6 +51,9 @@ class Write:
         rollup: str | None = None,
         ttl: Seconds | None = None,
     ) -> None:
+        if ttl is not None:
+            # An older server would take the message and keep it for ever.
+            place.origin._api.require("a ttl of a key", "2.11")
         self._place = place
         self._key = key
         self._value = value
@@ -59,9 +71,13 @@ class Write:
         """Store it and return its revision; not repeated after a refusal."""
         try:
             return self._publish(self._msg_id, expected)
-        except MessageTooLargeError:
-            # The id counts towards the size of a value: one that just fits goes without.
+        except (MessageTooLargeError, MaxPayloadError):
+            # The id counts towards the size of a message: a value that just fits goes without.
             return self._publish(None, expected)
+        except NotStoredError as error:
+            if isinstance(error.__cause__, NoRespondersError) and self._place.is_gone():
+                raise gone(self._place.bucket) from error
+            raise
 
     def store_behind(self, revision: int) -> int:
         """Store it if ``revision`` is the key's last one; return the new revision."""
@@ -71,7 +87,7 @@ class Write:
                 return stored
             if self._unknown is None:
                 raise self._wrong_revision(revision)
-            found = self._place.first_behind(self._key, revision, self._deadline)
+            found = self._look(self._place.first_behind, self._key, revision, self._deadline)
             if found is not None:
                 if self._is_mine(found):
                     return found.seq
@@ -135,10 +151,19 @@ class Write:
         return self._unknown is not None and msg.headers.get(MSG_ID) == self._msg_id
 
     def _last(self) -> StoredMsg | None:
+        return self._look(self._place.last, self._key, self._deadline)
+
+    def _look(self, look: Callable[..., StoredMsg | None], *arguments: object) -> StoredMsg | None:
+        """Look at what stands in the way. Without an answer in time, what is known is raised."""
         try:
-            return self._place.read(self._key, None, self._deadline, direct=False)
-        except MessageNotFoundError:
-            return None
+            return look(*arguments)
+        except (TimeoutError, DisconnectedError) as error:
+            if self._unknown is not None:
+                raise self._unknown from error
+            raise NotStoredError(
+                f"key {self._key!r} of bucket {self._place.bucket!r} was not written: it is at "
+                f"another revision, and which one could not be read in time ({error})"
+            ) from error
 
     def _wait(self) -> None:
         """Pause before another attempt; raises what is known when the time is over."""
@@ -154,8 +179,12 @@ class Write:
         actual = None if conflict is None else conflict.actual_seq
         error = KeyWrongRevisionError(
             f"key {self._key!r} of bucket {place.bucket!r} is not at revision {expected}"
-            + ("" if actual is None else f" but at {actual}")
-            + ": somebody else wrote it; read it again and decide anew",
+            + (
+                ", or another write of it is under way"
+                if actual is None
+                else f" but at {actual}: another client wrote it"
+            )
+            + "; read it again and decide anew",
             bucket=place.bucket,
             key=self._key,
             expected=expected,

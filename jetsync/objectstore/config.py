@@ -94,7 +94,7 @@ def stream_config(config: ObjectStoreConfig, found: StreamConfig | None = None) 
     fields: dict[str, Any] = {
         "description": config.description,
         "max_age": config.ttl,
-        "duplicate_window": min(config.ttl or _LONGEST_WINDOW, _LONGEST_WINDOW),
+        "duplicate_window": _window(config.ttl),
         "max_bytes": config.max_bytes,
         "storage": config.storage,
         "num_replicas": config.replicas,
@@ -102,6 +102,10 @@ def stream_config(config: ObjectStoreConfig, found: StreamConfig | None = None) 
         "compression": StoreCompression.S2 if config.compression else StoreCompression.NONE,
         "metadata": config.metadata,
     }
+    window = found.duplicate_window if found is not None else None
+    if found is not None and window and window != _window(found.max_age):
+        # Set by other means: a bucket does not speak of it, only its ttl limits it.
+        fields["duplicate_window"] = min(window, config.ttl or window)
     if config.allow_atomic:
         fields["allow_atomic"] = True
     if found is not None:
@@ -114,6 +118,11 @@ def stream_config(config: ObjectStoreConfig, found: StreamConfig | None = None) 
         allow_direct=True,
         **fields,
     )
+
+
+def _window(ttl: float) -> float:
+    """The duplicate window of a bucket that nothing else was said about."""
+    return min(ttl or _LONGEST_WINDOW, _LONGEST_WINDOW)
 
 
 def config_of(stream: StreamConfig) -> ObjectStoreConfig:

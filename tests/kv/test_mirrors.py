@@ -174,3 +174,93 @@ def test_a_mirror_goes_on_when_its_origin_is_away(worlds):
         assert found.keys() == ["a"]
     with pytest.raises(jetsync.PublishError):
         copy.put("a", b"2", timeout=1)
+
+
+@pytest.fixture
+def behind(js, kv, bucket):
+    """A mirror of the bucket that another program has made, with answers for reads of the bucket:
+    of key ``a`` it has an old revision, and nothing of key ``b``."""
+    kv.put("a", b"old")
+    name = f"KV_{bucket}-other"
+    stream = js.create_stream(
+        name=name,
+        mirror=jetsync.StreamSource(name=f"KV_{bucket}"),
+        allow_direct=True,
+        mirror_direct=True,
+        max_msgs_per_subject=5,
+        storage="memory",
+    )
+    kv.put("a", b"new")
+    kv.put("b", b"new")
+    wait_until(lambda: stream.info().state.last_seq == 3, timeout=LONG)
+    stream.delete_msg(2)
+    stream.delete_msg(3)
+    # Now it does answer in the place of the bucket.
+    subject = f"$JS.API.DIRECT.GET.KV_{bucket}.$KV.{bucket}.a"
+    answering = lambda: js._nc.request(subject).headers["Nats-Stream"] == name  # noqa: E731
+    wait_until(answering, timeout=LONG)
+    yield stream
+    js.delete_stream(name)
+
+
+def test_a_mirror_that_others_made_changes_no_read_of_its_origin(kv, behind):
+    """Half of the questions reach the mirror: its answers do not count, and neither does its "not
+    found"."""
+    for _ in range(60):
+        assert kv.get("a").value == b"new"
+        assert kv.get("b").value == b"new"
+        assert kv.get("a", revision=2).value == b"new"
+        found = kv.get_many(["a", "b"])
+        assert {key: one.value for key, one in found.items()} == {"a": b"new", "b": b"new"}
+
+
+def test_a_revision_that_has_to_be_seen(kv, copy, js, bucket):
+    """A copy that is behind is not enough then: the leader of the origin is asked."""
+    kv.put("a", b"1")
+    wait_until(lambda: holds(copy, "a", b"1"), timeout=LONG)
+    kv.put("a", b"2")
+    wait_until(lambda: holds(copy, "a", b"2"), timeout=LONG)
+    js.stream(f"KV_{copy.bucket}").purge()
+    with pytest.raises(jetsync.KeyNotFoundError):
+        copy.get("a")
+    assert copy.get("a", at_least=2).value == b"2"
+    assert kv.get("a", at_least=2).value == kv.get("a", at_least=1).value == b"2"
+    assert kv.get("b", at_least=2, default=None) is None
+
+
+def test_a_mirror_that_answers_no_reads_of_its_origin(worlds):
+    """As its configuration says. For an origin of the same account the server decides it."""
+    there, here = worlds
+    there.create_key_value(bucket="quiet")
+    far = jetsync.StreamSource(name="quiet", external=jetsync.ExternalStream(api="$JS.hub.API"))
+    js = here.jetstream(timeout=LONG)
+    for direct in (False, True):
+        js.create_key_value(bucket=f"near-{direct}", mirror=far, mirror_direct=direct)
+        for _ in range(2):
+            assert js.stream(f"KV_near-{direct}").cached_info.config.mirror_direct is direct
+            assert js.key_value(f"near-{direct}").status().config.mirror_direct is direct
+            js.update_key_value(bucket=f"near-{direct}", description="d")
+
+
+def test_a_frozen_server_with_a_mirror_stops_no_read_of_the_origin(fresh_cluster):
+    """The leader of the origin is well, and is asked in time."""
+    cluster = fresh_cluster
+    with jetsync.connect(cluster.servers[0].url) as any_server:
+        js = any_server.jetstream(timeout=60)
+        js.create_key_value(bucket="origin").put("a", b"1")
+        home = cluster.server(js.stream("KV_origin").info().cluster.leader)
+        js.create_key_value(bucket="mirror", mirror={"name": "origin"}, replicas=3)
+        away = next(one for one in cluster.servers if one is not home)
+        with jetsync.connect(home.url, ignore_discovered_servers=True) as nc:
+            origin = nc.jetstream(timeout=60).key_value("origin")
+            subject = "$JS.API.DIRECT.GET.KV_origin.$KV.origin.a"
+            wait_until(
+                lambda: nc.request(subject).headers["Nats-Stream"] == "KV_mirror",
+                timeout=LONG,
+            )
+            away.pause()
+            try:
+                for _ in range(12):
+                    assert origin.get("a", timeout=2).value == b"1"
+            finally:
+                away.resume()

@@ -11,7 +11,7 @@ import jetsync
 from tests.harness.waiting import wait_until
 
 GOOD = ["a", "a.b.c", "A-Z/0_9=x", "-", "_kv", "a/b.c=d"]
-BAD = ["", ".", ".a", "a.", "a..b", "a b", "a*", "*", ">", "a.>", "ä", "a\n", "a\0", 7, None]
+BAD = ["", ".", ".a", "a.", "a..b", "a b", "a*", "*", ">", "a.>", "a\n", "a\0", 7, None]
 
 
 def is_nowhere(kv, key):
@@ -369,5 +369,5 @@ def test_a_bucket_that_is_gone(js, bucket):
         with pytest.raises(jetsync.BucketNotFoundError) as caught:
             call()
         assert caught.value.bucket == bucket
-    with pytest.raises(jetsync.NotStoredError):
+    with pytest.raises(jetsync.BucketNotFoundError):
         kv.put("a", b"2", timeout=0.5)

@@ -88,7 +88,19 @@ CALLS = {
         "object_store_names": "timeout",
     },
     "KeyValue": {
-        "get": "key revision timeout",
+        "get": "key revision at_least default direct timeout",
+        "exists": "key direct timeout",
+        "get_many": "keys timeout",
+        "iter_keys": "filters timeout",
+        "iter_history": "filters timeout",
+        "entries": "filters timeout",
+        "items": "filters timeout",
+        "modify": "key change timeout",
+        "__contains__": "key",
+        "__getitem__": "key",
+        "__setitem__": "key value",
+        "__delitem__": "key",
+        "__iter__": "",
         "put": "key value timeout",
         "create": "key value ttl timeout",
         "update": "key value revision timeout",
@@ -98,7 +110,7 @@ CALLS = {
         "history": "key timeout",
         "watch": (
             "keys ignore_deletes include_history updates_only meta_only resume_from_revision "
-            "timeout"
+            "resume_token timeout"
         ),
         "purge_deletes": "older_than timeout",
         "status": "timeout",
@@ -240,7 +252,7 @@ ATTRIBUTES |= {
     "ConsumerLag": "num_pending num_ack_pending num_redelivered num_waiting",
     "Event": "kind connection error server",
     "KeyValue": "bucket",
-    "Watcher": "initial_done",
+    "Watcher": "initial_done resume_token",
     "Entry": "bucket key value revision created created_ns delta operation",
     "KeyValueStatus": (
         "bucket values bytes history ttl limit_marker_ttl is_compressed backing_store metadata "
@@ -266,7 +278,7 @@ ATTRIBUTES |= {
     ),
     "KeyValueConfig": (
         "bucket description history ttl max_value_size max_bytes storage replicas placement "
-        "republish mirror sources compression limit_marker_ttl metadata"
+        "republish mirror mirror_direct sources compression limit_marker_ttl metadata"
     ),
 }
 SERVERS = {

@@ -65,6 +65,9 @@ class StoredMsg:
     raw_headers: bytes = b""
     time_ns: int | None = None
     """``time`` in nanoseconds since 1970."""
+    stream: str = ""
+    """The stream that it was read from: a mirror with ``mirror_direct`` answers direct gets of its
+    origin under its own name."""
 
     @property
     def headers(self) -> Headers:
@@ -94,6 +97,7 @@ def get_from_leader(
         time=parse_time(message.get("time")),
         raw_headers=base64.b64decode(message.get("hdrs") or ""),
         time_ns=parse_time_ns(message.get("time")),
+        stream=stream,
     )
 
 
@@ -131,7 +135,7 @@ def get_one(
     stored = parse_stored(msg.raw_headers)
     if stored is None:
         raise _refusal(msg)
-    _, subject, seq, timestamp_ns, _, raw_headers = stored
+    answering, subject, seq, timestamp_ns, _, raw_headers = stored
     return StoredMsg(
         subject=subject,
         seq=seq,
@@ -139,6 +143,7 @@ def get_one(
         time=_EPOCH + timedelta(microseconds=timestamp_ns // 1000),
         raw_headers=raw_headers,
         time_ns=timestamp_ns,
+        stream=answering,
     )
 
 
