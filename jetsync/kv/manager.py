@@ -95,7 +95,7 @@ def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]
 def _find(js: JetStream, bucket: str, deadline: Deadline) -> StreamInfo:
     name = stream_of(check_bucket(bucket))
     try:
-        return js._stream_info(name, None, False, deadline.remaining())
+        return js.stream(name, timeout=deadline.remaining()).cached_info
     except StreamNotFoundError as error:
         raise gone(bucket) from error
 

@@ -24,6 +24,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
+from jetsync.jetstream.access import api_of, at_prefix
 from jetsync.jetstream.streams.config import StreamConfig
 from jetsync.jetstream.streams.direct import get_from_leader, get_one, read_many
 from jetsync.kv.names import STREAM_PREFIX, subjects
@@ -47,6 +48,7 @@ class Place:
 
     def __init__(self, js: JetStream, config: StreamConfig) -> None:
         self.js = js
+        self.api = api_of(js)
         self.stream = config.name
         self.bucket = config.name.removeprefix(STREAM_PREFIX)
         self.is_direct = config.allow_direct
@@ -58,16 +60,14 @@ class Place:
         mirror = config.mirror
         if mirror is not None:
             self.origin_stream = mirror.name
-            api = mirror.external.api if mirror.external is not None else js._api.prefix
-            if api != js._api.prefix:
-                self.origin = js._nc.jetstream(
-                    api_prefix=api, timeout=js._api.timeout, auto_msg_id=js._auto_msg_id
-                )
+            api = mirror.external.api if mirror.external is not None else self.api.prefix
+            if api != self.api.prefix:
+                self.origin = at_prefix(js, api)
         self.origin_prefix = subjects(self.origin_stream.removeprefix(STREAM_PREFIX))
         if mirror is not None and not mirror.subject_transforms:
             self.prefix = self.origin_prefix
         # A stream of another domain takes entries below the prefix of its API (ADR-19).
-        api = self.origin._api.prefix
+        api = api_of(self.origin).prefix
         self.write_prefix = self.origin_prefix
         if api != _DEFAULT_API:
             self.write_prefix = f"{api}.{self.origin_prefix}"
@@ -81,9 +81,9 @@ class Place:
         if self.origin_stream == self.stream:
             return
         try:
-            info = self.origin._stream_info(
-                self.origin_stream, None, False, deadline.within(_ORIGIN_ANSWERS)
-            )
+            info = self.origin.stream(
+                self.origin_stream, timeout=deadline.within(_ORIGIN_ANSWERS)
+            ).cached_info
         except Error:
             return
         first = info.config.mirror
@@ -153,7 +153,7 @@ class Place:
         body = {"multi_last": [self.prefix + key for key in keys]}
         first = Deadline(deadline.within(_ANOTHER_ANSWERS))
         try:
-            self.js._api.require("reading many keys at once", "2.11")
+            self.api.require("reading many keys at once", "2.11")
             batch = read_many(self.js, self.stream, body, first)
         except (ApiLevelRequiredError, DirectGetNotAllowedError, TimeoutError):
             return None
@@ -195,7 +195,7 @@ class Place:
     def is_gone(self) -> bool:
         """Whether the stream that is written to is certainly not there. Blocks for a moment."""
         try:
-            self.origin._stream_info(self.origin_stream, None, False, _LAST_LOOK)
+            self.origin.stream(self.origin_stream, timeout=_LAST_LOOK)
         except StreamNotFoundError:
             return True
         except Error:
@@ -212,7 +212,7 @@ class Place:
 
     def purge(self, key: str, below: int, deadline: Deadline) -> int:
         """Remove the messages of a key below a revision; return how many there were. Blocks."""
-        answer = self.origin._api.request(
+        answer = api_of(self.origin).request(
             f"STREAM.PURGE.{self.origin_stream}",
             {"filter": self.origin_prefix + key, "seq": below},
             timeout=deadline.remaining(),

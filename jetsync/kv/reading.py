@@ -52,7 +52,7 @@ class Reading:
         return self._place.bucket
 
     def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return self._place.js._deadline(timeout)
+        return Deadline(self._place.api.timeout if timeout is None else timeout)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -263,7 +263,7 @@ class Reading:
         meta_only: bool = False,
     ) -> Iterator[Entry]:
         """Iterate over what is there now; ``timeout`` is for each step."""
-        step = self._place.js._api.timeout if timeout is None else to_seconds(timeout)
+        step = self._place.api.timeout if timeout is None else to_seconds(timeout)
         with self._watch(
             patterns,
             Deadline(step),
@@ -405,7 +405,7 @@ class Reading:
         """Ask how much the bucket holds and how it is configured."""
         place = self._place
         with self._named():
-            return KeyValueStatus(place.js._stream_info(place.stream, None, False, timeout))
+            return KeyValueStatus(place.js.stream(place.stream, timeout=timeout).cached_info)
 
 
 def check_revision(revision: int, *, least: int = 1) -> None:

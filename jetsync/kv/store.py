@@ -146,7 +146,7 @@ class KeyValue(Reading):
             except KeyWrongRevisionError:
                 if deadline.expired:
                     raise
-            self._place.js._nc._pause(deadline.within(pause * random.random()))  # noqa: S311
+            self._place.api.port.sleep(deadline.within(pause * random.random()))  # noqa: S311
             # Only the leader is sure to know what was in the way.
             direct, pause = False, min(2 * pause, _LONGEST_PAUSE)
 

@@ -54,8 +54,8 @@ class Watcher(BucketWatcher[Entry]):
         behind the last entry that was handed out, also in another process. Save it when the entry
         is dealt with. It says which bucket it is of, so a bucket that was deleted and made again is
         told from it. Does not block."""
-        origin = self._origin or ResumeToken(0, 0)
-        return str(origin._replace(revision=self._handed))
+        created_ns = self._origin.created_ns if self._origin is not None else 0
+        return str(ResumeToken(created_ns, self._handed))
 
     def _read(self, msg: JetStreamMsg) -> Entry | None:
         entry = from_delivery(self._bucket, msg.subject[len(self._place.prefix) :], msg)

@@ -23,6 +23,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream import AUTO, StoredMsg
+from jetsync.jetstream.access import api_of
 from jetsync.jetstream.publish.headers import MSG_ID, Auto
 from jetsync.kv.entry import KeyValueOperation, operation_of
 from jetsync.kv.place import Place, gone
@@ -53,7 +54,7 @@ class Write:
     ) -> None:
         if ttl is not None:
             # An older server would take the message and keep it for ever.
-            place.origin._api.require("a ttl of a key", "2.11")
+            api_of(place.origin).require("a ttl of a key", "2.11")
         self._place = place
         self._key = key
         self._value = value
@@ -170,7 +171,7 @@ class Write:
         known = self._unknown or self._conflict
         if self._deadline.expired and known is not None:
             raise known
-        self._place.js._port.sleep(self._deadline.within(_PAUSE))
+        self._place.api.port.sleep(self._deadline.within(_PAUSE))
 
     # -- refusals ----------------------------------------------------------------------------------
 

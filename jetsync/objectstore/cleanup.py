@@ -12,11 +12,12 @@ import contextlib
 import json
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
 from jetsync.errors import DisconnectedError, Error, TimeoutError
 from jetsync.jetstream import PubAckFuture
+from jetsync.jetstream.access import Member, Reply
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
@@ -63,57 +64,60 @@ def _log(place: Place, nuid: str, why: object) -> None:
     )
 
 
-class _Removal:
-    """A removal that goes on behind the call that began it. Runs on the timer thread."""
+class _Removal(Member):
+    """A removal that goes on behind the call that began it, on the timer thread."""
 
     def __init__(self, place: Place, nuid: str, under_way: Sequence[PubAckFuture]) -> None:
         self._place = place
         self._nuid = nuid
         self._under_way = under_way
         self._give_up = Deadline(_GIVE_UP)
-        self._answer_by: Deadline | None = None
-        self._answer: Any = None  # a reply subject with its mailbox
-        self._port = place.js._port
-        self._api = place.js._api
+        self._answer: Reply | None = None
+        self._answer_by = Deadline(None)
+        self._port = place.api.port
+        self._is_over = False
+        self._port.attach(self, hold=True)
 
     def step(self) -> None:
         """Do what can be done now, and come back. Does not block."""
-        if self._port.closed:
-            self._end("the connection was closed")
+        try:
+            if self._is_over or self._is_removed():
+                self._end()
+                return
+        except Error as error:
+            self._end(error)
             return
         if self._give_up.expired:
             self._end("the server did not answer")
             return
-        try:
-            self._advance()
-        except Error as error:
-            self._end(error)
-            return
-        if self._nuid:
-            self._port.later(_STEP, self.step)
+        self._port.later(_STEP, self.step)
 
-    def _advance(self) -> None:
-        if self._answer_by is not None:
-            assert self._answer is not None
+    def _is_removed(self) -> bool:
+        """Look for the answer, and ask (again) if it is time to."""
+        if self._answer is not None:
             msg = self._answer.mailbox.get(0)
             if msg is not None:
-                self._answer.close()
                 decode(msg.data)
-                self._nuid = ""
-                return
+                return True
             if not self._answer_by.expired and self._answer.mailbox.error is None:
-                return
+                return False
             self._answer.close()
-            self._answer_by = None
-        if not self._port.linked or not all(one.done() for one in self._under_way):
-            return
-        subject = self._api.subject(f"STREAM.PURGE.{self._place.stream.name}")
-        body = json.dumps({"filter": self._place.chunk_subject(self._nuid)}).encode()
-        self._answer = self._port.open_reply(subject)
-        self._answer_by = Deadline(_ANSWER)
-        self._port.connection.publish(subject, body, reply=self._answer.subject)
+            self._answer = None
+        if self._port.linked and all(future.done() for future in self._under_way):
+            subject = self._place.api.subject(f"STREAM.PURGE.{self._place.stream.name}")
+            body = json.dumps({"filter": self._place.chunk_subject(self._nuid)}).encode()
+            self._answer = self._port.ask(subject, body, seconds=0)
+            self._answer_by = Deadline(_ANSWER)
+        return False
 
-    def _end(self, why: object) -> None:
+    def _end(self, why: object = None) -> None:
         if self._answer is not None:
             self._answer.close()
-        _log(self._place, self._nuid, why)
+        self._port.detach(self)
+        if why is not None and not self._is_over:
+            _log(self._place, self._nuid, why)
+        self._is_over = True
+
+    def close(self) -> None:
+        """The connection has ended, and nothing can be removed any more."""
+        self._end("the connection was closed")

@@ -28,6 +28,10 @@ class MovedTo(NamedTuple):
     info: ObjectInfo | None
     """The description that the new name gets; None when the rename is done."""
 
+    def closed(self) -> MovedTo:
+        """The note of a rename that is done."""
+        return MovedTo(self.name, self.nuid, self.behind, None)
+
     def to_wire(self) -> dict[str, Any]:
         wire: dict[str, Any] = {"name": self.name, "nuid": self.nuid, "behind": self.behind}
         if self.info is not None:

@@ -44,7 +44,7 @@ class _Budget:
 
     def __init__(self, place: Place, timeout: Seconds | None) -> None:
         self._all = None if timeout is None else Deadline(timeout)
-        self._each = place.js._api.timeout
+        self._each = place.api.timeout
 
     def step(self) -> Deadline:
         return self._all or Deadline(self._each)

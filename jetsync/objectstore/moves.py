@@ -98,7 +98,7 @@ def _begin(place: Place, name: str, seq: int, move: MovedTo, deadline: Deadline)
 def _store_together(place: Place, name: str, seq: int, move: MovedTo, deadline: Deadline) -> bool:
     """Store all of a rename at once; False where the stream does not take that (any more)."""
     assert move.info is not None
-    mark = _mark(place, name, move._replace(info=None))
+    mark = _mark(place, name, move.closed())
     try:
         place.write_together(
             [(name, mark, seq), (move.name, dump(move.info), move.behind)], deadline
@@ -121,7 +121,7 @@ def complete(place: Place, name: str, found: Found, deadline: Deadline) -> bool:
         return False
     there = place.look(move.name, deadline)
     if there is not None and there.has(move.nuid):
-        closed = _mark(place, name, move._replace(info=None), found.nuid)
+        closed = _mark(place, name, move.closed(), found.nuid)
         _try(place, name, closed, found.seq, deadline)
     elif (there.seq if there is not None else 0) <= move.behind:
         # An older sequence is what a server says that has only just become the leader.
@@ -179,7 +179,7 @@ def _close_mark(place: Place, origin: MovedFrom, name: str, nuid: str, deadline:
     assert move is not None
     if move.name != name or move.nuid != nuid:
         return False
-    closed = _mark(place, origin.name, move._replace(info=None), left.nuid)
+    closed = _mark(place, origin.name, move.closed(), left.nuid)
     _try(place, origin.name, closed, left.seq, deadline)
     return True
 

@@ -31,6 +31,7 @@ from jetsync.errors import (
     PublishUnknownError,
 )
 from jetsync.jetstream import Stream
+from jetsync.jetstream.access import api_of
 from jetsync.objectstore.cleanup import remove_chunks
 from jetsync.objectstore.found import Found, read_found
 from jetsync.objectstore.info import ObjectInfo, dump, load, parse
@@ -65,7 +66,8 @@ class Place:
         # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
         # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, which
         # nobody writes to); as they are they pass every leaf node.
-        api = js._api.prefix
+        self.api = api_of(js)
+        api = self.api.prefix
         self._write = "" if _OWN_API.fullmatch(api) else f"{api}."
         self._may_have_double = api != _DEFAULT_API and not self._write
 
@@ -86,9 +88,9 @@ class Place:
         would store the same messages. Blocks the first time. Raises ObjectStoreError."""
         if not self._may_have_double:
             return
-        near = self.js._nc.jetstream()
+        near = self.api.port.connection.jetstream()
         try:
-            info = near._stream_info(self.stream.name, None, False, deadline.remaining())
+            info = near.stream(self.stream.name, timeout=deadline.remaining()).cached_info
         except (StreamNotFoundError, JetStreamNotEnabledError, PermissionsError):
             info = None
         there = self.stream.cached_info
@@ -143,7 +145,7 @@ class Place:
         try:
             load(parse(found.data, self.bucket), self.bucket, 0)
         except ObjectMetaError as error:
-            self.js._port.report(error)
+            self.api.port.report(error)
 
     def last_change(self, deadline: Deadline) -> int:
         """Sequence of the last message about any object; 0 for none. Blocks."""
@@ -156,7 +158,7 @@ class Place:
         """How many chunks the leader has of each content, by its id. Blocks."""
         subject = self.chunk_subject(nuid)
         try:
-            info = self.js._stream_info(self.stream.name, subject, False, deadline.remaining())
+            info = self.stream.info(subjects_filter=subject, timeout=deadline.remaining())
         except StreamNotFoundError as error:
             raise gone(self.bucket) from error
         start = len(self.chunk_subject(""))

@@ -100,7 +100,7 @@ class ChunkMap:
             count = self._place.chunk_counts(deadline, info.nuid).get(info.nuid, 0)
             if count == len(heads) or count < info.chunks:
                 raise MessageNotFoundError("its chunks are not those described", code=404)
-            self._place.js._port.sleep(deadline.within(_PAUSE))
+            self._place.api.port.sleep(deadline.within(_PAUSE))
         self._heads = heads
         sizes = (head.size for head in heads[:-1])
         self._starts = list(itertools.accumulate(sizes, initial=0))

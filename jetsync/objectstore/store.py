@@ -75,7 +75,7 @@ class ObjectStore:
         return self._place.bucket
 
     def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return self._place.js._deadline(timeout)
+        return Deadline(self._place.api.timeout if timeout is None else timeout)
 
     # -- putting -----------------------------------------------------------------------------------
 

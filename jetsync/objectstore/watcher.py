@@ -52,7 +52,7 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
         try:
             info = load(parse(msg.data, self._bucket), self._bucket, msg.metadata.timestamp_ns)
         except ObjectMetaError as error:
-            self._js._port.report(error)
+            self._place.api.port.report(error)
             return None
         return None if self._ignore_deletes and info.deleted else info
 

@@ -99,6 +99,16 @@ def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pa
     wait_until(lambda: chunks() == (what == "put"), timeout=LONG)
 
 
+def test_what_cannot_be_removed_is_said_in_the_log(own_server, nc, store, pausing, caplog):
+    """When the connection is closed before the server answers."""
+    store.put("x", PIECE)
+    pausing(store._place, "write")
+    store.delete("x", timeout=0.5)
+    nc.close()
+    wait_until(lambda: "prune" in caplog.text, timeout=LONG)
+    assert "chunks of" in caplog.text
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -15,17 +15,8 @@ ROOT = Path(__file__).parents[2] / "jetsync"
 ROOMS = ("protocol", "client", "jetstream", "kv", "objectstore", "spark", "server", "cli")
 
 # Private names that a room may use although another one declares them: (room, name) -> why.
-_CONTEXT = "a bucket asks through the JetStream object it was made with, which has no port yet"
 ALLOWED: dict[tuple[str, str], str] = {
-    ("kv", "_api"): _CONTEXT,
-    ("kv", "_auto_msg_id"): _CONTEXT,
-    ("kv", "_port"): _CONTEXT,
-    ("kv", "_stream_info"): _CONTEXT,
     ("kv", "_bucket"): "inherited from the watcher of buckets, on self",
-    ("objectstore", "_api"): _CONTEXT,
-    ("objectstore", "_js"): "inherited from the watcher of buckets, on self",
-    ("objectstore", "_port"): _CONTEXT,
-    ("objectstore", "_stream_info"): _CONTEXT,
     ("objectstore", "_Hash"): "of the standard library, which gives this type no other name",
 }
 
