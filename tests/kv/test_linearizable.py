@@ -201,8 +201,11 @@ def test_a_cluster_whose_servers_are_killed_frozen_and_voted_out(fresh_cluster):
         ([Op("put", "a", 0, 1, 2, b"x"), Op("get", "a", 2, 3, 0)], "too old"),
         ([Op("get", "a", 0, 1, 2, None), Op("put", "a", 2, 3, 1, b"y")], "too old"),
         (
-            [Op("put", "a", 0, 1, 1, b"x"), Op("put", "a", 0, 1, 2, b"y")]
-            + [Op("update", "a", 0, 1, 3, b"z", 1)],
+            [
+                Op("put", "a", 0, 1, 1, b"x"),
+                Op("put", "a", 0, 1, 2, b"y"),
+                Op("update", "a", 0, 1, 3, b"z", 1),
+            ],
             "updated behind",
         ),
         ([Op("put", "a", 0, 1, 1, b"x"), Op("create", "a", 0, 1, 2, b"y")], "created over"),
