@@ -42,6 +42,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load the class that needs pyspark only when somebody asks for it."""
     if name == "JetStreamDataSource":
+        import pyspark
+
+        from jetsync.spark.versions import check_version
+
+        check_version(pyspark.__version__)
         from jetsync.spark.datasource import JetStreamDataSource
 
         return JetStreamDataSource

@@ -18,11 +18,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jetsync.spark.connection import connect_options
-from jetsync.spark.pushdown import FilteringReader
+from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.older import OlderStreamReader
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.reader import JetStreamReader
 from jetsync.spark.schema import ddl
 from jetsync.spark.stream_reader import JetStreamStreamReader
+from jetsync.spark.versions import HAS_FILTERS, HAS_READ_LIMITS
 from jetsync.spark.write_options import WriteOptions
 from jetsync.spark.writer import JetStreamStreamWriter, JetStreamWriter
 
@@ -46,14 +48,22 @@ class JetStreamDataSource(DataSource):
         """Return the batch reader; checks every option."""
         options = ReadOptions.parse(self.options, streaming=False)
         connect_options(options.link)
-        kind = FilteringReader if options.push_filters else JetStreamReader
-        return kind(options, schema)
+        if not options.push_filters:
+            return JetStreamReader(options, schema)
+        if not HAS_FILTERS:
+            raise SparkOptionError(
+                "option pushFilters needs PySpark 4.1: older ones push no filters to sources",
+                code="JETSYNC_UNSUPPORTED_OPTION",
+            )
+        from jetsync.spark.pushdown import FilteringReader
+
+        return FilteringReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader; checks every option."""
         options = ReadOptions.parse(self.options, streaming=True)
         connect_options(options.link)
-        return JetStreamStreamReader(options, schema)
+        return (JetStreamStreamReader if HAS_READ_LIMITS else OlderStreamReader)(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the batch writer; checks options, columns and the stream (blocks for that)."""

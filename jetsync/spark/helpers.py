@@ -25,7 +25,7 @@ def register(spark: SparkSession) -> None:
     Not needed where the package is installed in the Python environment of the driver: Spark finds
     it there by itself. Does not connect to any server.
     """
-    from jetsync.spark.datasource import JetStreamDataSource
+    from jetsync.spark import JetStreamDataSource
 
     spark.dataSource.register(JetStreamDataSource)
 

@@ -18,14 +18,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 
 from jetsync.errors import Error
 from jetsync.spark.connection import with_patience
@@ -47,6 +39,14 @@ from jetsync.spark.read_options import NONE, ReadOptions
 from jetsync.spark.reader import RangePartition, read_partition
 from jetsync.spark.release import prepare, release
 from jetsync.spark.schema import check_schema
+from jetsync.spark.versions import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

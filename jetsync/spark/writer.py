@@ -17,11 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
@@ -35,10 +31,12 @@ from jetsync.spark.marker import (
     read_marker,
     sum_sizes,
 )
+from jetsync.spark.older import arrow_batches
 from jetsync.spark.publishing import Published, RowPublisher, make_ids
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.target import Target, look_at_target
 from jetsync.spark.task import running_task
+from jetsync.spark.versions import DataSourceStreamArrowWriter
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -75,6 +73,7 @@ class _Sink:
                 code="JETSYNC_UNSUPPORTED_MODE",
             )
         self._options = options
+        self._schema = schema
         self._columns = SinkColumns.check(schema, options)
         self._overwrite = overwrite
         self._target: Target | None = None
@@ -179,6 +178,7 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition of a batch; blocks until every row is acknowledged, else raises."""
         options = self._options
+        batches = arrow_batches(iterator, self._schema)
         task = running_task()
         query = options.query_id or task.query
         needed = options.dedup in ("content", "position") or options.commit_marker
@@ -195,10 +195,10 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
             done = read_marker(options.link, query)
             if done is not None and is_done(done, query, checkpoint, int(batch_id)):
                 size = Size()
-                for batch in iterator:
+                for batch in batches:
                     size = size.plus(batch)
                 return PublishedMessage(Published(), query, checkpoint, size, skipped=True)
-        return self._publish(iterator, query, batch_id, task.partition, checkpoint)
+        return self._publish(batches, query, batch_id, task.partition, checkpoint)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log what was done, purge what was overwritten, set the commit marker. May block."""
