@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from jetsync import JetStream, PublishReport
 
-__all__ = ["Published", "RowPublisher", "make_ids"]
+__all__ = ["Published", "RowPublisher", "joined", "make_ids"]
 
 log = logging.getLogger("jetsync.spark")
 
@@ -81,6 +82,30 @@ class Published:
         return Published(
             self.stored + other.stored, self.duplicates + other.duplicates, min(firsts, default=0)
         )
+
+
+# Each publish ends with waiting for its last confirmations. So many rows, or bytes, make one.
+_JOINED_ROWS = 50_000
+_JOINED_BYTES = 16 << 20
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of small Arrow batches in larger ones, in order, and no empty ones."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 class RowPublisher:

@@ -79,6 +79,8 @@ class _RangeRead:
         self._direct = False
         # Direct gets were chosen here, and did not help.
         self._left_direct = False
+        # Only from the second look on the leader is asked whether something is left.
+        self._asked_leader = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         link = self._options.link
@@ -135,6 +137,10 @@ class _RangeRead:
             # Only with failOnDataLoss=false: what was planned is gone, and that was accepted.
             return None
         self._next = first
+        if not self._asked_leader:
+            # Nearly every range has messages: the first one that delivers will show.
+            self._asked_leader = True
+            return stream
         found = first_at_or_after(stream, first, self._options.filter_subjects)
         return stream if found is not None and found <= wanted.last else None
 

@@ -103,8 +103,8 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     poll_interval: float = 0.2
-    fetch_batch: int = 10_000
-    fetch_max_bytes: int = 4 << 20
+    fetch_batch: int = 50_000
+    fetch_max_bytes: int = 16 << 20
     fail_on_data_loss: bool = True
     strict_data_loss: bool = False
     include_headers: bool = True
@@ -154,8 +154,8 @@ class ReadOptions:
             min_partitions=values.optional_integer("minPartitions", least=0),
             max_records_per_partition=values.optional_integer("maxRecordsPerPartition"),
             poll_interval=values.seconds("pollInterval", 0.2),
-            fetch_batch=values.integer("fetchBatch", 10_000, least=1),
-            fetch_max_bytes=values.size("fetchMaxBytes", 4 << 20),
+            fetch_batch=values.integer("fetchBatch", 50_000, least=1),
+            fetch_max_bytes=values.size("fetchMaxBytes", 16 << 20),
             fail_on_data_loss=loss != "false",
             strict_data_loss=loss == "strict",
             include_headers=values.flag("includeHeaders", True),

@@ -130,8 +130,8 @@ def test_a_link_that_breaks_while_messages_are_under_way_loses_and_repeats_none(
     server, js = sparse
     options = {"filterSubjects": "f.common"} if filtered else {}
     with Proxy(server.url) as proxy:
-        given = {"servers": proxy.url, "stream": "F", "readMethod": method, **options}
-        parsed = ReadOptions.parse(given, streaming=False)
+        given = {"servers": proxy.url, "stream": "F", "readMethod": method, "fetchBatch": "10000"}
+        parsed = ReadOptions.parse({**given, **options}, streaming=False)
         wanted = SequenceRange("F", js.stream("F").info().created.isoformat(), 1, 60_000)
         batches = read_range(parsed, Layout(SCHEMA), wanted)
         seen = next(batches).column("seq").to_pylist()

@@ -37,7 +37,7 @@ def test_defaults_are_the_documented_ones():
     assert options.streams == ("S",)
     assert options.starting == {"S": Position(word="earliest")}
     assert (options.min_partitions, options.max_records_per_partition) == (None, None)
-    assert (options.fetch_batch, options.fetch_max_bytes) == (10_000, 4 << 20)
+    assert (options.fetch_batch, options.fetch_max_bytes) == (50_000, 16 << 20)
     assert (options.poll_interval, options.max_trigger_delay) == (0.2, 900.0)
     assert options.fail_on_data_loss
     assert options.include_headers
