@@ -17,30 +17,35 @@ from typing import TYPE_CHECKING, Any
 from jetsync.spark.connection import connection
 from jetsync.spark.errors import SparkOptionError, SparkSourceError, reason
 from jetsync.spark.foreach import TaskPublisher, publish_partition, publisher
-from jetsync.spark.helpers import kv, lag, register
+from jetsync.spark.helpers import kv, lag, register, release
+from jetsync.spark.key_values import kv_lookup
 from jetsync.spark.work_queue import consume_partition
 
 if TYPE_CHECKING:
     from jetsync.spark.datasource import JetStreamDataSource
+    from jetsync.spark.monitoring import LagListener
 
 __all__ = [
     "JetStreamDataSource",
+    "LagListener",
     "SparkOptionError",
     "SparkSourceError",
     "TaskPublisher",
     "connection",
     "consume_partition",
     "kv",
+    "kv_lookup",
     "lag",
     "publish_partition",
     "publisher",
     "reason",
     "register",
+    "release",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the class that needs pyspark only when somebody asks for it."""
+    """Load the classes that need pyspark only when they are asked for."""
     if name == "JetStreamDataSource":
         import pyspark
 
@@ -50,4 +55,8 @@ def __getattr__(name: str) -> Any:
         from jetsync.spark.datasource import JetStreamDataSource
 
         return JetStreamDataSource
+    if name == "LagListener":
+        from jetsync.spark.monitoring import LagListener
+
+        return LagListener
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -42,7 +42,8 @@ class JetStreamDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a read. Does not connect."""
         columns = self.options.get("columns") or ""
-        return ddl([part.strip() for part in columns.split(",") if part.strip()])
+        names = [part.strip() for part in columns.split(",") if part.strip()]
+        return ddl(names, bucket=bool(self.options.get("bucket")))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader; checks every option."""

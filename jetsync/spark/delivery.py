@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 from jetsync.errors import Error
 from jetsync.spark.connection import shared
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.options import connection_name
 from jetsync.spark.positions import Head, head_of
 from jetsync.spark.read_options import AUTO, CONSUMER, DIRECT, ReadOptions
+from jetsync.spark.task import running_task
 
 if TYPE_CHECKING:
     from jetsync import Consumer, DirectBatch, MsgBatch, Stream
@@ -214,7 +216,18 @@ def _consumer_from(
         num_replicas=1,
         inactive_threshold=INACTIVE_THRESHOLD,
         headers_only=headers_only,
+        metadata=_whose(options),
     )
+
+
+def _whose(options: ReadOptions) -> dict[str, str] | None:
+    """Return what ``nats consumer info`` shall show of the job that made a consumer."""
+    query = running_task().query
+    found = {
+        "jetsync.spark.name": options.link.connection_name or connection_name() or "",
+        "jetsync.spark.query": query or "",
+    }
+    return {key: value for key, value in found.items() if value} or None
 
 
 def _forget(consumer: Consumer) -> None:

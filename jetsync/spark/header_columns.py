@@ -21,6 +21,9 @@ AS_HEADERS = {
 }
 """Columns with one value that is a header of the server's. A null leaves the header out."""
 
+OF_BUCKETS = {"kv_operation": "KV-Operation", "kv_rollup": "Nats-Rollup"}
+"""The same for columns that are made of a change of a key."""
+
 
 def header_map(batch: pa.RecordBatch) -> pa.MapArray:
     """Return everything in ``batch`` that becomes a header: map<string, binary>, never null.
@@ -32,7 +35,7 @@ def header_map(batch: pa.RecordBatch) -> pa.MapArray:
 
     parts = [
         _single(batch.column(name), head)
-        for name, head in AS_HEADERS.items()
+        for name, head in {**AS_HEADERS, **OF_BUCKETS}.items()
         if name in batch.schema.names
     ]
     if "headers" in batch.schema.names:

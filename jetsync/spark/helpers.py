@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from jetsync.spark import releasing
 from jetsync.spark.connection import link_of, shared, with_patience
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.offsets import Offset
+from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.options import LinkOptions
+from jetsync.spark.read_options import NONE, ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jetsync import Connection, KeyValue
+    from jetsync import Connection, JetStream, KeyValue
 
-__all__ = ["kv", "lag", "register"]
+__all__ = ["kv", "lag", "register", "release"]
 
 
 def register(spark: SparkSession) -> None:
@@ -49,6 +52,36 @@ def lag(query: Any) -> dict[str, dict[str, int]]:
     return found
 
 
+def release(query: Any, options: Mapping[str, str]) -> dict[str, int]:
+    """Release what a query has finished with, its last batch too, as its ``onCommit`` says.
+
+    Spark tells a source the end of a batch when it plans the next one, so a run that ends
+    (AvailableNow) leaves its last batch in a work queue, or held by its anchor, until the next run.
+    ``query`` is the ``StreamingQuery`` or one progress of it, ``options`` those of its source. Does
+    nothing before the first batch has ended; may be repeated. Returns the last sequence that was
+    released, by stream. Blocks; raises ``SparkOptionError`` and ``SparkSourceError``.
+    """
+    checked = ReadOptions.parse(dict(options), streaming=True)
+    progress = getattr(query, "lastProgress", query)
+    released: dict[str, int] = {}
+    for source in _field(progress, "sources") or ():
+        end = _offset(_field(source, "endOffset"))
+        for stream, mark in end.marks.items() if end is not None else ():
+            if checked.on_commit == NONE or (checked.streams and stream not in checked.streams):
+                continue
+            with_patience(
+                checked.link,
+                f"releasing {stream} up to {mark.seq}",
+                functools.partial(_release, stream, mark, checked),
+            )
+            released[stream] = mark.seq
+    return released
+
+
+def _release(stream: str, mark: Mark, options: ReadOptions, js: JetStream) -> None:
+    releasing.release(js, stream, mark, options)
+
+
 def _field(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
@@ -69,7 +102,7 @@ def kv(bucket: str, options: Mapping[str, str] | None = None) -> KeyValue:
     Cheap to call for every row: the bucket is looked up once per Python worker. Takes the
     connection options of the ``jetstream`` format. Blocks when it has to connect or look up; raises
     BucketNotFoundError, ``SparkSourceError`` if no server answers in time. Thread-safe. Each
-    ``get`` of the bucket is a round trip, so prefer ``mapInArrow`` with one ``get`` per key.
+    ``get`` of the bucket is a round trip, so prefer ``kv_lookup`` in ``mapInArrow``.
     """
     link = link_of(options)
     nc, found = _buckets.get((bucket, link), (None, None))

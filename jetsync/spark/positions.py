@@ -5,7 +5,9 @@ Only answers of the leader count. A replica that lags says "nothing more" while 
 
 from __future__ import annotations
 
+import fnmatch
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ __all__ = [
     "read_head",
     "resolve_end",
     "resolve_start",
+    "stream_names",
     "warn_of_filters_that_miss",
 ]
 
@@ -113,6 +116,14 @@ def _trims_unread(info: StreamInfo) -> bool:
     if str(config.retention) != "limits" or per_subject == 1:
         return is_full
     return is_full or config.max_msgs > 0 or config.max_bytes > 0 or bool(config.max_age)
+
+
+def stream_names(js: JetStream, options: ReadOptions) -> tuple[str, ...]:
+    """Return the streams that are read, those of a pattern as there are now. Blocks."""
+    if options.stream_pattern is None:
+        return options.streams
+    pattern = re.compile(fnmatch.translate(options.stream_pattern))
+    return tuple(sorted(name for name in js.stream_names() if pattern.match(name)))
 
 
 def read_head(js: JetStream, name: str) -> Head:

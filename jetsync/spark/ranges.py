@@ -7,7 +7,7 @@ make some of them lighter than others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["SequenceRange", "limit_heads", "split_ranges"]
 
@@ -27,6 +27,8 @@ class SequenceRange:
     created: str
     first: int
     last: int
+    filters: tuple[str, ...] = ()
+    """Which subjects the task reads, if not all that the read asks for."""
 
     def __len__(self) -> int:
         return max(0, self.last - self.first + 1)
@@ -60,6 +62,7 @@ def split_ranges(
     max_records: int | None = None,
     min_partitions: int | None = None,
     messages: int | None = None,
+    filters: Sequence[str] = (),
 ) -> list[SequenceRange]:
     """Cut ranges into contiguous pieces of nearly equal length.
 
@@ -69,9 +72,16 @@ def split_ranges(
     each gets ``SMALL_PIECE`` sequences, so that several cores read. ``messages`` is how many
     messages there are at most: ranges with many holes are cut as if they were that long.
 
+    With ``filters`` each range is one piece for each filter instead: what passes it stays together
+    and in order.
+
     The pieces follow from the arguments alone, and not from the machine: a batch that is repeated
     elsewhere is cut in the same way. Empty ranges vanish.
     """
+    if filters:
+        return [
+            replace(item, filters=(subject,)) for item in ranges if len(item) for subject in filters
+        ]
     total = sum(len(item) for item in ranges)
     pieces: list[SequenceRange] = []
     for item in ranges:

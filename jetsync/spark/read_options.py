@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.key_values import check_bucket, stream_of, subject_prefix
 from jetsync.spark.options import LinkOptions, Values
 from jetsync.spark.subjects import common_pattern
 
@@ -29,7 +30,11 @@ __all__ = [
 
 READ_OPTIONS = (
     "stream",
+    "streamPattern",
+    "bucket",
+    "keys",
     "filterSubjects",
+    "partitionByFilter",
     "startingOffsets",
     "startingTimestamp",
     "startingTimestampStrategy",
@@ -64,6 +69,9 @@ _STREAM_ONLY = (
     "anchorConsumer",
 )
 
+EVERY = "*"
+"""Stands for the streams that a pattern finds, where positions are kept by stream."""
+
 EARLIEST = "earliest"
 LATEST = "latest"
 # Option readMethod.
@@ -92,7 +100,10 @@ class ReadOptions:
 
     link: LinkOptions
     streams: tuple[str, ...]
+    stream_pattern: str | None = None
+    bucket: str | None = None
     filter_subjects: tuple[str, ...] = ()
+    partition_by_filter: bool = False
     starting: Mapping[str, Position] = field(default_factory=dict)
     ending: Mapping[str, Position] = field(default_factory=dict)
     starting_timestamp_strategy: str = LATEST
@@ -114,6 +125,19 @@ class ReadOptions:
     on_commit: str = NONE
     anchor_consumer: str | None = None
 
+    @property
+    def partition_filters(self) -> tuple[str, ...]:
+        """The filters of which each is read by a task of its own, if that is asked for."""
+        return self.filter_subjects if self.partition_by_filter else ()
+
+    def start_of(self, stream: str) -> Position:
+        """Return where the reading of a stream starts."""
+        return self.starting.get(stream) or self.starting[EVERY]
+
+    def end_of(self, stream: str) -> Position:
+        """Return where the reading of a stream ends."""
+        return self.ending.get(stream) or self.ending[EVERY]
+
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         """Check every option of a read. Raises ``SparkOptionError``; never connects."""
@@ -122,24 +146,29 @@ class ReadOptions:
         elsewhere = {"batch reads" if streaming else "streaming reads": other}
         names = [name for name in READ_OPTIONS if name not in other]
         values = Values(options, names, use, elsewhere)
-        values.required("stream")
-        streams = tuple(dict.fromkeys(values.names("stream")))
-        for name in streams:
-            _check_name("stream", name)
+        streams, pattern, bucket = _streams(values)
         least = values.optional_integer("minOffsetsPerTrigger")
         most = values.optional_integer("maxOffsetsPerTrigger")
         if least is not None and most is not None and least > most:
             raise values.invalid("minOffsetsPerTrigger", f"<= maxOffsetsPerTrigger ({most})")
-        starting = _positions(values, "starting", streams, batch=not streaming)
-        ending = _positions(values, "ending", streams, batch=True) if not streaming else {}
+        places = streams or (EVERY,)
+        starting = _positions(values, "starting", places, batch=not streaming)
+        ending = _positions(values, "ending", places, batch=True) if not streaming else {}
+        filters = _filters(values, bucket)
+        by_filter = values.flag("partitionByFilter", False)
+        if by_filter and not filters:
+            raise values.invalid("partitionByFilter", "used together with filterSubjects")
         for name in ending:
-            _check_order(name, starting[name], ending[name])
+            _check_order(name, starting.get(name) or starting[EVERY], ending[name])
         on_commit, anchor = _on_commit(values, starting)
         loss = values.choice("failOnDataLoss", "true", ("true", "false", "strict"))
         return cls(
             link=LinkOptions.from_values(values),
             streams=streams,
-            filter_subjects=_filters(values),
+            stream_pattern=pattern,
+            bucket=bucket,
+            filter_subjects=filters,
+            partition_by_filter=by_filter,
             starting=starting,
             ending=ending,
             starting_timestamp_strategy=values.choice(
@@ -165,6 +194,26 @@ class ReadOptions:
             on_commit=on_commit,
             anchor_consumer=anchor,
         )
+
+
+def _streams(values: Values) -> tuple[tuple[str, ...], str | None, str | None]:
+    """Return the streams that are named, or the pattern of their names, and the bucket if any."""
+    given = [name for name in ("stream", "streamPattern", "bucket") if values.text(name)]
+    if len(given) > 1:
+        raise SparkOptionError(
+            f"options {' and '.join(given)} exclude each other", code="JETSYNC_OPTION_CONFLICT"
+        )
+    pattern = values.text("streamPattern")
+    if pattern is not None:
+        return (), pattern, None
+    bucket = values.text("bucket")
+    if bucket is not None:
+        return (stream_of(check_bucket(bucket)),), None, bucket
+    values.required("stream")
+    streams = tuple(dict.fromkeys(values.names("stream")))
+    for name in streams:
+        _check_name("stream", name)
+    return streams, None, None
 
 
 def _check_name(option: str, name: str) -> None:
@@ -201,8 +250,13 @@ def _on_commit(values: Values, starting: Mapping[str, Position]) -> tuple[str, s
     return chosen, anchor
 
 
-def _filters(values: Values) -> tuple[str, ...]:
+def _filters(values: Values, bucket: str | None) -> tuple[str, ...]:
     subjects = values.names("filterSubjects")
+    keys = values.names("keys")
+    if keys and (bucket is None or subjects):
+        raise values.invalid("keys", "used together with option bucket, without filterSubjects")
+    if bucket is not None:
+        subjects = subjects or tuple(subject_prefix(bucket) + key for key in keys)
     for subject in subjects:
         tokens = subject.split(".")
         if "" in tokens or ">" in tokens[:-1] or re.search(r"\s", subject):
@@ -235,6 +289,8 @@ def _positions(
         found = dict.fromkeys(streams, given)
     else:
         strange = sorted(set(given) - set(streams))
+        if streams == (EVERY,):
+            return {EVERY: default, **given}
         if strange:
             raise values.invalid(offsets, f"about the streams that are read (not {strange})")
         found = {name: given.get(name, default) for name in streams}

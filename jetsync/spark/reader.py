@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from jetsync.spark.positions import (
     open_stream,
     resolve_end,
     resolve_start,
+    stream_names,
     warn_of_filters_that_miss,
 )
 from jetsync.spark.range_read import read_range
@@ -50,15 +52,18 @@ def read_partition(
     if not isinstance(partition, RangePartition):
         # Spark makes up one partition without a range when there is nothing to read.
         return iter(())
-    layout = Layout(schema, include_headers=options.include_headers)
-    return read_range(options, layout, partition.range)
+    layout = Layout(schema, include_headers=options.include_headers, bucket=options.bucket)
+    wanted = partition.range
+    if wanted.filters:
+        options = replace(options, filter_subjects=wanted.filters)
+    return read_range(options, layout, wanted)
 
 
 class JetStreamReader(DataSourceReader):
     """Reads a fixed part of one or more streams. Holds options only; connects inside the calls."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        check_schema(schema)
+        check_schema(schema, bucket=options.bucket is not None)
         self._options = options
         self._schema = schema
         # The number of messages in the fullest stream: ranges with many holes get fewer tasks.
@@ -69,15 +74,21 @@ class JetStreamReader(DataSourceReader):
         self._messages = 0
         ranges = [
             with_patience(self._options.link, f"planning {name}", partial(self._range, name))
-            for name in self._options.streams
+            for name in self._names()
         ]
         pieces = split_ranges(
             ranges,
             max_records=self._options.max_records_per_partition,
             min_partitions=self._options.min_partitions,
             messages=self._messages,
+            filters=self._options.partition_filters,
         )
         return [RangePartition(piece) for piece in pieces]
+
+    def _names(self) -> tuple[str, ...]:
+        return with_patience(
+            self._options.link, "looking for streams", partial(stream_names, options=self._options)
+        )
 
     def _range(self, name: str, js: JetStream) -> SequenceRange:
         stream = open_stream(js, name)
@@ -85,7 +96,7 @@ class JetStreamReader(DataSourceReader):
         warn_of_filters_that_miss(stream, self._options)
         self._messages = max(self._messages, head.messages)
         needs_direct(head, self._options)
-        starting, ending = self._options.starting[name], self._options.ending[name]
+        starting, ending = self._options.start_of(name), self._options.end_of(name)
         start = resolve_start(js, head, starting, self._options)
         end = resolve_end(js, head, ending)
         first = start + 1

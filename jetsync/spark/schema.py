@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.key_values import KEY_COLUMNS, operations, subject_prefix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,10 @@ COLUMNS: dict[str, str] = {
     "timestamp": "timestamp",
     "timestamp_ns": "bigint",
     "size": "int",
+    "key": "string",
+    "value": "binary",
+    "operation": "string",
+    "revision": "bigint",
 }
 """Every column of the source and its Spark type."""
 
@@ -42,7 +47,13 @@ _NEEDS = {
     "timestamp": ("timestamp",),
     "timestamp_ns": ("timestamp",),
     "size": ("data",),
+    "key": ("subject",),
+    "value": ("data", "headers"),
+    "operation": ("headers",),
 }
+
+# Those that only a bucket has.
+_OF_BUCKETS = frozenset({"key", "value", "operation", "revision"})
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -56,9 +67,9 @@ def _check_names(names: Sequence[str]) -> None:
         raise SparkOptionError("a column is named twice", code="JETSYNC_UNKNOWN_COLUMN")
 
 
-def ddl(columns: Sequence[str]) -> str:
+def ddl(columns: Sequence[str], *, bucket: bool = False) -> str:
     """Return the schema of a read as DDL text; no columns means the default ones."""
-    names = tuple(columns) or DEFAULT_COLUMNS
+    names = tuple(columns) or (KEY_COLUMNS if bucket else DEFAULT_COLUMNS)
     _check_names(names)
     return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
 
@@ -66,10 +77,13 @@ def ddl(columns: Sequence[str]) -> str:
 class Layout:
     """How to make Spark's batches out of received ones, for one schema. Not picklable; cheap."""
 
-    def __init__(self, schema: StructType, *, include_headers: bool = True) -> None:
+    def __init__(
+        self, schema: StructType, *, include_headers: bool = True, bucket: str | None = None
+    ) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        check_schema(schema)
+        check_schema(schema, bucket=bucket is not None)
+        self._prefix = "" if bucket is None else subject_prefix(bucket)
         self._names = schema.fieldNames()
         # The exact types, names and nullability that Spark compares the first batch with.
         self.target = to_arrow_schema(schema, timezone="UTC")
@@ -79,7 +93,7 @@ class Layout:
             and schema["headers"].dataType.simpleString() == COLUMNS["headers"]
         )
         needed = {part for name in self._names for part in _NEEDS.get(name, ())}
-        if not self._with_headers:
+        if not self._with_headers and _OF_BUCKETS.isdisjoint(self._names):
             needed.discard("headers")
         self.received = ("stream_seq", *sorted(needed))
         self.wants_content = not needed.isdisjoint(("data", "headers"))
@@ -89,6 +103,9 @@ class Layout:
         """Return the same rows in Spark's schema."""
         import pyarrow as pa
 
+        if not {"value", "operation"}.isdisjoint(self._names):
+            done = pa.array(operations(batch.column("headers")), pa.string())
+            batch = batch.append_column("operation", done)
         arrays = [
             self._column(name, field.type, batch, stream)
             for name, field in zip(self._names, self.target, strict=True)
@@ -101,7 +118,7 @@ class Layout:
 
         if name == "stream":
             return pa.repeat(pa.scalar(stream, kind), batch.num_rows)
-        if name == "seq":
+        if name in ("seq", "revision"):
             return batch.column("stream_seq").view(kind)
         if name == "timestamp":
             # JetStream counts nanoseconds, Spark microseconds: the rest is cut off.
@@ -112,13 +129,25 @@ class Layout:
             return pc.binary_length(batch.column("data")).cast(kind)
         if name == "headers" and not self._with_headers:
             return pa.nulls(batch.num_rows, kind)
+        if name == "key":
+            return pc.utf8_slice_codeunits(batch.column("subject"), len(self._prefix)).cast(kind)
+        if name == "value":
+            is_there = pc.equal(batch.column("operation"), "PUT")
+            return pc.if_else(is_there, batch.column("data"), pa.scalar(None, kind)).cast(kind)
         column = batch.column(name)
         return column if column.type.equals(kind) else column.cast(kind)
 
 
-def check_schema(schema: StructType) -> None:
+def check_schema(schema: StructType, *, bucket: bool = False) -> None:
     """Check the columns that a user asked for with ``.schema(...)``."""
     _check_names(schema.fieldNames())
+    strange = [name for name in schema.fieldNames() if name in _OF_BUCKETS]
+    if strange and not bucket:
+        raise SparkOptionError(
+            f"column(s) {', '.join(strange)} are those of a key-value bucket; name it in option "
+            "'bucket' instead of 'stream'",
+            code="JETSYNC_UNKNOWN_COLUMN",
+        )
     for item in schema.fields:
         kind = item.dataType.simpleString()
         if kind != COLUMNS[item.name] and kind not in _ALSO.get(item.name, ()):

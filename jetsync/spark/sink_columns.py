@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.header_columns import AS_HEADERS, header_map
+from jetsync.spark.key_values import DELETIONS, KEY_PATTERN, subject_prefix
 from jetsync.spark.write_options import INVALID_SUBJECT, WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["SINK_COLUMNS", "SOURCE_COLUMNS", "SinkColumns", "without_source"]
+__all__ = ["SINK_COLUMNS", "SOURCE_COLUMNS", "SinkColumns", "as_messages", "without_source"]
 
 _TEXT = ("string",)
 _INTEGER = ("bigint", "int")
@@ -48,19 +49,36 @@ SOURCE_COLUMNS: dict[str, tuple[str, ...]] = {
 """Columns of the source that are allowed beside with ``dedup=source``: where a row comes from."""
 
 
+BUCKET_COLUMNS: dict[str, tuple[str, ...]] = {
+    "key": _TEXT,
+    "value": ("binary", "string"),
+    "operation": _TEXT,
+    "revision": _INTEGER,
+    "timestamp": ("timestamp",),
+    "msg_id": _TEXT,
+    "expected_last_subject_sequence": _INTEGER,
+    "ttl": ("string", *_INTEGER),
+}
+"""Every column of the sink with option ``bucket``; revision and timestamp are not used."""
+
+
 @dataclass(frozen=True)
 class SinkColumns:
     """Which columns one write uses. Picklable."""
 
     names: frozenset[str]
     subject: str | None = None
+    bucket: str | None = None
 
     @classmethod
     def check(cls, schema: StructType, options: WriteOptions) -> SinkColumns:
         """Check the columns of the data against the options; raises ``SparkOptionError``."""
         names = schema.fieldNames()
         by_source = options.dedup == "source"
+        to_bucket = options.bucket is not None
         known = {**SINK_COLUMNS, **(SOURCE_COLUMNS if by_source else {})}
+        if to_bucket:
+            known = BUCKET_COLUMNS
         strange = [name for name in names if name not in known]
         if strange:
             hint = "Drop them, or put them into data or headers"
@@ -83,8 +101,10 @@ class SinkColumns:
                     code="JETSYNC_COLUMN_TYPE",
                 )
         for name, wanted, hint in (
-            ("data", True, ""),
-            ("subject", options.subject is None, ", or option 'subject'"),
+            ("key", to_bucket, " with option 'bucket'"),
+            ("value", to_bucket, " with option 'bucket'"),
+            ("data", not to_bucket, ""),
+            ("subject", not to_bucket and options.subject is None, ", or option 'subject'"),
             ("msg_id", options.dedup == "column", " with dedup=column"),
             ("stream", by_source, " with dedup=source"),
             ("seq", by_source, " with dedup=source"),
@@ -101,12 +121,12 @@ class SinkColumns:
                 "dedup=column or drop the column",
                 code="JETSYNC_OPTION_CONFLICT",
             )
-        return cls(frozenset(names), options.subject)
+        return cls(frozenset(names), options.subject, options.bucket)
 
     @property
     def headers(self) -> bool:
         """Whether messages get headers besides the id."""
-        return "headers" in self.names or not self.names.isdisjoint(AS_HEADERS)
+        return "headers" in self.names or not self.names.isdisjoint({*AS_HEADERS, "operation"})
 
     def normalise(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return what is published: subject (unless fixed), data, headers and msg_id if any.
@@ -117,6 +137,8 @@ class SinkColumns:
         import pyarrow.compute as pc
 
         columns: dict[str, Any] = {}
+        if self.bucket is not None:
+            batch = as_messages(batch, self.bucket)
         if self.subject is None:
             columns["subject"] = _subjects(_without_nulls(batch.column("subject"), "subject"))
         data = batch.column("data").cast(pa.binary())
@@ -150,6 +172,43 @@ class SinkColumns:
                 f"server takes messages of up to {limit} bytes (max_payload)",
                 code="JETSYNC_TOO_LARGE",
             )
+
+
+def as_messages(batch: pa.RecordBatch, bucket: str) -> pa.RecordBatch:
+    """Return changes of keys as the messages that they are: a value put, or a deletion.
+
+    Raises ``SparkSourceError`` for a row whose key or operation cannot be one.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = _without_nulls(batch.column("key"), "key")
+    _check_all(pc.match_substring_regex(keys, KEY_PATTERN), keys, "the key of a bucket")
+    columns: dict[str, Any] = {
+        "subject": pc.binary_join_element_wise(subject_prefix(bucket), keys, ""),
+        "data": batch.column("value"),
+    }
+    for name in ("msg_id", "expected_last_subject_sequence", "ttl"):
+        if name in batch.schema.names:
+            columns[name] = batch.column(name)
+    if "operation" in batch.schema.names:
+        done = pc.fill_null(batch.column("operation").cast(pa.string()), "PUT")
+        known = pc.is_in(done, pa.array(["PUT", *DELETIONS]))
+        _check_all(known, done, "an operation (PUT, DEL or PURGE)")
+        nothing = pa.scalar(None, pa.string())
+        columns["kv_operation"] = pc.if_else(pc.equal(done, "PUT"), nothing, done)
+        columns["kv_rollup"] = pc.if_else(pc.equal(done, "PURGE"), "sub", nothing)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _check_all(is_right: Any, column: Any, what: str) -> None:
+    import pyarrow.compute as pc
+
+    at = pc.index(is_right, False).as_py()
+    if at >= 0:
+        raise SparkSourceError(
+            f"{column[at].as_py()!r} is not {what}", code="JETSYNC_INVALID_SUBJECT"
+        )
 
 
 def without_source(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -32,12 +32,13 @@ from jetsync.spark.positions import (
     head_of,
     open_stream,
     resolve_start,
+    stream_names,
     warn_of_filters_that_miss,
 )
 from jetsync.spark.ranges import SequenceRange, limit_heads, split_ranges
-from jetsync.spark.read_options import NONE, ReadOptions
+from jetsync.spark.read_options import LATEST, NONE, ReadOptions
 from jetsync.spark.reader import RangePartition, read_partition
-from jetsync.spark.release import prepare, release
+from jetsync.spark.releasing import prepare, release
 from jetsync.spark.schema import check_schema
 from jetsync.spark.versions import (
     ReadAllAvailable,
@@ -69,7 +70,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     """Reads streams in micro-batches. Picklable; what it remembers serves its own process only."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        check_schema(schema)
+        check_schema(schema, bucket=options.bucket is not None)
         self._options = options
         self._schema = schema
         self._initial: dict[str, Any] | None = None
@@ -171,6 +172,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             ranges,
             max_records=self._options.max_records_per_partition,
             min_partitions=self._options.min_partitions,
+            filters=self._options.partition_filters,
         )
         return [RangePartition(piece) for piece in pieces]
 
@@ -220,7 +222,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         release(js, name, mark, self._options)
 
     def _ask_heads(self) -> dict[str, Head]:
-        self._heads = {name: self._ask_head(name) for name in self._options.streams}
+        names = self._patiently(partial(stream_names, options=self._options), "streams")
+        self._heads = {name: self._ask_head(name) for name in names}
         self._asked_at = time.monotonic()
         return self._heads
 
@@ -231,7 +234,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._ask_heads()
 
     def _resolve_start(self, head: Head) -> Mark:
-        position = self._options.starting[head.stream]
+        position = self._options.start_of(head.stream)
         seq = self._patiently(
             lambda js: resolve_start(js, head, position, self._options), head.stream
         )
@@ -252,6 +255,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if mark is None:
             # A stream that was added to the options of an existing query.
             begin = self._resolve_start(head).seq
+            if self._options.stream_pattern and self._options.start_of(head.stream).word == LATEST:
+                # It was made while the query runs: all of it came after the start.
+                begin = head.first_seq - 1
             return _Waiting(begin, max(begin, self._target(head)))
         if head.created == mark.created:
             self._check_not_backwards(offset, head, mark)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.key_values import check_bucket, stream_of
 from jetsync.spark.options import LinkOptions, Values, parse_seconds
 
 __all__ = ["INVALID_SUBJECT", "WRITE_OPTIONS", "WriteOptions"]
@@ -14,6 +15,7 @@ __all__ = ["INVALID_SUBJECT", "WRITE_OPTIONS", "WriteOptions"]
 WRITE_OPTIONS = (
     "subject",
     "publishStream",
+    "bucket",
     "dedup",
     "queryId",
     "contentIdRows",
@@ -41,6 +43,7 @@ class WriteOptions:
     link: LinkOptions
     subject: str | None = None
     publish_stream: str | None = None
+    bucket: str | None = None
     dedup: str = "content"
     query_id: str | None = None
     dedup_rows: int = 1_000_000
@@ -59,10 +62,20 @@ class WriteOptions:
         """Check every option of a write. Raises ``SparkOptionError``; never connects."""
         values = Values(options, WRITE_OPTIONS, "writes")
         window, fails = _window(values)
+        bucket = values.text("bucket")
+        if bucket is not None and (values.text("subject") or values.text("publishStream")):
+            raise SparkOptionError(
+                "option bucket names the stream and its subjects; leave subject and publishStream "
+                "out",
+                code="JETSYNC_OPTION_CONFLICT",
+            )
         made = cls(
             link=LinkOptions.from_values(values),
             subject=_subject(values.text("subject")),
-            publish_stream=values.text("publishStream"),
+            publish_stream=(
+                values.text("publishStream") if bucket is None else stream_of(check_bucket(bucket))
+            ),
+            bucket=bucket,
             dedup=values.choice("dedup", "content", DEDUP),
             query_id=values.text("queryId"),
             dedup_rows=values.integer("contentIdRows", 1_000_000, least=1),

@@ -1,0 +1,130 @@
+"""Key-value buckets as tables: the names of streams and subjects, look-ups of many keys at once.
+
+A bucket is a stream ``KV_<bucket>`` with a subject ``$KV.<bucket>.<key>`` for each key; a deletion
+is a message with a header.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jetsync.spark.connection import link_of, with_patience
+from jetsync.spark.errors import SparkOptionError
+
+if TYPE_CHECKING:
+    from jetsync import JetStream
+
+__all__ = [
+    "DELETIONS",
+    "KEY_COLUMNS",
+    "KEY_PATTERN",
+    "check_bucket",
+    "kv_lookup",
+    "operations",
+    "stream_of",
+    "subject_prefix",
+]
+
+KEY_COLUMNS = ("key", "value", "operation", "revision", "timestamp")
+"""What a read of a bucket gives when nothing else is asked for."""
+
+KEY_PATTERN = r"^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$"
+"""What a key may be. Understood by ``re`` and by Arrow."""
+
+DELETIONS = ("DEL", "PURGE")
+OPERATION = "KV-Operation"
+MARKER = "Nats-Marker-Reason"
+
+# A server answers with the last messages of at most 1,024 subjects at a time.
+_AT_ONCE = 1_000
+
+
+def check_bucket(bucket: str) -> str:
+    """Return a name of a bucket; ``JETSYNC_INVALID_OPTION`` if it cannot be one."""
+    if not re.fullmatch(r"[-_a-zA-Z0-9]+", bucket):
+        raise SparkOptionError(
+            f"option 'bucket': {bucket!r} is not a bucket's name (letters, digits, - and _)",
+            code="JETSYNC_INVALID_OPTION",
+        )
+    return bucket
+
+
+def stream_of(bucket: str) -> str:
+    """Return the stream of a bucket."""
+    return f"KV_{bucket}"
+
+
+def subject_prefix(bucket: str) -> str:
+    """Return what comes before a key in its subject."""
+    return f"$KV.{bucket}."
+
+
+def kv_lookup(
+    bucket: str, keys: Iterable[str | None], options: Mapping[str, str] | None = None
+) -> dict[str, bytes]:
+    """Return the values of many keys; what is missing or deleted is not in the answer.
+
+    One request for a thousand keys, instead of one for each: for look-ups in ``mapInArrow``. Keys
+    may come several times, and None is passed over. Takes the connection options of the
+    ``jetstream`` format; uses this process's shared connection. Any replica may answer, so a value
+    that was put a moment ago may be missing. Blocks. Raises ``SparkOptionError`` for a text that
+    is no key, ``SparkSourceError``. Needs nats-server 2.11. Thread-safe.
+    """
+    prefix = subject_prefix(check_bucket(bucket))
+    wanted = iter(dict.fromkeys(key for key in keys if key is not None))
+    link = link_of(options)
+    found: dict[str, bytes] = {}
+    while part := list(itertools.islice(wanted, _AT_ONCE)):
+        strange = [key for key in part if not re.fullmatch(KEY_PATTERN, key)]
+        if strange:
+            raise SparkOptionError(
+                f"{strange[0]!r} is not a key of a bucket", code="JETSYNC_INVALID_OPTION"
+            )
+        subjects = [prefix + key for key in part]
+
+        def ask(js: JetStream, subjects: list[str] = subjects) -> dict[str, bytes]:
+            batch = js.stream(stream_of(bucket)).get_last_msgs(subjects)
+            if batch.error is not None:
+                raise batch.error
+            return {
+                message.subject[len(prefix) :]: message.data
+                for message in batch
+                if _operation(message.headers) == "PUT"
+            }
+
+        found.update(with_patience(link, f"looking up keys of bucket {bucket}", ask))
+    return found
+
+
+def _operation(headers: Any) -> str:
+    return str(headers.get(OPERATION) or ("DEL" if headers.get(MARKER) else "PUT"))
+
+
+def operations(headers: Any) -> list[str]:
+    """Return ``PUT``, ``DEL`` or ``PURGE`` for each row of a headers column.
+
+    Only headers that tell of a deletion become Python objects.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = ["PUT"] * len(headers)
+    names = headers.keys.cast(pa.string())
+    telling = pc.indices_nonzero(pc.is_in(names, pa.array([OPERATION, MARKER])))
+    if not len(telling):
+        return found
+    ends = headers.offsets.to_pylist()[1:]
+    row = 0
+    for entry in telling.to_pylist():
+        while ends[row] <= entry:
+            row += 1
+        pairs = headers[row].as_py() or ()
+        given = {
+            name: values[0] if isinstance(values[0], str) else values[0].decode("utf-8", "replace")
+            for name, values in pairs
+        }
+        found[row] = given.get(OPERATION) or "DEL"
+    return found
