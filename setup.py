@@ -1,7 +1,7 @@
 """Build of the C library and the extension modules. A failed compilation fails the build.
 
 Environment: JETSYNC_SANITIZE=1 (address and undefined-behaviour sanitizers), JETSYNC_COVERAGE=1
-(gcov), JETSYNC_DEBUG=1 (no optimisation, assertions of Cython on).
+(gcov), JETSYNC_DEBUG=1 (no optimisation, locks are asserted).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
-CSRC = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").glob("*.c"))
-HEADERS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").glob("*.h"))
+CSRC = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.c"))
+HEADERS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+INCLUDE = ["csrc", "csrc/link"]
 PXDS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "jetsync/_core").glob("*.pxd"))
 MODULES = sorted(p.stem for p in (ROOT / "jetsync/_core").glob("*.pyx"))
 
@@ -43,7 +44,7 @@ compile_args = [
 link_args: list[str] = []
 
 if enabled("JETSYNC_DEBUG") or enabled("JETSYNC_SANITIZE"):
-    compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE"]
+    compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE", "-DLINK_DEBUG"]
 else:
     compile_args += ["-O2", "-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-Wno-cpp"]
 if enabled("JETSYNC_SANITIZE"):
@@ -63,7 +64,7 @@ setup(
             "jet",
             {
                 "sources": CSRC,
-                "include_dirs": ["csrc"],
+                "include_dirs": INCLUDE,
                 "cflags": [*compile_args, "-fPIC", "-Wextra", "-Werror"],
                 # A changed header rebuilds the library.
                 "obj_deps": {"": HEADERS},
@@ -75,7 +76,7 @@ setup(
             Extension(
                 f"jetsync._core.{name}",
                 sources=[f"jetsync/_core/{name}.pyx"],
-                include_dirs=["csrc"],
+                include_dirs=INCLUDE,
                 libraries=["jet"],
                 depends=[*CSRC, *HEADERS, *PXDS],
                 extra_compile_args=compile_args,

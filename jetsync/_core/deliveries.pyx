@@ -3,6 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack_sequences, jet_record
+from jetsync._core.link cimport link_queue_look
 from jetsync._core.sync cimport try_lock, unlock
 
 
@@ -45,26 +46,26 @@ cdef class Deliveries:
         cdef uint64_t stream_seq, consumer_seq
         cdef Mailbox box = self.mailbox
         cdef Sequences last = self.sequences
-        if not try_lock(box.take_lock):
+        if not try_lock(&box.queue.take_turn):
             return None
         try:
             if (not self.is_open or self.taken + 1 == self.stop_at or self.nc._refusal is not None
                     or not box._fill(0)):
                 return None
-            jet_chain_peek(&box.in_hand, &r)
+            jet_chain_peek(&box.queue.in_hand, &r)
             if r.status:
                 return None
             if last is not None:
                 if (jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
                         or not last.known or consumer_seq != last.consumer + 1
-                        or (self.ordered and (stream_seq <= last.stream or box.box.dropped))):
+                        or (self.ordered and (stream_seq <= last.stream or link_queue_look(&box.queue).dropped))):
                     return None
                 last.consumer = consumer_seq
                 last.stream = stream_seq
             self.taken += 1
             return box._pop()
         finally:
-            unlock(box.take_lock)
+            unlock(&box.queue.take_turn)
 
     def take(self):
         """Return the next delivery, or None when there is something to judge or to wait for."""

@@ -7,7 +7,7 @@ from jetsync._core.csrc cimport (
     jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take, jet_record,
 )
 from jetsync._core.message cimport Msg
-from jetsync._core.sync cimport jetsync_load, jetsync_store
+from jetsync._core.link cimport link_load, link_store
 
 from jetsync.errors import ConfigError
 
@@ -107,11 +107,11 @@ cdef class Hand:
 
     def _pause(self, size_t held):
         """Take the slow way when so many are left; 0: only when none is."""
-        jetsync_store(&self.pause_at, held)
+        link_store(&self.pause_at, held)
 
     def _pause_now(self):
         """Take the slow way next time, however many are left. Any thread."""
-        jetsync_store(&self.pause_at, <size_t>-1)
+        link_store(&self.pause_at, <size_t>-1)
 
     @property
     def _held(self):
@@ -141,7 +141,7 @@ cdef class Hand:
         if not jetsync_enter(&self.inside):
             self._enter()
         try:
-            if self.chain.count <= jetsync_load(&self.pause_at):
+            if self.chain.count <= link_load(&self.pause_at):
                 return None
             jet_chain_take(&self.chain, &r)
             return self.make(&r)

@@ -22,6 +22,7 @@ from jetsync._core.csrc cimport (
     jet_header_find, jet_puback, jet_puback_next, jet_record, jet_span,
     span_of, span_of_bytes,
 )
+from jetsync._core.link cimport link_queue_tell_held
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
@@ -229,8 +230,8 @@ cdef class PublishWindow:
 
     cdef void _on_link(self) noexcept:
         """Hand over on the present link from now on. The caller holds `guard`."""
-        if self.link != self.outbound.links:
-            self.link = self.outbound.links
+        if self.link != self.outbound.link_number():
+            self.link = self.outbound.link_number()
             self.sampling = False
             self.trip = 0
 
@@ -402,13 +403,13 @@ cdef class PublishWindow:
         cdef size_t prefix = len(self.reply_prefix)
         cdef jet_buf odd_ones
         cdef Mailbox box = self.mailbox
-        if not acquire(box.take_lock, deadline):
+        if not acquire(&box.queue.take_turn, deadline):
             return []
         try:
             if not box._fill(deadline):
                 return []
             acquire(self.guard, -1)
-            while jet_chain_take(&box.in_hand, &r):
+            while jet_chain_take(&box.queue.in_hand, &r):
                 if r.subject.len <= prefix or memcmp(
                         r.subject.ptr, <const char *>self.reply_prefix, prefix):
                     continue
@@ -429,8 +430,8 @@ cdef class PublishWindow:
             jet_buf_init(&self.odd)
             unlock(self.guard)
         finally:
-            box._publish_held()
-            unlock(box.take_lock)
+            link_queue_tell_held(&box.queue)
+            unlock(&box.queue.take_turn)
         return read_odd(&odd_ones)
 
     cdef void _put_aside(self, uint64_t number, int status, jet_span payload) noexcept:
@@ -481,7 +482,7 @@ cdef class PublishWindow:
     @property
     def link_changed(self):
         """Whether messages were handed over on a link that is not the present one."""
-        return self.link != self.outbound.links and self.head < self.unsent
+        return self.link != self.outbound.link_number() and self.head < self.unsent
 
     @property
     def waiting(self):

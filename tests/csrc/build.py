@@ -1,4 +1,4 @@
-"""Compile csrc for tests: with sanitizers, with coverage, as a shared library."""
+"""Compile csrc and csrc/link for tests: with sanitizers, with coverage, as a shared library."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.protocol.golden import samples
 
 ROOT = Path(__file__).parents[2]
 CSRC = ROOT / "csrc"
+LINK = CSRC / "link"
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
 FLAGS = ("-std=c11", "-g", "-O1", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror")
@@ -45,6 +46,13 @@ def compile_library(
     return _compile(folder, "jet", sorted(CSRC.glob("*.c")), [*checks, *flags], cc)
 
 
+def compile_link(
+    folder: Path, checks: Sequence[str] = MEMORY, flags: Sequence[str] = ()
+) -> list[Path]:
+    """Compile csrc/link, the library of queues and locks over csrc."""
+    return _compile(folder, "link", sorted(LINK.glob("*.c")), [*checks, *flags, f"-I{CSRC}"])
+
+
 def build_program(
     folder: Path,
     name: str,
@@ -55,7 +63,7 @@ def build_program(
     cc: Sequence[str] | None = None,
 ) -> Path:
     """Compile `sources` and link them with the compiled library into `folder`/`name`."""
-    include = (f"-I{CSRC}", f"-I{ROOT / 'tests' / 'fuzz'}")
+    include = (f"-I{CSRC}", f"-I{LINK}", f"-I{ROOT / 'tests' / 'fuzz'}")
     objects = _compile(folder, name, list(sources), [*checks, *include], cc)
     program = folder / name
     run_tool(

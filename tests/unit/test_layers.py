@@ -90,18 +90,31 @@ def test_a_file_imports_only_what_its_room_may(path):
         assert target in allowed, f"{path.name} ({room}) imports {module} ({target})"
 
 
-def test_only_one_file_names_c_functions():
-    naming = [
-        p.name
-        for p in sources()
-        if p.suffix in (".pxd", ".pyx") and re.search(r"cdef extern from \"jet", p.read_text())
-    ]
-    assert naming == ["csrc.pxd"]
+@pytest.mark.parametrize(("library", "file"), [("jet", "csrc.pxd"), ("link", "link.pxd")])
+def test_only_one_file_names_the_functions_of_a_c_library(library, file):
+    named = re.compile(rf'cdef extern from "{library}(_\w+)?\.h"')
+    naming = [p.name for p in sources() if p.suffix != ".py" and named.search(p.read_text())]
+    assert naming == [file]
 
 
 def test_the_c_library_knows_neither_python_nor_threads():
     for path in (ROOT / "csrc").glob("*.[ch]"):
         assert not re.search(r"Python\.h|pthread|printf\(", path.read_text()), path.name
+
+
+def test_the_library_of_queues_and_locks_does_not_know_python():
+    for path in (ROOT / "csrc/link").glob("*.[ch]"):
+        assert not re.search(r"Python\.h|Py[A-Z_]\w+\(", path.read_text()), path.name
+
+
+def test_locks_and_atomics_are_used_through_one_header_only():
+    """A test leaves each of them out by that header, to show that it is needed."""
+    used = re.compile(r"pthread_mutex_(try)?lock|__atomic_|stdatomic|_Atomic")
+    portable = "link_wakeup.c"  # where there is no futex, a wake-up is a condition with its mutex
+    found = {p.name for p in (ROOT / "csrc/link").glob("*.[ch]") if used.search(p.read_text())} - {
+        portable
+    }
+    assert found == {"link_sync.h"}
 
 
 def test_threads_start_in_one_file_only():

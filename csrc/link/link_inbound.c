@@ -1,0 +1,236 @@
+#include "link_inbound.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "jet_scan.h"
+
+enum { RECEIVE = 256 * 1024 };
+
+void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size) {
+    memset(in, 0, sizeof *in);
+    link_reader_turn_init(&in->turn);
+    link_mutex_init(&in->routes, LINK_ORDER_ROUTES);
+    jet_slots_init(&in->subs);
+    jet_slots_init(&in->replies);
+    jet_buf_init(&in->buf);
+    jet_buf_init(&in->raw);
+    jet_parser_init(&in->parser, max_size);
+    in->outbound = outbound;
+}
+
+void link_inbound_free(link_inbound *in) {
+    jet_buf_free(&in->buf);
+    jet_buf_free(&in->raw);
+    jet_slots_free(&in->subs);
+    jet_slots_free(&in->replies);
+    link_mutex_free(&in->routes);
+    link_reader_turn_free(&in->turn);
+}
+
+void link_inbound_reset(link_inbound *in) {
+    link_mutex_init(&in->routes, LINK_ORDER_ROUTES);
+    link_reader_turn_reset(&in->turn);
+}
+
+/* -- routes ------------------------------------------------------------------------------------- */
+
+uint64_t link_inbound_add(link_inbound *in, link_queue *q) {
+    link_lock(&in->routes);
+    uint64_t sid = jet_slots_add(&in->subs, q);
+    q->sid = sid;
+    link_unlock(&in->routes);
+    return sid;
+}
+
+void link_inbound_remove(link_inbound *in, uint64_t sid) {
+    link_lock(&in->routes);
+    jet_slots_remove(&in->subs, sid);
+    link_unlock(&in->routes);
+}
+
+uint64_t link_inbound_add_reply(link_inbound *in, link_queue *q) {
+    link_lock(&in->routes);
+    uint64_t token = jet_slots_add(&in->replies, q);
+    link_unlock(&in->routes);
+    return token;
+}
+
+void link_inbound_remove_reply(link_inbound *in, uint64_t token) {
+    link_lock(&in->routes);
+    jet_slots_remove(&in->replies, token);
+    link_unlock(&in->routes);
+}
+
+void link_inbound_route_replies(link_inbound *in, jet_span prefix, uint64_t sid) {
+    link_lock(&in->routes);
+    in->reply_prefix = prefix.ptr;
+    in->reply_prefix_len = prefix.len;
+    in->reply_sid = sid;
+    link_unlock(&in->routes);
+}
+
+static link_queue *find_route(const link_inbound *in, const jet_frame *f) {
+    uint64_t token;
+    size_t n = in->reply_prefix_len;
+    link_assert_held(&in->routes);
+    if (!in->reply_sid || f->sid != in->reply_sid) return jet_slots_get(&in->subs, f->sid);
+    if (f->subject.len <= n || memcmp(f->subject.ptr, in->reply_prefix, n)) return NULL;
+    jet_span rest = jet_span_of(f->subject.ptr + n, f->subject.len - n);
+    /* The token may be followed by "-" and whatever its owner wants to tell apart. */
+    n = jet_token_read(&in->key, rest, &token);
+    if (n == 0 || (n < rest.len && rest.ptr[n] != '-')) return NULL;
+    return jet_slots_get(&in->replies, token);
+}
+
+/* -- reading ------------------------------------------------------------------------------------ */
+
+void link_inbound_begin(link_inbound *in, size_t max_size) {
+    jet_buf_clear(&in->buf, 4 * RECEIVE);
+    jet_parser_init(&in->parser, max_size);
+}
+
+jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
+    return jet_buf_append(&in->buf, bytes.ptr, bytes.len);
+}
+
+/* What one pass of parsing has under way. */
+typedef struct pass {
+    link_queue *held;    /* whose mutex is held: runs of messages for one queue lock once */
+    link_queue *touched; /* those that got something, in a list */
+    link_queue *last;    /* where the last subscription's messages go */
+    uint64_t last_sid;
+    uint64_t messages, bytes;
+    double now;
+} pass;
+
+static void release(pass *p) {
+    if (p->held) link_unlock(&p->held->lock);
+    p->held = NULL;
+}
+
+/* Put a message into its queue. */
+static link_event deliver(link_inbound *in, const jet_frame *f, pass *p, jet_span *text) {
+    link_queue *q = p->last;
+    p->messages++;
+    p->bytes += f->header.len + f->payload.len;
+    if (f->sid != p->last_sid) {
+        q = find_route(in, f);
+        if (f->sid != in->reply_sid) p->last_sid = f->sid, p->last = q;
+    }
+    if (q == NULL) {
+        link_add(&in->unmatched, 1);
+        return LINK_EVENT_NONE;
+    }
+    if (q != p->held) {
+        release(p);
+        link_lock(&q->lock);
+        p->held = q;
+        if (!q->touched) {
+            q->touched = 1;
+            q->next_touched = p->touched;
+            p->touched = q;
+        }
+    }
+    jet_record r = {f->subject, f->reply, f->header, f->payload, f->status};
+    link_put_outcome outcome = link_queue_put(q, &r, p->now);
+    if (outcome == LINK_PUT_NOTHING) return LINK_EVENT_NONE;
+    text->len = q->sid;
+    return outcome == LINK_PUT_LAST ? LINK_EVENT_LAST : LINK_EVENT_SLOW;
+}
+
+static void wake_touched(pass *p) {
+    link_queue *next;
+    for (link_queue *q = p->touched; q; q = next) {
+        link_lock(&q->lock);
+        q->touched = 0;
+        if (link_queue_has_enough(q)) link_gate_open(&q->gate);
+        next = q->next_touched;
+        link_unlock(&q->lock);
+    }
+}
+
+link_event link_inbound_parse(link_inbound *in, jet_span *text) {
+    pass p = {.now = link_now()};
+    link_event event = LINK_EVENT_NONE;
+    link_lock(&in->routes);
+    while (event == LINK_EVENT_NONE && jet_buf_len(&in->buf)) {
+        jet_frame f;
+        size_t used;
+        int got = jet_parser_next(&in->parser,
+                                  jet_span_of(jet_buf_ptr(&in->buf), jet_buf_len(&in->buf)), &f, &used);
+        if (got == 0) break;
+        if (got < 0) {
+            text->len = (size_t)-got;
+            event = LINK_EVENT_BAD;
+            break;
+        }
+        switch (f.op) {
+        case JET_OP_MSG: event = deliver(in, &f, &p, text); break;
+        case JET_OP_PING: link_outbound_pong(in->outbound); break;
+        case JET_OP_PONG: event = LINK_EVENT_PONG; break;
+        case JET_OP_INFO: event = LINK_EVENT_INFO, *text = f.payload; break;
+        case JET_OP_ERR: event = LINK_EVENT_ERR, *text = f.payload; break;
+        case JET_OP_OK: break;
+        }
+        /* Consuming only moves a mark: what `text` points to stays until the next receive. */
+        jet_buf_consume(&in->buf, used);
+    }
+    link_add(&in->messages, p.messages);
+    link_add(&in->bytes, p.bytes);
+    release(&p);
+    wake_touched(&p);
+    link_unlock(&in->routes);
+    return event;
+}
+
+/* Receive once; without waiting when followers may read. */
+static link_event receive(link_inbound *in, int fd, jet_span *text) {
+    jet_buf *into = in->decrypt ? &in->raw : &in->buf;
+    int flags = in->turn.epoll >= 0 ? MSG_DONTWAIT : 0;
+    size_t room = RECEIVE;
+    ssize_t n;
+    if (!in->decrypt && in->parser.need > jet_buf_len(into) + room)
+        room = in->parser.need - jet_buf_len(into);
+    uint8_t *to = jet_buf_reserve(into, room);
+    if (to == NULL) {
+        text->len = (size_t)-JET_ERR_MEMORY;
+        return LINK_EVENT_BAD;
+    }
+    do n = recv(fd, to, room, flags);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return LINK_EVENT_NONE;
+    if (n <= 0) {
+        in->why = n < 0 ? errno : 0;
+        return LINK_EVENT_EOF;
+    }
+    link_add(&in->reads, 1);
+    if (!in->decrypt) {
+        jet_buf_commit(into, (size_t)n);
+    } else if (!in->decrypt(in->context, to, (size_t)n, &in->buf)) {
+        text->len = LINK_NOT_DECRYPTED;
+        return LINK_EVENT_BAD;
+    }
+    return LINK_EVENT_NONE;
+}
+
+link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text) {
+    for (;;) {
+        link_event event = link_inbound_parse(in, text);
+        if (event == LINK_EVENT_NONE && in->turn.epoll >= 0)
+            event = (link_event)link_reader_turn_lend(&in->turn, text);
+        if (event == LINK_EVENT_NONE) event = receive(in, fd, text);
+        if (event != LINK_EVENT_NONE) return event;
+    }
+}
+
+static int look(void *context, int fd, jet_span *text) {
+    link_event event = receive(context, fd, text);
+    return event == LINK_EVENT_NONE ? link_inbound_parse(context, text) : event;
+}
+
+void link_inbound_follow(link_inbound *in, link_queue *q, double until) {
+    while (link_reader_turn_read(&in->turn, until, look, in) && !link_queue_is_served(q)) continue;
+    link_reader_turn_leave(&in->turn);
+}

@@ -1,0 +1,90 @@
+/* link_inbound - from the socket to the queues.
+ *
+ * One thread at a time receives, parses and routes: the reader, or a follower that has its turn. Any
+ * thread adds and removes routes. */
+#ifndef LINK_INBOUND_H
+#define LINK_INBOUND_H
+
+#include "jet_buf.h"
+#include "jet_parser.h"
+#include "jet_slots.h"
+#include "jet_token.h"
+#include "link_outbound.h"
+#include "link_queue.h"
+#include "link_reader_turn.h"
+
+/* Decrypt received bytes and append what they mean to `out`. Returns 0 when they mean nothing.
+ * Called by the reader, with no mutex held. */
+typedef int (*link_decrypt)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
+
+typedef struct link_inbound {
+    link_reader_turn turn;
+
+    link_mutex routes;   /* guards what follows, up to `buf` */
+    jet_slots subs;      /* subscription id -> link_queue */
+    jet_slots replies;   /* reply token -> link_queue */
+    const uint8_t *reply_prefix; /* borrowed; messages of `reply_sid` are routed by what follows it */
+    size_t reply_prefix_len;
+    uint64_t reply_sid;
+    jet_token_key key;   /* constant, set by the owner: of reply tokens */
+
+    jet_buf buf;         /* this and the rest belong to whoever reads: received, not yet parsed */
+    jet_parser parser;
+    jet_buf raw;         /* on an encrypted link: where bytes are received */
+    link_decrypt decrypt; /* NULL: what comes is plain */
+    void *context;
+    link_outbound *outbound; /* constant: where PINGs are answered */
+    int why;             /* errno of the end of the link; 0: the peer closed it */
+    uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
+} link_inbound;
+
+/* What the reader has to see to. All else was dealt with on the way. */
+typedef enum link_event {
+    LINK_EVENT_NONE = 0,
+    LINK_EVENT_INFO = 1,  /* text: the JSON */
+    LINK_EVENT_ERR = 2,   /* text: what the server says */
+    LINK_EVENT_PONG = 3,
+    LINK_EVENT_SLOW = 4,  /* text.len: the sid of a queue that begins to drop */
+    LINK_EVENT_EOF = 5,   /* the link has ended; see `why` */
+    LINK_EVENT_BAD = 6,   /* text.len: a jet_status with its sign changed; the link is of no use */
+    LINK_EVENT_LAST = 7   /* text.len: the sid of a queue that got its last message */
+} link_event;
+
+/* LINK_EVENT_BAD because `decrypt` said so. */
+#define LINK_NOT_DECRYPTED 1000
+
+void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size);
+void link_inbound_free(link_inbound *in);
+/* In a forked child: usable tables, whose lock a thread of the parent may have held; no link. */
+void link_inbound_reset(link_inbound *in);
+
+/* -- routes; blocks only for the mutex ---------------------------------------------------------- */
+
+/* Give a queue a subscription id; 0: no memory, or no numbers left. The queue is borrowed until
+ * link_inbound_remove. */
+uint64_t link_inbound_add(link_inbound *in, link_queue *q);
+/* Forget it. The reading thread does not touch the queue any more when this returns. */
+void link_inbound_remove(link_inbound *in, uint64_t sid);
+/* The same for the numbers of reply tokens: no other request ever had the same. */
+uint64_t link_inbound_add_reply(link_inbound *in, link_queue *q);
+void link_inbound_remove_reply(link_inbound *in, uint64_t token);
+/* Route messages of subscription `sid` whose subject is `prefix` and a token by that token. `prefix`
+ * is borrowed until the next call. */
+void link_inbound_route_replies(link_inbound *in, jet_span prefix, uint64_t sid);
+
+/* -- reading ------------------------------------------------------------------------------------ */
+
+/* For the reader before a link: forget half-received bytes of the last one. */
+void link_inbound_begin(link_inbound *in, size_t max_size);
+/* Take bytes as if they had been received. JET_OK or JET_ERR_MEMORY. */
+jet_status link_inbound_feed(link_inbound *in, jet_span bytes);
+/* Deal with every whole frame that was received, or up to one that the reader has to see. */
+link_event link_inbound_parse(link_inbound *in, jet_span *text);
+/* Receive from `fd` until there is an event. Only the reader, with its turn. Blocks. */
+link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
+/* For a taker whose queue is empty and that took the reader's turn (link_reader_turn_take): read the
+ * link in this thread until `q` has what its taker waits for, up to `until` (monotonic), and leave
+ * the turn. Routes what comes for others too. Blocks, until a signal comes at the latest. */
+void link_inbound_follow(link_inbound *in, link_queue *q, double until);
+
+#endif

@@ -1,0 +1,243 @@
+#include "link_room.h"
+
+#include <string.h>
+
+static int is_online(const link_outbound *o) { return o->fd >= 0; }
+
+void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit) {
+    memset(o, 0, sizeof *o);
+    link_mutex_init(&o->lock, LINK_ORDER_OUTBOUND);
+    link_turn_init(&o->send_turn);
+    link_gate_init(&o->work);
+    jet_buf_init(&o->pending);
+    jet_buf_init(&o->sending);
+    jet_buf_init(&o->plain);
+    link_resend_init(&o->resend);
+    o->fd = -1;
+    o->links = 1; /* 0 stands for any */
+    o->high_water = high_water;
+    o->offline_limit = offline_limit;
+}
+
+void link_outbound_free(link_outbound *o) {
+    jet_buf_free(&o->pending);
+    jet_buf_free(&o->sending);
+    jet_buf_free(&o->plain);
+    link_resend_free(&o->resend);
+    link_gate_free(&o->work);
+    link_turn_free(&o->send_turn);
+    link_mutex_free(&o->lock);
+}
+
+void link_outbound_reset(link_outbound *o) {
+    uint64_t epoch = o->epoch, turns = o->send_turn.epoch;
+    uint64_t msgs = o->msgs, bytes = o->bytes;
+    link_outbound_init(o, o->high_water, o->offline_limit);
+    o->send_turn.epoch = turns + 1;
+    o->epoch = epoch + 1;
+    o->msgs = msgs;
+    o->bytes = bytes;
+    o->closed = 1;
+}
+
+/* -- room --------------------------------------------------------------------------------------- */
+
+static int has_room(const link_outbound *o, size_t size) {
+    size_t waiting = jet_buf_len(&o->pending) + o->promised;
+    link_assert_held(&o->lock);
+    if (!is_online(o)) return waiting + size <= o->offline_limit;
+    return waiting == 0 || waiting + size <= o->high_water;
+}
+
+void link_room_promise(link_outbound *o) {
+    link_waiter *w;
+    link_assert_held(&o->lock);
+    while ((w = o->line.first) != NULL && has_room(o, w->size)) {
+        link_line_remove(&o->line, w);
+        o->promised += w->size;
+        w->granted = 1;
+        link_wakeup_wake(&w->wakeup);
+    }
+}
+
+void link_room_dissolve(link_outbound *o) {
+    link_waiter *w;
+    link_assert_held(&o->lock);
+    while ((w = o->line.first) != NULL) {
+        link_line_remove(&o->line, w);
+        link_wakeup_wake(&w->wakeup);
+    }
+}
+
+/* The bytes that are counted against the limits. */
+static size_t size_of(const link_put *p) {
+    return p->kind == LINK_PUB ? p->header.len + p->payload.len : p->subject.len + p->payload.len;
+}
+
+/* -- putting in --------------------------------------------------------------------------------- */
+
+static int append(link_outbound *o, link_put *p) {
+    size_t before = jet_buf_len(&o->pending);
+    jet_status status;
+    link_assert_held(&o->lock);
+    if (p->kind == LINK_PUB)
+        status = jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload);
+    else if (p->kind == LINK_ANSWER)
+        status = jet_encode_answer(&o->pending, p->subject, p->reply, p->payload);
+    else
+        status = jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
+    if (status != JET_OK) return status;
+    size_t size = jet_buf_len(&o->pending) - before;
+    if (p->keep)
+        p->question = link_resend_add(&o->resend, jet_buf_ptr(&o->pending) + before, size);
+    else if (p->wake)
+        o->hurried = 1;
+    link_add(&o->msgs, p->messages);
+    link_add(&o->bytes, size);
+    if (p->wake) link_gate_open(&o->work);
+    return LINK_OK;
+}
+
+/* Append `p` if nothing forbids it but room, and there is some. */
+static int try_append(link_outbound *o, link_put *p, int has_room_now) {
+    link_assert_held(&o->lock);
+    if (o->closed) return LINK_CLOSED;
+    if (p->link && (!is_online(o) || p->link != o->links)) return LINK_GONE;
+    if (has_room_now) return append(o, p);
+    return is_online(o) ? LINK_FULL : LINK_OFFLINE;
+}
+
+int link_outbound_put(link_outbound *o, link_put *p, int may_wait) {
+    if (!link_enter(&o->lock, may_wait)) return LINK_BUSY;
+    int result = try_append(o, p, !o->line.first && has_room(o, size_of(p)));
+    link_unlock(&o->lock);
+    return result;
+}
+
+int link_outbound_offer(link_outbound *o, link_put *p) {
+    link_lock(&o->lock);
+    int result = try_append(o, p, has_room(o, size_of(p)));
+    link_unlock(&o->lock);
+    return result;
+}
+
+void link_outbound_join(link_outbound *o, link_waiter *w, const link_put *p) {
+    link_lock(&o->lock);
+    w->size = size_of(p);
+    w->epoch = o->epoch;
+    link_line_join(&o->line, w);
+    if (o->closed || !is_online(o))
+        link_room_dissolve(o);
+    else
+        link_room_promise(o); /* there may be some by now */
+    /* What fills the buffer may have been left to a thread that has not sent it yet. */
+    link_gate_open(&o->work);
+    link_unlock(&o->lock);
+}
+
+int link_outbound_put_promised(link_outbound *o, link_put *p, link_waiter *w) {
+    link_wakeup_free(&w->wakeup);
+    link_lock(&o->lock);
+    if (w->granted) o->promised -= w->size;
+    int room = w->granted && is_online(o) ? 1 : !o->line.first && has_room(o, w->size);
+    int result = try_append(o, p, room);
+    if (result != LINK_OK) link_room_promise(o);
+    link_unlock(&o->lock);
+    return result;
+}
+
+void link_outbound_withdraw(link_outbound *o, link_waiter *w) {
+    if (link_outbound_is_lost(o, w)) return;
+    link_lock(&o->lock);
+    if (w->granted)
+        o->promised -= w->size;
+    else
+        link_line_remove(&o->line, w);
+    link_room_promise(o); /* those behind may fit where this one did not */
+    link_unlock(&o->lock);
+    link_wakeup_free(&w->wakeup);
+}
+
+int link_outbound_is_lost(const link_outbound *o, const link_waiter *w) {
+    return o->epoch != w->epoch;
+}
+
+void link_outbound_pong(link_outbound *o) {
+    link_lock(&o->lock);
+    if (!o->closed && jet_buf_len(&o->pending) <= o->high_water) {
+        jet_encode_pong(&o->pending);
+        link_gate_open(&o->work);
+    }
+    link_unlock(&o->lock);
+}
+
+uint64_t link_outbound_ping(link_outbound *o) {
+    uint64_t number = 0;
+    link_lock(&o->lock);
+    if (!o->closed && jet_encode_ping(&o->pending) == JET_OK) {
+        link_add(&o->pings, 1);
+        number = o->pings;
+        link_gate_open(&o->work);
+    }
+    link_unlock(&o->lock);
+    return number;
+}
+
+int link_outbound_line(link_outbound *o, jet_span line) {
+    int result = LINK_OK;
+    link_lock(&o->lock);
+    if (o->closed) {
+        result = LINK_CLOSED;
+    } else if (is_online(o)) {
+        result = jet_buf_append(&o->pending, line.ptr, line.len);
+        link_gate_open(&o->work);
+    }
+    link_unlock(&o->lock);
+    return result;
+}
+
+uint64_t link_outbound_link(link_outbound *o) {
+    link_lock(&o->lock);
+    uint64_t number = is_online(o) ? o->links : 0;
+    link_unlock(&o->lock);
+    return number;
+}
+
+size_t link_outbound_retract(link_outbound *o, jet_span reply) {
+    link_lock(&o->lock);
+    size_t n = jet_buf_len(&o->pending) ? jet_encode_retract(&o->pending, reply) : 0;
+    link_room_promise(o);
+    link_unlock(&o->lock);
+    return n;
+}
+
+size_t link_outbound_pending(link_outbound *o) {
+    link_lock(&o->lock);
+    size_t n = jet_buf_len(&o->pending);
+    link_unlock(&o->lock);
+    return n;
+}
+
+size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n) {
+    link_lock(&o->lock);
+    if (n > jet_buf_len(&o->pending)) n = jet_buf_len(&o->pending);
+    if (n) memcpy(to, jet_buf_ptr(&o->pending), n);
+    link_unlock(&o->lock);
+    return n;
+}
+
+uint64_t link_outbound_kept(link_outbound *o) {
+    link_lock(&o->lock);
+    uint64_t end = o->resend.end;
+    link_unlock(&o->lock);
+    return end;
+}
+
+int link_outbound_arrived(link_outbound *o, uint64_t point, int last) {
+    link_lock(&o->lock);
+    int more = link_resend_arrived(&o->resend, point, last);
+    link_unlock(&o->lock);
+    return more;
+}
+
+

@@ -1,0 +1,136 @@
+/* link_outbound - the bytes that wait to leave, and the only code that calls send().
+ *
+ * Frames go out whole and in the order in which they were put in. Threads that put in share one
+ * buffer; when it is full they stand in line, and the room that a send makes is promised to them in
+ * the order of the line. Any thread may send what waits (one at a time, `send_turn`); one thread, the
+ * writer, does it whenever no other does. */
+#ifndef LINK_OUTBOUND_H
+#define LINK_OUTBOUND_H
+
+#include "jet_encode.h"
+#include "link_resend.h"
+#include "link_turn.h"
+
+/* Encrypt up to `n` bytes and append what is to be sent to `out`. Returns 0 when the link is beyond
+ * repair. Called by the holder of the send turn, with no mutex held. */
+typedef int (*link_encrypt)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
+
+typedef struct link_outbound {
+    link_mutex lock; /* guards what follows, up to `send_turn` */
+    jet_buf pending; /* whole frames that no sender has taken */
+    link_line line;  /* of those who wait for room */
+    size_t promised; /* bytes of room that belong to waiters who were woken and have not put in */
+    link_gate work;  /* the writer waits here for bytes */
+    link_resend resend;
+    int fd; /* -1: no link */
+    int closed;
+    int hurried;         /* the writer has more to send than what may be gathered for longer */
+    int nudged;          /* there may be something to send besides `pending` */
+    uint64_t links;      /* the number of the last link, from 2 on (atomic for others) */
+    uint64_t pings;      /* put in for this link (atomic for others, as the two below) */
+    uint64_t epoch;      /* how often it was reset: a wait that began before is over */
+    uint64_t msgs;       /* put in so far */
+    uint64_t bytes;      /* theirs, framing included */
+    size_t high_water;   /* constant: with so much waiting on a link a thread waits too */
+    size_t offline_limit; /* constant: what is kept without a link */
+
+    link_turn send_turn; /* the right to call send(); its holder owns the rest */
+    jet_buf sending;
+    size_t last_take; /* how much was taken out of `pending` at once */
+    jet_buf plain; /* on an encrypted link: what is encrypted next */
+    link_encrypt encrypt; /* NULL: bytes leave as they are. Changed under `lock` too */
+    void *context;
+} link_outbound;
+
+/* What is put in: spans borrowed for the call. */
+typedef enum link_kind { LINK_PUB, LINK_ANSWER, LINK_FRAMES } link_kind;
+typedef struct link_put {
+    link_kind kind;
+    jet_span subject, reply, header;
+    jet_span payload;  /* LINK_FRAMES: frames that were encoded and checked elsewhere */
+    uint64_t messages; /* in them */
+    uint64_t link;     /* number of the only link on which it may leave; 0: any, or none yet */
+    int keep;          /* send it again over the next link, unless it is known to have arrived */
+    int wake;          /* wake the writer; else the caller has to send */
+    link_question question; /* out: what the caller has to do about what is kept */
+} link_put;
+
+/* What sending came to. */
+typedef enum link_sent { LINK_DRAINED = 0, LINK_BLOCKED = 1, LINK_BROKEN = 2 } link_sent;
+
+void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit);
+void link_outbound_free(link_outbound *o);
+/* In a forked child: closed and empty, whatever threads of the parent were half way through; what
+ * they had is not freed. */
+void link_outbound_reset(link_outbound *o);
+
+/* -- putting in --------------------------------------------------------------------------------- */
+
+/* Put `p` in if there is room and no other thread stands in line. LINK_OK, LINK_FULL, LINK_OFFLINE,
+ * LINK_GONE, LINK_CLOSED, LINK_BUSY (only with `may_wait` 0), or a negative jet_status: nothing was
+ * put in. */
+int link_outbound_put(link_outbound *o, link_put *p, int may_wait);
+/* The same for a caller that never waits for room: it may use what those in line have no use for,
+ * since the next room is promised to them. */
+int link_outbound_offer(link_outbound *o, link_put *p);
+/* After LINK_FULL: stand in line for the room that `p` needs, with `w`; then sleep on `w->wakeup`
+ * and call `link_outbound_put_promised`. Blocks only for the mutex. */
+void link_outbound_join(link_outbound *o, link_waiter *w, const link_put *p);
+/* Awake: put `p` in. Results as of `link_outbound_put`; LINK_FULL: stand in line again (the link has
+ * changed meanwhile). Blocks only for the mutex. */
+int link_outbound_put_promised(link_outbound *o, link_put *p, link_waiter *w);
+/* Wait no longer. Room that was promised goes to the next in line. */
+void link_outbound_withdraw(link_outbound *o, link_waiter *w);
+/* Whether the line that `w` stands in is gone: the process has forked. */
+int link_outbound_is_lost(const link_outbound *o, const link_waiter *w);
+
+/* Answer a PING. For the reading thread: never waits. A peer that does not take what is there gets
+ * no more of it. */
+void link_outbound_pong(link_outbound *o);
+/* Append a PING. Returns which one it is on this link, beginning with 1; 0: closed, or no memory. */
+uint64_t link_outbound_ping(link_outbound *o);
+/* Append a line that means nothing to another link, if there is a link. LINK_OK, LINK_CLOSED or
+ * JET_ERR_MEMORY. */
+int link_outbound_line(link_outbound *o, jet_span line);
+/* The number of the link; 0: there is none. */
+uint64_t link_outbound_link(link_outbound *o);
+/* Drop pending messages whose reply begins with `reply`; returns how many. */
+size_t link_outbound_retract(link_outbound *o, jet_span reply);
+size_t link_outbound_pending(link_outbound *o);
+/* Copy up to `n` pending bytes; returns how many. */
+size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n);
+/* A point in what is kept, for link_outbound_arrived. */
+uint64_t link_outbound_kept(link_outbound *o);
+int link_outbound_arrived(link_outbound *o, uint64_t point, int last);
+
+/* -- sending ------------------------------------------------------------------------------------ */
+
+/* Begin to send from the calling thread, which does not wait. 0: it is not to (another thread sends,
+ * or the link is encrypted): the writer was woken. 1: little is to be sent. 2: much; call what
+ * follows without the interpreter's lock. */
+int link_outbound_begin_send(link_outbound *o);
+/* Send what was pending at the beginning, without waiting for the network; the rest is the
+ * writer's, who is woken. Ends what link_outbound_begin_send began. */
+void link_outbound_send(link_outbound *o);
+/* Wake the writer, even when it is about to sleep. */
+void link_outbound_nudge(link_outbound *o);
+/* Send until it is closed: the whole life of the writer. Blocks. */
+void link_outbound_pump(link_outbound *o);
+
+/* -- the link ----------------------------------------------------------------------------------- */
+
+/* Send over `fd` from now on: `first`, then what is kept, then what is pending, but for what the
+ * server would refuse (`jet_encode_sift`). Returns how many messages that were, or JET_ERR_MEMORY.
+ * Blocks while another thread sends. */
+ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
+                               link_encrypt encrypt, void *context);
+/* Stop using the descriptor; whoever waits for room finds out. It should be shut down before, so
+ * that a send that blocks ends. */
+void link_outbound_detach(link_outbound *o);
+/* Then: drop what was half sent, since sending it again could store it twice. Blocks while another
+ * thread sends. */
+void link_outbound_forget(link_outbound *o);
+/* Drop everything, end the writer, refuse everything from now on. Safe to repeat. */
+void link_outbound_close(link_outbound *o);
+
+#endif

@@ -1,0 +1,160 @@
+#include "link_queue.h"
+
+#include <string.h>
+
+void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes) {
+    memset(q, 0, sizeof *q);
+    link_mutex_init(&q->lock, LINK_ORDER_QUEUE);
+    link_gate_init(&q->gate);
+    link_turn_init(&q->take_turn);
+    jet_chain_init(&q->chain);
+    jet_chain_init(&q->in_hand);
+    q->chain.pool = pool;
+    q->limit_messages = limit_messages;
+    q->limit_bytes = limit_bytes;
+    q->last_put = link_now();
+}
+
+void link_queue_free(link_queue *q) {
+    jet_chain_free(&q->chain);
+    jet_chain_free(&q->in_hand);
+    link_turn_free(&q->take_turn);
+    link_gate_free(&q->gate);
+    link_mutex_free(&q->lock);
+}
+
+void link_queue_reset(link_queue *q) {
+    link_turn_reset(&q->take_turn);
+    link_mutex_init(&q->lock, LINK_ORDER_QUEUE);
+    link_gate_init(&q->gate);
+    /* A wait that a signal interrupted goes on in this process, and finds the end. */
+    link_wakeup_wake(&q->gate.wakeup);
+    jet_chain_init(&q->chain);
+    jet_chain_init(&q->in_hand);
+    link_queue_tell_held(q);
+    q->finished = 1;
+}
+
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) {
+    link_put_outcome outcome = LINK_PUT_NOTHING;
+    size_t count, size;
+    link_assert_held(&q->lock);
+    if (q->finished) return outcome;
+    q->received++;
+    q->last_put = now;
+    if (q->max_messages && q->received >= q->max_messages) {
+        q->finished = 1;
+        outcome = LINK_PUT_LAST;
+    }
+    count = q->chain.count + link_load(&q->held_messages);
+    size = q->chain.bytes + link_load(&q->held_bytes);
+    if ((q->limit_messages && count >= q->limit_messages) ||
+        (q->limit_bytes && size + jet_record_bytes(r) > q->limit_bytes && count) ||
+        jet_chain_append(&q->chain, r) != JET_OK) {
+        q->dropped++;
+        if (!q->slow && outcome == LINK_PUT_NOTHING) outcome = LINK_PUT_SLOW;
+        q->slow = 1;
+        return outcome;
+    }
+    /* An episode ends when the taker has caught up to half of its limit. */
+    if (q->slow && (!q->limit_messages || count * 2 <= q->limit_messages) &&
+        (!q->limit_bytes || size * 2 <= q->limit_bytes))
+        q->slow = 0;
+    return outcome;
+}
+
+int link_queue_has_enough(const link_queue *q) {
+    link_assert_held(&q->lock);
+    return q->chain.count >= q->least || q->chain.statuses > 0 || q->finished || q->poked;
+}
+
+int link_queue_is_served(link_queue *q) {
+    link_lock(&q->lock);
+    int enough = link_queue_has_enough(q);
+    link_unlock(&q->lock);
+    return enough;
+}
+
+link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait) {
+    link_found found = LINK_WAIT;
+    if (q->in_hand.count) return LINK_FOUND;
+    if (!link_enter(&q->lock, may_wait)) return LINK_FIND_BUSY;
+    q->least = least;
+    if (q->chain.count && (!patient || link_queue_has_enough(q))) {
+        jet_chain_move(&q->in_hand, &q->chain);
+        q->in_hand_since = q->last_put;
+        link_queue_tell_held(q);
+        found = LINK_FOUND;
+    } else if (q->finished || q->poked || !patient) {
+        q->poked = 0;
+        found = LINK_NOTHING;
+    } else if (arm) {
+        link_gate_arm(&q->gate);
+    }
+    link_unlock(&q->lock);
+    return found;
+}
+
+int link_queue_leave(link_queue *q) {
+    link_lock(&q->lock);
+    int opened = link_gate_leave(&q->gate);
+    link_unlock(&q->lock);
+    return opened;
+}
+
+void link_queue_poke(link_queue *q) {
+    link_lock(&q->lock);
+    q->poked = 1;
+    link_gate_open(&q->gate);
+    link_unlock(&q->lock);
+}
+
+void link_queue_finish(link_queue *q) {
+    link_lock(&q->lock);
+    q->finished = 1;
+    link_gate_open(&q->gate);
+    link_unlock(&q->lock);
+}
+
+size_t link_queue_discard(link_queue *q) {
+    int mine = link_turn_try(&q->take_turn);
+    jet_chain dropped; /* freed without the mutex: that may take long */
+    jet_chain_init(&dropped);
+    link_lock(&q->lock);
+    if (mine) {
+        jet_chain_move(&dropped, &q->in_hand);
+        link_queue_tell_held(q);
+    }
+    jet_chain_move(&dropped, &q->chain);
+    link_unlock(&q->lock);
+    if (mine) link_turn_leave(&q->take_turn);
+    size_t n = dropped.count;
+    jet_chain_free(&dropped);
+    return n;
+}
+
+int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
+    link_lock(&q->lock);
+    q->max_messages = max_messages;
+    if (q->received >= max_messages) {
+        q->finished = 1;
+        link_gate_open(&q->gate);
+    }
+    int open = !q->finished;
+    link_unlock(&q->lock);
+    return open;
+}
+
+link_counts link_queue_look(link_queue *q) {
+    link_counts now;
+    link_lock(&q->lock);
+    now.messages = q->chain.count + link_load(&q->held_messages);
+    now.bytes = q->chain.bytes + link_load(&q->held_bytes);
+    now.received = q->received;
+    now.dropped = q->dropped;
+    now.max_messages = q->max_messages;
+    now.last_put = q->last_put;
+    now.finished = q->finished;
+    link_unlock(&q->lock);
+    return now;
+}

@@ -1,0 +1,106 @@
+/* link_queue - the messages of one subscription or request, between the thread that reads the socket
+ * and the threads that take them.
+ *
+ * The reading thread appends under `lock`. A taker moves all that waits into its hand under the same
+ * mutex, and walks through it without: the hand belongs to whoever has `take_turn`. Takers get their
+ * turns in the order in which they came. */
+#ifndef LINK_QUEUE_H
+#define LINK_QUEUE_H
+
+#include "jet_segment.h"
+#include "link_turn.h"
+
+typedef struct link_queue {
+    link_mutex lock; /* guards what follows, up to `take_turn` */
+    link_gate gate;  /* where the taker waits */
+    jet_chain chain;
+    uint64_t sid;          /* the key under which messages come; 0: none yet */
+    uint64_t received;     /* messages put in, or dropped */
+    uint64_t dropped;
+    uint64_t max_messages; /* 0: no limit; after that many it is finished */
+    double last_put;       /* monotonic */
+    size_t least;          /* what the taker waits for, unless a status comes */
+    int slow;              /* inside an episode of dropping */
+    int finished;          /* nothing more will come */
+    int poked;             /* the taker shall return although nothing came */
+    int touched;           /* in the reader's list of queues to wake */
+    struct link_queue *next_touched;
+    size_t limit_messages; /* constant; 0: no limit */
+    size_t limit_bytes;    /* constant; 0: no limit */
+
+    link_turn take_turn;   /* guards the rest */
+    jet_chain in_hand;
+    double in_hand_since;  /* when the last message in there was received */
+    size_t held_messages;  /* in hand (atomic: others read it) */
+    size_t held_bytes;     /* the same */
+    uint64_t taken;        /* messages handed to the user (atomic) */
+} link_queue;
+
+/* What putting a message in brings about. */
+typedef enum link_put_outcome {
+    LINK_PUT_NOTHING,
+    LINK_PUT_SLOW, /* dropping begins */
+    LINK_PUT_LAST  /* it was the last one: the queue is finished */
+} link_put_outcome;
+
+/* What a taker finds. */
+typedef enum link_found {
+    LINK_FOUND = 0,     /* there is something in its hand */
+    LINK_NOTHING = 1,   /* nothing, and it shall not wait: no time, the end, or a poke */
+    LINK_WAIT = 2,      /* nothing yet */
+    LINK_FIND_BUSY = 3  /* another thread holds the mutex: call again without the interpreter's lock */
+} link_found;
+
+/* What a queue says of itself, all of one moment. */
+typedef struct link_counts {
+    size_t messages; /* received and not yet taken */
+    size_t bytes;    /* their subjects, replies, headers and payloads */
+    uint64_t received, dropped, max_messages;
+    double last_put;
+    int finished;
+} link_counts;
+
+void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes);
+void link_queue_free(link_queue *q);
+/* In a forked child: empty and finished, whatever threads of the parent were half way through; what
+ * it had is not freed. */
+void link_queue_reset(link_queue *q);
+
+/* -- for the reading thread --------------------------------------------------------------------- */
+
+/* Copy one message in. Over a limit the newest one is dropped: what waits keeps its order and its
+ * neighbours. The caller holds `lock`. */
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now);
+/* Whether its taker need not wait on. The caller holds `lock`. */
+int link_queue_has_enough(const link_queue *q);
+/* The same for a caller that does not hold it. */
+int link_queue_is_served(link_queue *q);
+
+/* -- for takers, with the take turn ------------------------------------------------------------- */
+
+/* See that something is in hand: `least` messages or a status when `patient`, else anything. With
+ * LINK_WAIT and `arm` the caller has to sleep on `gate.wakeup`. */
+link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait);
+/* After LINK_TIMEOUT, or when a signal ends the wait: stop waiting. Returns whether it was woken in
+ * this very moment. */
+int link_queue_leave(link_queue *q);
+/* Say how much is in hand, after it was changed. */
+static inline void link_queue_tell_held(link_queue *q) {
+    link_store(&q->held_messages, q->in_hand.count);
+    link_store(&q->held_bytes, q->in_hand.bytes);
+}
+
+/* -- for any thread ----------------------------------------------------------------------------- */
+
+/* Make the waiting taker return once, or the next one if none waits, although nothing came. */
+void link_queue_poke(link_queue *q);
+/* Nothing more is put in; what waits can still be taken. Safe to repeat. */
+void link_queue_finish(link_queue *q);
+/* Drop what waits; returns how many messages that were. What another thread has in hand at this
+ * moment is its own. */
+size_t link_queue_discard(link_queue *q);
+/* Finish after that many messages in all; returns 0 when so many came already. */
+int link_queue_stop_after(link_queue *q, uint64_t max_messages);
+link_counts link_queue_look(link_queue *q);
+
+#endif

@@ -1,0 +1,40 @@
+/* link_resend - frames that were sent and are sent again over the next link, until it is known that
+ * they arrived.
+ *
+ * A PONG tells what has arrived: everything that was sent before its PING. The buffer belongs to the
+ * mutex that guards the buffer its frames come from. */
+#ifndef LINK_RESEND_H
+#define LINK_RESEND_H
+
+#include "jet_buf.h"
+
+/* Bytes: memory that stays when nothing is to be confirmed; how much more is put in before it is
+ * asked again; and the most that is kept. */
+#define LINK_RESEND_ROOM (64u * 1024u)
+#define LINK_RESEND_MORE (512u * 1024u)
+#define LINK_RESEND_MOST (8u << 20)
+
+typedef struct link_resend {
+    jet_buf frames;
+    uint64_t end; /* bytes ever put in */
+    size_t mark;  /* with so many in there it is asked again what arrived; 0: it is not being asked */
+} link_resend;
+
+/* What whoever put something in has to do about it. */
+typedef enum link_question {
+    LINK_ASK_NOTHING = 0,
+    LINK_ASK_REGULARLY = 1, /* this is the first: begin to ask whether it arrives */
+    LINK_ASK_NOW = 2        /* it has become much: ask at once */
+} link_question;
+
+void link_resend_init(link_resend *r);
+/* Free the memory; it is empty and usable afterwards. */
+void link_resend_free(link_resend *r);
+/* Copy `n` bytes to the end. When that would be more than the most, all before is forgotten; without
+ * memory the new ones are not kept. */
+link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n);
+/* Forget what was put in before `point` (a value of `end`). Returns whether there is more. If there
+ * is none and this was the `last` question, the next frame put in is a first one again. */
+int link_resend_arrived(link_resend *r, uint64_t point, int last);
+
+#endif

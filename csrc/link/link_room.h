@@ -1,0 +1,13 @@
+/* link_room - the line of threads that wait for room in an outbound buffer. For the files of
+ * link_outbound only; their callers hold `lock`. */
+#ifndef LINK_ROOM_H
+#define LINK_ROOM_H
+
+#include "link_outbound.h"
+
+/* Promise the room that there is to those who stand in line, the oldest first, and wake them. */
+void link_room_promise(link_outbound *o);
+/* The link or the whole buffer is gone: wake all who stand in line, to look again. */
+void link_room_dissolve(link_outbound *o);
+
+#endif

@@ -1,0 +1,200 @@
+/* The half of link_outbound that sends, and what it sends on. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "link_room.h"
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
+enum {
+    /* Memory kept in an empty buffer: what steady traffic needs. Getting it anew each time would cost
+     * more, in page faults, than to send it. */
+    KEEP = 4 << 20,
+    PIECE = 256 * 1024,  /* what is encrypted at a time */
+    LITTLE = 16 * 1024,  /* what is sent with the interpreter's lock held */
+    /* Where message follows message, to wake the writer for a few costs more than to send them: after
+     * so many since it last woke up it waits for more, in microseconds. Answers to single requests
+     * never come to so many, so they leave at once. For what is kept nobody waits: that may take
+     * longer. */
+    MANY = 16,
+    GATHER = 50,
+    GATHER_KEPT = 200
+};
+
+/* Take what is pending into `next`, which is empty; room is made for those who wait for it. */
+static void take_pending(link_outbound *o, jet_buf *next) {
+    jet_buf swap = *next;
+    link_assert_held(&o->lock);
+    *next = o->pending;
+    o->pending = swap;
+    o->last_take = jet_buf_len(next);
+}
+
+/* Fill `sending` from the next piece of `plain`. Returns whether that worked. */
+static int encrypt_piece(link_outbound *o) {
+    size_t n = jet_buf_len(&o->plain) < PIECE ? jet_buf_len(&o->plain) : PIECE;
+    jet_buf_clear(&o->sending, KEEP);
+    if (!o->encrypt(o->context, n ? jet_buf_ptr(&o->plain) : NULL, n, &o->sending)) return 0;
+    jet_buf_consume(&o->plain, n);
+    return 1;
+}
+
+/* Send until nothing is left, or until `takes` times what was pending then (0: any number of times)
+ * is gone. The caller has the send turn. */
+static link_sent drain(link_outbound *o, int flags, int takes) {
+    jet_buf *next = o->encrypt ? &o->plain : &o->sending;
+    int took = 0, asked = 0; /* a cipher may owe bytes of its own: it is asked at least once */
+    for (;;) {
+        int left = 0;
+        /* Where much was pending, as much follows: its memory is used again, not given back. Giving
+         * back may take long, so that is not done under the mutex. */
+        if (jet_buf_len(next) == 0)
+            jet_buf_clear(next, 4 * o->last_take > KEEP ? 4 * o->last_take : KEEP);
+        link_lock(&o->lock);
+        int fd = o->fd;
+        if (fd >= 0 && jet_buf_len(next) == 0 && jet_buf_len(&o->pending)) {
+            if (takes && took == takes) {
+                left = 1;
+            } else {
+                take_pending(o, next);
+                took++;
+                link_room_promise(o);
+            }
+        }
+        link_unlock(&o->lock);
+        if (left && jet_buf_len(&o->sending) == 0) return LINK_BLOCKED;
+        if (o->encrypt && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
+            (jet_buf_len(&o->plain) || !asked)) {
+            asked = 1;
+            if (!encrypt_piece(o)) return LINK_BROKEN;
+        }
+        if (fd < 0 || jet_buf_len(&o->sending) == 0) return LINK_DRAINED;
+        ssize_t sent =
+            send(fd, jet_buf_ptr(&o->sending), jet_buf_len(&o->sending), flags | MSG_NOSIGNAL);
+        if (sent >= 0)
+            jet_buf_consume(&o->sending, (size_t)sent);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return LINK_BLOCKED;
+        else if (errno != EINTR)
+            return LINK_BROKEN;
+    }
+}
+
+int link_outbound_begin_send(link_outbound *o) {
+    if (link_turn_try(&o->send_turn)) {
+        /* What the holder of the turn took before may not have left. */
+        size_t waiting = jet_buf_len(&o->sending);
+        if (link_try_lock(&o->lock)) {
+            int encrypted = o->encrypt != NULL;
+            waiting += jet_buf_len(&o->pending);
+            link_unlock(&o->lock);
+            if (!encrypted) return waiting <= LITTLE ? 1 : 2;
+        } else if (!o->encrypt) {
+            return 2;
+        }
+        /* An encrypted link is the writer's alone: a cipher may be code that a signal breaks off in
+         * this thread, with what it has encrypted neither sent nor forgotten. */
+        link_turn_leave(&o->send_turn);
+    }
+    link_outbound_nudge(o);
+    return 0;
+}
+
+void link_outbound_send(link_outbound *o) {
+    link_sent sent = drain(o, MSG_DONTWAIT, 1);
+    link_turn_leave(&o->send_turn);
+    if (sent != LINK_DRAINED) link_outbound_nudge(o);
+}
+
+void link_outbound_nudge(link_outbound *o) {
+    link_lock(&o->lock);
+    o->nudged = 1;
+    link_gate_open(&o->work);
+    link_unlock(&o->lock);
+}
+
+/* Drop what was half sent. The caller has the send turn. */
+static void forget_sending(link_outbound *o) {
+    jet_buf_clear(&o->sending, KEEP);
+    jet_buf_clear(&o->plain, KEEP);
+}
+
+/* The link does not work. The reader declares it dead; this only makes sure that it finds out. */
+static void give_up(link_outbound *o) {
+    forget_sending(o);
+    link_lock(&o->lock);
+    if (o->fd >= 0) shutdown(o->fd, SHUT_RDWR);
+    o->fd = -1;
+    link_room_dissolve(o);
+    link_unlock(&o->lock);
+}
+
+void link_outbound_pump(link_outbound *o) {
+    uint64_t seen = 0;
+    for (;;) {
+        unsigned gather = 0;
+        link_lock(&o->lock);
+        while (!(o->closed || o->nudged || (o->fd >= 0 && jet_buf_len(&o->pending))))
+            link_gate_wait(&o->work, &o->lock);
+        if (!o->nudged && o->msgs - seen > MANY) gather = o->hurried ? GATHER : GATHER_KEPT;
+        seen = o->msgs;
+        o->nudged = o->hurried = 0;
+        int closed = o->closed;
+        link_unlock(&o->lock);
+        if (closed) return;
+        if (gather) usleep(gather);
+        link_turn_wait(&o->send_turn);
+        if (drain(o, 0, 0) == LINK_BROKEN) give_up(o);
+        link_turn_leave(&o->send_turn);
+    }
+}
+
+ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
+                               link_encrypt encrypt, void *context) {
+    link_turn_wait(&o->send_turn);
+    forget_sending(o);
+    jet_buf *into = encrypt ? &o->plain : &o->sending;
+    jet_status status = jet_buf_append(into, first.ptr, first.len);
+    link_lock(&o->lock);
+    o->encrypt = encrypt;
+    o->context = context;
+    if (status == JET_OK && jet_buf_len(&o->resend.frames))
+        status = jet_buf_append(into, jet_buf_ptr(&o->resend.frames), jet_buf_len(&o->resend.frames));
+    size_t refused = jet_buf_len(&o->pending) ? jet_encode_sift(&o->pending, max_payload) : 0;
+    link_store(&o->pings, 0);
+    link_add(&o->links, 1);
+    o->fd = fd;
+    o->nudged = 1;
+    link_gate_open(&o->work);
+    link_unlock(&o->lock);
+    link_turn_leave(&o->send_turn);
+    return status == JET_OK ? (ptrdiff_t)refused : (ptrdiff_t)status;
+}
+
+void link_outbound_detach(link_outbound *o) {
+    link_lock(&o->lock);
+    o->fd = -1;
+    link_room_dissolve(o);
+    link_unlock(&o->lock);
+}
+
+void link_outbound_forget(link_outbound *o) {
+    link_turn_wait(&o->send_turn);
+    forget_sending(o);
+    link_turn_leave(&o->send_turn);
+}
+
+void link_outbound_close(link_outbound *o) {
+    link_lock(&o->lock);
+    o->closed = 1;
+    jet_buf_clear(&o->pending, 0);
+    link_resend_free(&o->resend);
+    link_gate_open(&o->work);
+    link_room_dissolve(o);
+    link_unlock(&o->lock);
+}

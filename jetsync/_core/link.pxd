@@ -1,0 +1,190 @@
+# The C library csrc/link: the only file that names its functions. Contracts are in its headers.
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport uint8_t, uint64_t
+
+from jetsync._core.csrc cimport jet_buf, jet_chain, jet_pool, jet_span, jet_status, jet_token_key
+
+
+cdef extern from "link_sync.h" nogil:
+    ctypedef enum link_result:
+        LINK_OK
+        LINK_BUSY
+        LINK_FULL
+        LINK_OFFLINE
+        LINK_CLOSED
+        LINK_WOKEN
+        LINK_TIMEOUT
+        LINK_SIGNAL
+        LINK_GONE
+
+    # Counts and marks that others read without a lock; macros, for any unsigned type.
+    uint64_t link_count "link_load"(const uint64_t *from_)
+    size_t link_load(const size_t *from_)
+    void link_store(size_t *to, size_t value)
+    void link_add(uint64_t *to, uint64_t n)
+
+
+cdef extern from "link_wakeup.h" nogil:
+    ctypedef struct link_wakeup:
+        pass
+    ctypedef struct link_gate:
+        link_wakeup wakeup
+
+    double link_now()
+    void link_wakeup_free(link_wakeup *w)
+    link_result link_wakeup_sleep(link_wakeup *w, double deadline)
+
+
+cdef extern from "link_turn.h" nogil:
+    ctypedef struct link_waiter:
+        link_wakeup wakeup
+    ctypedef struct link_turn:
+        pass
+
+    void link_turn_init(link_turn *t)
+    void link_turn_free(link_turn *t)
+    void link_turn_reset(link_turn *t)
+    bint link_turn_try(link_turn *t)
+    bint link_turn_join(link_turn *t, link_waiter *w)
+    bint link_turn_withdraw(link_turn *t, link_waiter *w)
+    bint link_turn_is_lost(const link_turn *t, const link_waiter *w)
+    void link_turn_leave(link_turn *t)
+
+
+cdef extern from "link_queue.h" nogil:
+    ctypedef struct link_queue:
+        link_gate gate
+        uint64_t sid
+        link_turn take_turn
+        jet_chain in_hand       # belongs to the holder of take_turn
+        double in_hand_since
+        uint64_t taken
+    ctypedef enum link_found:
+        LINK_FOUND
+        LINK_NOTHING
+        LINK_WAIT
+        LINK_FIND_BUSY
+    ctypedef struct link_counts:
+        size_t messages
+        size_t bytes
+        uint64_t received
+        uint64_t dropped
+        uint64_t max_messages
+        double last_put
+        bint finished
+
+    void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes)
+    void link_queue_free(link_queue *q)
+    void link_queue_reset(link_queue *q)
+    link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
+    bint link_queue_leave(link_queue *q)
+    void link_queue_tell_held(link_queue *q)
+    void link_queue_poke(link_queue *q)
+    void link_queue_finish(link_queue *q)
+    size_t link_queue_discard(link_queue *q)
+    bint link_queue_stop_after(link_queue *q, uint64_t max_messages)
+    link_counts link_queue_look(link_queue *q)
+
+
+cdef extern from "link_outbound.h" nogil:
+    ctypedef bint (*link_encrypt)(void *context, const uint8_t *bytes, size_t n,
+                                  jet_buf *out) noexcept
+    ctypedef struct link_outbound:
+        uint64_t pings
+        uint64_t links
+        uint64_t msgs
+        uint64_t bytes
+        size_t high_water
+        size_t offline_limit
+    ctypedef enum link_kind:
+        LINK_PUB
+        LINK_ANSWER
+        LINK_FRAMES
+    ctypedef struct link_put:
+        link_kind kind
+        jet_span subject
+        jet_span reply
+        jet_span header
+        jet_span payload
+        uint64_t messages
+        uint64_t link
+        bint keep
+        bint wake
+        int question
+
+    void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit)
+    void link_outbound_free(link_outbound *o)
+    void link_outbound_reset(link_outbound *o)
+    int link_outbound_put(link_outbound *o, link_put *p, bint may_wait)
+    void link_outbound_join(link_outbound *o, link_waiter *w, const link_put *p)
+    int link_outbound_put_promised(link_outbound *o, link_put *p, link_waiter *w)
+    void link_outbound_withdraw(link_outbound *o, link_waiter *w)
+    bint link_outbound_is_lost(const link_outbound *o, const link_waiter *w)
+    void link_outbound_pong(link_outbound *o)
+    uint64_t link_outbound_ping(link_outbound *o)
+    int link_outbound_line(link_outbound *o, jet_span line)
+    int link_outbound_offer(link_outbound *o, link_put *p)
+    uint64_t link_outbound_link(link_outbound *o)
+    size_t link_outbound_retract(link_outbound *o, jet_span reply)
+    size_t link_outbound_pending(link_outbound *o)
+    size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n)
+    uint64_t link_outbound_kept(link_outbound *o)
+    bint link_outbound_arrived(link_outbound *o, uint64_t point, bint last)
+    int link_outbound_begin_send(link_outbound *o)
+    void link_outbound_send(link_outbound *o)
+    void link_outbound_nudge(link_outbound *o)
+    void link_outbound_pump(link_outbound *o)
+    ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
+                                   link_encrypt encrypt, void *context)
+    void link_outbound_detach(link_outbound *o)
+    void link_outbound_forget(link_outbound *o)
+    void link_outbound_close(link_outbound *o)
+
+
+cdef extern from "link_reader_turn.h" nogil:
+    ctypedef struct link_reader_turn:
+        pass
+
+    void link_reader_turn_link(link_reader_turn *t, int fd)
+    void link_reader_turn_unlink(link_reader_turn *t)
+    bint link_reader_turn_is_taken(link_reader_turn *t)
+    bint link_reader_turn_take(link_reader_turn *t, bint may_wait)
+
+
+cdef extern from "link_inbound.h" nogil:
+    ctypedef bint (*link_decrypt)(void *context, const uint8_t *bytes, size_t n,
+                                  jet_buf *out) noexcept
+    ctypedef struct link_inbound:
+        link_reader_turn turn
+        jet_token_key key
+        link_decrypt decrypt
+        void *context
+        int why
+        uint64_t messages
+        uint64_t bytes
+        uint64_t unmatched
+        uint64_t reads
+    ctypedef enum link_event:
+        LINK_EVENT_NONE
+        LINK_EVENT_INFO
+        LINK_EVENT_ERR
+        LINK_EVENT_PONG
+        LINK_EVENT_SLOW
+        LINK_EVENT_EOF
+        LINK_EVENT_BAD
+        LINK_EVENT_LAST
+    int LINK_NOT_DECRYPTED
+
+    void link_inbound_init(link_inbound *i, link_outbound *outbound, size_t max_size)
+    void link_inbound_free(link_inbound *i)
+    void link_inbound_reset(link_inbound *i)
+    uint64_t link_inbound_add(link_inbound *i, link_queue *q)
+    void link_inbound_remove(link_inbound *i, uint64_t sid)
+    uint64_t link_inbound_add_reply(link_inbound *i, link_queue *q)
+    void link_inbound_remove_reply(link_inbound *i, uint64_t token)
+    void link_inbound_route_replies(link_inbound *i, jet_span prefix, uint64_t sid)
+    void link_inbound_begin(link_inbound *i, size_t max_size)
+    jet_status link_inbound_feed(link_inbound *i, jet_span bytes)
+    link_event link_inbound_parse(link_inbound *i, jet_span *text)
+    link_event link_inbound_pump(link_inbound *i, int fd, jet_span *text)
+    void link_inbound_follow(link_inbound *i, link_queue *q, double until)

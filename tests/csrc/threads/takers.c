@@ -1,0 +1,125 @@
+/* Those who take messages, and those who look. */
+#include "world.h"
+
+size_t taken[QUEUES], discarded;
+static uint64_t last_number[QUEUES]; /* guarded by the take turn of the queue */
+
+/* Take the turn; 0 when that took too long. */
+static int take_turn(link_turn *t, double deadline) {
+    link_waiter w;
+    if (link_turn_try(t) || link_turn_join(t, &w)) return 1;
+    link_result got = link_wakeup_sleep(&w.wakeup, deadline);
+    return got == LINK_WOKEN ? (link_wakeup_free(&w.wakeup), 1) : link_turn_withdraw(t, &w);
+}
+
+void contend(double seconds) {
+    static link_turn turn; /* zero is free */
+    static size_t inside;
+    for (int i = 0; i < 20; i++) {
+        if (!take_turn(&turn, link_now() + seconds)) continue;
+        inside++;
+        link_turn_leave(&turn);
+    }
+}
+
+/* See that something is in hand, as a caller of the interpreter does. */
+static int fill(link_queue *q, double deadline) {
+    int patient = 1, follow = 1;
+    for (;;) {
+        link_found found = link_queue_find(q, 1, patient, !follow, 0);
+        if (found == LINK_FIND_BUSY) found = link_queue_find(q, 1, patient, !follow, 1);
+        if (found != LINK_WAIT) return found == LINK_FOUND;
+        if (follow) {
+            follow = 0;
+            if (link_reader_turn_take(&in.turn, 0)) link_inbound_follow(&in, q, link_now() + 0.0005);
+        } else if (link_wakeup_sleep(&q->gate.wakeup, deadline) != LINK_WOKEN && !link_queue_leave(q)) {
+            patient = 0;
+        }
+    }
+}
+
+static void take(link_queue *q, size_t k, double seconds) {
+    jet_record r;
+    uint64_t number;
+    double deadline = link_now() + seconds;
+    if (!take_turn(&q->take_turn, deadline)) return;
+    if (fill(q, deadline)) {
+        for (int n = 0; n < 50 && jet_chain_take(&q->in_hand, &r); n++) {
+            CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
+            CHECK(number >= last_number[k]);
+            last_number[k] = number;
+            link_add(&q->taken, 1);
+            taken[k]++;
+        }
+        link_queue_tell_held(q);
+    }
+    link_turn_leave(&q->take_turn);
+}
+
+void *taker(void *queue) {
+    link_queue *q = queue;
+    size_t k = (size_t)(q - queues);
+    for (size_t i = 0; !atomic_load(&ended) || link_queue_look(q).messages; i++)
+        take(q, k, i % 3 ? 0.02 : 0.0002);
+    return NULL;
+}
+
+void *watcher(void *unused) {
+    uint8_t bytes[64];
+    uint64_t sum = 0;
+    for (size_t i = 0; !atomic_load(&ended); i++) {
+        for (int k = 0; k < QUEUES; k++) {
+            link_counts now = link_queue_look(&queues[k]);
+            sum += now.received + link_load(&queues[k].taken);
+        }
+        sum += link_load(&in.messages) + link_load(&in.bytes) + link_load(&in.reads) +
+               link_load(&in.unmatched) + link_load(&out.msgs) + link_load(&out.bytes) +
+               link_load(&out.pings);
+        sum += (uint64_t)link_reader_turn_is_taken(&in.turn);
+        sum += link_outbound_pending(&out) + link_outbound_peek(&out, bytes, sizeof bytes);
+        sum += link_outbound_link(&out) + link_load(&out.links);
+        if (i % 9 == 0) link_outbound_retract(&out, jet_span_of((const uint8_t *)"_W.", 3));
+        link_outbound_arrived(&out, link_outbound_kept(&out), i % 2 == 0);
+        if (i % 4 == 0) link_outbound_ping(&out);
+        contend(i % 2 ? 0 : 0.001);
+        if (i % 5 == 0) link_queue_poke(&queues[i % QUEUES]);
+        if (i % 3 == 0) usleep(50);
+    }
+    CHECK(sum);
+    return unused;
+}
+
+/* Makes and forgets subscriptions and requests; sends what waits. */
+void *manager(void *unused) {
+    for (size_t i = 0; !atomic_load(&ended); i++) {
+        link_queue *asking = malloc(sizeof *asking), *brief = malloc(sizeof *brief);
+        CHECK(asking && brief);
+        link_queue_init(asking, &pool, 4, 1000);
+        link_queue_init(brief, &pool, 4, 0);
+        uint64_t mine = link_inbound_add_reply(&in, asking), sid = link_inbound_add(&in, brief);
+        CHECK(mine && sid);
+        if (i % 8 == 0)
+            link_inbound_route_replies(&in, jet_span_of((const uint8_t *)"_R.", 3), REPLY_SID);
+        atomic_store(&token, mine);
+        atomic_store_explicit(&brief_sid, sid, memory_order_relaxed);
+        contend(0.001);
+        link_outbound_line(&out, jet_span_of((const uint8_t *)"UNSUB 77\r\n", 10));
+        if (link_outbound_begin_send(&out)) link_outbound_send(&out);
+        if (i % 2) link_queue_stop_after(asking, 1 + i % 3);
+        link_turn_wait(&asking->take_turn);
+        fill(asking, link_now() + 0.001);
+        link_turn_leave(&asking->take_turn);
+        atomic_store(&token, 0);
+        if (i % 3 == 0) link_outbound_nudge(&out);
+        if (i % 5 == 0) discarded += link_queue_discard(&queues[1]);
+        if (i % 4 == 0) link_queue_finish(asking);
+        link_inbound_remove_reply(&in, mine);
+        link_inbound_remove(&in, sid);
+        /* The reader looks and puts under the mutex of the routes: it cannot reach them any more. */
+        link_queue_free(asking);
+        link_queue_free(brief);
+        free(asking);
+        free(brief);
+    }
+    return unused;
+}
