@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsync.client import Msg
-from jetsync.jetstream.push.status import ConsumerSequence, FlowControl, StatusKind, kind_of
+from jetsync.jetstream.push.status import (
+    ConsumerSequence,
+    FlowControl,
+    StatusKind,
+    import_prefix,
+    kind_of,
+)
 
 
 def status(line, reply=None, **headers):
@@ -73,10 +79,39 @@ def test_a_heartbeat_without_a_number_says_nothing(value):
 
 
 def test_a_question_is_answered_once_wherever_it_stands():
-    flow = FlowControl()
+    flow = FlowControl("S", "C")
+    one, two = "$JS.FC.S.C.aaaa", "$JS.FC.hub.szMpdrwD.S.C.bbbb"
     assert flow.question(status("100 Idle Heartbeat")) is None
-    assert flow.question(status("100 FlowControl Request", "fc.1")) == "fc.1"
-    stalled = status("100 Idle Heartbeat", Nats_Consumer_Stalled="fc.1")
+    assert flow.question(status("100 FlowControl Request", one)) == one
+    stalled = status("100 Idle Heartbeat", Nats_Consumer_Stalled=one)
     assert flow.question(stalled) is None
-    assert flow.question(status("100 Idle Heartbeat", Nats_Consumer_Stalled="fc.2")) == "fc.2"
-    assert flow.question(status("100 FlowControl Request", "fc.2")) is None
+    assert flow.question(status("100 Idle Heartbeat", Nats_Consumer_Stalled=two)) == two
+    assert flow.question(status("100 FlowControl Request", two)) is None
+
+
+FORGED = [
+    "$JS.API.STREAM.PURGE.V",
+    "$JS.FC.S.D.aaaa",
+    "$JS.FC.T.C.aaaa",
+    "$JS.FC.S.C",
+    "$JS.FC.a.S.C.aaaa",
+    "$KV.b.$JS.FC.S.C.aaaa",
+    "orders",
+]
+
+
+@pytest.mark.parametrize("subject", FORGED)
+def test_a_question_that_the_server_does_not_ask_for_this_consumer_gets_no_answer(subject):
+    flow = FlowControl("S", "C")
+    assert flow.question(status("100 FlowControl Request", subject)) is None
+    assert flow.question(status("100 Idle Heartbeat", Nats_Consumer_Stalled=subject)) is None
+
+
+def test_an_import_may_put_something_before_the_question():
+    assert (
+        import_prefix("$JS.API") == import_prefix("$JS.hub.API") == import_prefix("hub.API") == ""
+    )
+    flow = FlowControl("S", "C", import_prefix("hub.$JS.API"))
+    assert flow.question(status("100 FlowControl Request", "hub.$JS.FC.S.C.a")) is not None
+    assert flow.question(status("100 FlowControl Request", "$JS.FC.S.C.b")) is not None
+    assert flow.question(status("100 FlowControl Request", "far.$JS.FC.S.C.c")) is None

@@ -134,14 +134,19 @@ def test_what_is_no_delivery_is_an_error_and_not_handed_out(js, nc, stream, subj
 # -- flow control ---------------------------------------------------------------------------------
 
 
+def question(sub, number=1):
+    """A subject on which the server may ask whether the subscription keeps up."""
+    return f"$JS.FC.{sub.stream_name}.{sub.name}.{number}"
+
+
 def test_flow_control_is_answered_when_the_message_before_it_was_handed_out(
     js, nc, stream, subject, raw
 ):
-    answers = nc.subscribe("answers")
+    answers = nc.subscribe("$JS.FC.>")
     with js.subscribe(subject, flow_control=True, heartbeat=30) as sub:
         fill(js, subject, 2)
         wait_until(lambda: sub.pending_messages == 2, timeout=20)
-        status(raw, sub.subject, "100 FlowControl Request", reply="answers")
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub))
         wait_until(lambda: sub.pending_messages == 3, timeout=20)
         assert sub.next(timeout=5).data == b"0"
         nc.flush()
@@ -153,7 +158,7 @@ def test_flow_control_is_answered_when_the_message_before_it_was_handed_out(
 
 
 def test_with_a_callback_it_is_answered_after_the_callback_returned(js, nc, stream, subject, raw):
-    answers = nc.subscribe("answers")
+    answers = nc.subscribe("$JS.FC.>")
     gate, entered = threading.Event(), threading.Event()
 
     def callback(msg):
@@ -163,7 +168,7 @@ def test_with_a_callback_it_is_answered_after_the_callback_returned(js, nc, stre
     with js.subscribe(subject, flow_control=True, heartbeat=0.1, callback=callback) as sub:
         fill(js, subject, 1)
         assert entered.wait(20)
-        status(raw, sub.subject, "100 FlowControl Request", reply="answers")
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub))
         wait_until(lambda: sub._mailbox.received >= 4, timeout=20)
         nc.flush()
         assert answers.pending_messages == 0
@@ -172,26 +177,45 @@ def test_with_a_callback_it_is_answered_after_the_callback_returned(js, nc, stre
 
 
 def test_the_next_message_comes_in_the_same_call(js, nc, stream, subject, raw):
-    answers = nc.subscribe("answers")
+    answers = nc.subscribe("$JS.FC.>")
     with js.subscribe(subject, flow_control=True, heartbeat=30) as sub:
-        status(raw, sub.subject, "100 FlowControl Request", reply="answers")
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub))
         fill(js, subject, 1)
         assert sub.next(timeout=5).data == b"0"
         assert answers.next(timeout=5).data == b""
 
 
 def test_a_stalled_heartbeat_is_answered_once(js, nc, stream, subject, raw):
-    answers = nc.subscribe("answers.*")
+    answers = nc.subscribe("$JS.FC.>")
     with js.subscribe(subject, flow_control=True, heartbeat=30) as sub:
         for _ in range(3):
-            status(raw, sub.subject, "100 Idle Heartbeat", Nats_Consumer_Stalled="answers.1")
-        status(raw, sub.subject, "100 FlowControl Request", reply="answers.1")
-        status(raw, sub.subject, "100 FlowControl Request", reply="answers.2")
+            status(raw, sub.subject, "100 Idle Heartbeat", Nats_Consumer_Stalled=question(sub))
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub))
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub, 2))
         with pytest.raises(jetsync.TimeoutError):
             sub.next(timeout=0.2)
-        assert [answers.next(timeout=5).subject for _ in range(2)] == ["answers.1", "answers.2"]
+        assert [answers.next(timeout=5).subject for _ in range(2)] == [
+            question(sub),
+            question(sub, 2),
+        ]
         nc.flush()
         assert answers.pending_messages == 0
+
+
+@pytest.mark.parametrize("flow_control", [True, False])
+def test_a_forged_question_gets_no_answer(js, nc, stream, subject, raw, flow_control):
+    """The answer is published with the rights of the subscriber: only for the server's own."""
+    answers = nc.subscribe("victim")
+    questions = nc.subscribe("$JS.FC.>")
+    with js.subscribe(subject, flow_control=flow_control, heartbeat=30) as sub:
+        status(raw, sub.subject, "100 FlowControl Request", reply="victim")
+        status(raw, sub.subject, "100 Idle Heartbeat", Nats_Consumer_Stalled="victim")
+        status(raw, sub.subject, "100 FlowControl Request", reply=question(sub))
+        fill(js, subject, 1)
+        assert sub.next(timeout=20).data == b"0"
+        nc.flush()
+        assert answers.pending_messages == 0
+        assert questions.pending_messages == (1 if flow_control else 0)
 
 
 def test_flow_control_lets_everything_through_and_nothing_is_dropped(js, stream, subject):

@@ -52,8 +52,12 @@ class Recovery:
 
     def progress(self, seq: int) -> None:
         """A message came, with this stream sequence."""
-        self.head = max(self.head, seq)
+        self.reached(seq)
         self.failures = 0
+
+    def reached(self, seq: int) -> None:
+        """The stream reached at least to this sequence."""
+        self.head = max(self.head, seq)
 
     def alive(self) -> None:
         """A heartbeat came, or the consumer was made: what failed before does not count."""

@@ -13,16 +13,15 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import ConnectionClosedError, Error, JetStreamError
+from jetsync.errors import ConnectionClosedError, Error
 from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.ordered.recovery import Recovery
 from jetsync.jetstream.push.receiver import SHORTEST_LOOK, PushOptions
-from jetsync.jetstream.push.status import ConsumerSequence, FlowControl
+from jetsync.jetstream.push.status import ConsumerSequence
 from jetsync.jetstream.push.subscription import PushSubscription
 from jetsync.jetstream.streams.info import StreamInfo
 
@@ -34,13 +33,7 @@ __all__ = ["OrderedPushSubscription"]
 logger = logging.getLogger("jetsync")
 
 _PATIENCE = 2.0
-"""Seconds for one request while a consumer is made anew: an election may have eaten it."""
-
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 2.0
-
-_GONE_AFTER = 2.0
-"""Seconds for which a stream has to be unknown before it counts as deleted."""
+"""Seconds for one request while a consumer is made anew: it may get lost in an election."""
 
 
 class OrderedPushSubscription(PushSubscription):
@@ -61,10 +54,8 @@ class OrderedPushSubscription(PushSubscription):
         self._stream = stream
         self._to_create = to_create
         self._deliveries.ordered = True
-        self._failures = 0  # in a row, without a message between them
-        self._failed_at = -1  # how far it had come then
-        self._gone_since: float | None = None
-        self._made: datetime | None = None  # the stream
+        self._recovery = Recovery(stream)
+        self._failed_at = -1  # how far it had come at the last failure
 
     def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
         if info.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
@@ -110,17 +101,12 @@ class OrderedPushSubscription(PushSubscription):
         if self._suspect_since is not None:
             return
         logger.info("ordered subscription of %s at %d: %s", self._stream, self._last, reason)
-        self._suspect_since = time.monotonic() + self._backoff()
-        self._mailbox.poke()
-
-    def _backoff(self) -> float:
-        """The first failure is repaired at once, the next ones ever later."""
         if self._last != self._failed_at:
-            self._failures, self._failed_at = 0, self._last
-        self._failures += 1
-        if self._failures == 1:
-            return 0.0
-        return min(_FIRST_WAIT * 2.0 ** min(self._failures - 2, 8), _LONGEST_WAIT)
+            self._recovery.progress(self._last)
+            self._failed_at = self._last
+        self._recovery.failed(reason, time.monotonic())
+        self._suspect_since = self._recovery.not_before
+        self._mailbox.poke()
 
     # -- and how it is put right -------------------------------------------------------------------
 
@@ -136,15 +122,11 @@ class OrderedPushSubscription(PushSubscription):
             self._renew(max(deadline.within(_PATIENCE), SHORTEST_LOOK))
         except ConnectionClosedError:
             self._mailbox.finish()
-        except StreamNotFoundError as error:
-            now = time.monotonic()
-            self._gone_since = self._gone_since or now
-            if now - self._gone_since >= _GONE_AFTER:
+        except Error as error:
+            if self._recovery.is_final(error, time.monotonic()):
                 self._fail(error)
             else:
                 self._again(error)
-        except Error as error:
-            self._again(error)
 
     def _again(self, error: Error) -> None:
         if self._over:
@@ -163,18 +145,10 @@ class OrderedPushSubscription(PushSubscription):
         answer = self._js._api.request(
             f"STREAM.INFO.{self._stream}", timeout=timeout, repeatable=True
         )
-        info = StreamInfo.from_wire(answer)
-        same = self._made is None or info.created == self._made
-        self._made = info.created if self._made is None else self._made
-        if same and info.state.last_seq >= self._last:
-            self._gone_since = None
-            return
-        error = JetStreamError(
-            f"stream {self._stream!r} is not the one it was: it was deleted and made again, or has "
-            f"lost its end (last sequence {info.state.last_seq}, {self._last} was handed out); "
-            "subscribe again"
-        )
-        self._fail(error)
+        self._recovery.reached(self._last)
+        error = self._recovery.compare(StreamInfo.from_wire(answer), time.monotonic())
+        if error is not None:
+            self._fail(error)
 
     def _renew(self, timeout: float) -> None:
         """Make a consumer behind the last message. ``_turn`` is held. Blocks; raises what fails."""
@@ -185,7 +159,7 @@ class OrderedPushSubscription(PushSubscription):
         self._listen(self._port.new_inbox())
         # From here on the new inbox counts, even if the answer below gets lost.
         self._deliveries.sequences = ConsumerSequence(0, self._last)
-        self._flow = FlowControl()
+        self._flow = None
         config = self._to_create(self.subject)
         if self._last or config.deliver_policy == DeliverPolicy.NEW:
             config = dataclasses.replace(
@@ -196,6 +170,7 @@ class OrderedPushSubscription(PushSubscription):
             )
         made = self._js.create_consumer(self._stream, config, timeout=timeout)
         self._bound.info = made.cached_info
+        self._flow = self._flow_control(made.cached_info)
         if self._watch is not None:
             self._watch.restart()
         self.resets += 1

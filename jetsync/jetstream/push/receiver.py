@@ -33,7 +33,13 @@ from jetsync.errors import (
 from jetsync.jetstream.consumers.config import AckPolicy
 from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg
-from jetsync.jetstream.push.status import ConsumerSequence, FlowControl, StatusKind, kind_of
+from jetsync.jetstream.push.status import (
+    ConsumerSequence,
+    FlowControl,
+    StatusKind,
+    import_prefix,
+    kind_of,
+)
 from jetsync.jetstream.push.watch import ALARM_INTERVALS, HeartbeatWatch
 from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
 
@@ -111,7 +117,7 @@ class PushReceiver(Subscription):
         # moment does not lock its own thread out.
         self._turn = threading.RLock()
         self._hand: collections.deque[JetStreamMsg] = collections.deque()
-        self._flow = FlowControl()
+        self._flow: FlowControl | None = None
         self.resets = 0
         """How often the consumer was made anew, which only an ordered subscription does."""
         self._routes = threading.Lock()  # guards opening and ending
@@ -156,6 +162,7 @@ class PushReceiver(Subscription):
             override=self._options.delete_consumer,
         )
         self._ack_none = info.config.ack_policy == AckPolicy.NONE
+        self._flow = self._flow_control(info)
         self._epoch = self._port.epoch
         if self.queue is None and not self._manual:
             self._deliveries.sequences = self._begin_sequences(info, created)
@@ -171,6 +178,12 @@ class PushReceiver(Subscription):
                 on_tick=self._sweep,
             )
             self._watch.tick()
+
+    def _flow_control(self, info: ConsumerInfo) -> FlowControl | None:
+        """What answers for the consumer; None when it has no flow control."""
+        if not info.config.flow_control:
+            return None
+        return FlowControl(info.stream_name, info.name, import_prefix(self._js._api.prefix))
 
     def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
         """What the first delivery is compared with."""
@@ -299,7 +312,7 @@ class PushReceiver(Subscription):
             )
 
     def _answer_flow_control(self, msg: JetStreamMsg) -> None:
-        subject = self._flow.question(msg)
+        subject = None if self._flow is None else self._flow.question(msg)
         if subject is None:
             return
         try:

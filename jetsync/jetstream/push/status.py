@@ -10,7 +10,7 @@ import enum
 from jetsync._core.deliveries import Sequences
 from jetsync.client import Msg
 
-__all__ = ["ConsumerSequence", "FlowControl", "StatusKind", "kind_of"]
+__all__ = ["ConsumerSequence", "FlowControl", "StatusKind", "import_prefix", "kind_of"]
 
 
 class StatusKind(enum.Enum):
@@ -65,17 +65,39 @@ class ConsumerSequence(Sequences):
 
 
 class FlowControl:
-    """Remembers what was answered: the server repeats its question in heartbeats."""
+    """Answers the questions of one consumer's flow control, each once: the server repeats its
+    question in heartbeats.
 
-    def __init__(self) -> None:
+    Whoever may publish to the deliver subject can write such a question too, and the answer is a
+    message with the rights of this connection. So only what the server asks for this consumer is
+    answered: ``$JS.FC.<stream>.<consumer>.<token>``, in the newer form with domain and account
+    before the stream, behind what an import puts before the JetStream subjects (``prefix``).
+    """
+
+    def __init__(self, stream: str, consumer: str, prefix: str = "") -> None:
         self._answered: str | None = None
+        self._beginnings = ("$JS.FC.", f"{prefix}$JS.FC.")
+        self._names = [stream, consumer]
 
     def question(self, msg: Msg) -> str | None:
         """Return the subject to publish to, or None when there is none or it had its answer."""
         subject = msg.reply
         if msg.status == 100 and not subject:
             subject = msg.headers.get("Nats-Consumer-Stalled")
-        if not subject or subject == self._answered:
+        if not subject or subject == self._answered or not self._is_question(subject):
             return None
         self._answered = subject
         return subject
+
+    def _is_question(self, subject: str) -> bool:
+        if not subject.startswith(self._beginnings):
+            return False
+        tokens = subject.partition("$JS.FC.")[2].split(".")
+        return len(tokens) in (3, 5) and tokens[-3:-1] == self._names
+
+
+def import_prefix(api_prefix: str) -> str:
+    """What an import puts before the JetStream subjects of another account, by the prefix under
+    which its API is used: ``hub.$JS.API`` gives ``hub.``."""
+    before, found, _ = api_prefix.partition("$JS.")
+    return before if found else ""
