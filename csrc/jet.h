@@ -16,6 +16,7 @@
 #include "jet_encode.h"
 #include "jet_header.h"
 #include "jet_jsack.h"
+#include "jet_lines.h"
 #include "jet_parser.h"
 #include "jet_puback.h"
 #include "jet_segment.h"

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "jet_header.h"
 #include "jet_jsack.h"
+#include "jet_lines.h"
 #include "jet_scan.h"
 #include "jet_stored.h"
 #include "jet_utf8.h"
@@ -37,53 +37,28 @@ static int read_delivered(const jet_record *r, jet_jsack *metadata) {
     return 0;
 }
 
-/* A hostile block of 64 KiB can hold 20,000 lines, and looking back over all of them would be
- * quadratic. After this many the rest of the block is left out of the column. */
-#define MAX_LINES 512
-
-/* The lines of one block, borrowed from it and cut only once. */
-typedef struct lines {
-    jet_span name[MAX_LINES];
-    jet_span value[MAX_LINES];
-    size_t count;
-} lines;
-
-static void read_lines(jet_span block, lines *l) {
-    jet_header_iter it;
-    jet_header_begin(&it, block);
-    l->count = 0;
-    while (l->count < MAX_LINES && jet_header_next(&it, &l->name[l->count], &l->value[l->count]))
-        l->count++;
-}
-
-/* Names repeat within a block; a map key may not. A name counts at its first occurrence, and its
- * values are gathered there. Blocks have few names, so looking back costs less than a table. */
-static int seen_before(const lines *l, size_t at) {
-    for (size_t i = 0; i < at; i++)
-        if (jet_span_equal(l->name[i], l->name[at])) return 1;
-    return 0;
-}
-
-static void measure_headers(jet_span block, int text, jet_columns_size *size) {
-    lines l;
-    read_lines(block, &l);
-    for (size_t i = 0; i < l.count; i++) {
-        if (!seen_before(&l, i)) {
+static void measure_headers(const jet_lines *l, int text, jet_columns_size *size) {
+    for (size_t i = 0; i < l->count; i++) {
+        const jet_line *line = &l->line[i];
+        if (!line->repeats) {
             size->header_keys++;
-            size->key_bytes += jet_utf8_lossy_len(l.name[i]);
+            size->key_bytes += jet_utf8_lossy_len(line->name);
         }
         size->header_values++;
-        size->value_bytes += text ? jet_utf8_lossy_len(l.value[i]) : l.value[i].len;
+        size->value_bytes += text ? jet_utf8_lossy_len(line->value) : line->value.len;
     }
 }
 
-void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
-                         jet_columns_size *size) {
+jet_status jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
+                               jet_columns_size *size) {
     jet_chain_iter it;
     jet_record r;
     jet_jsack metadata;
+    jet_lines lines;
+    jet_status status = JET_OK;
+    jet_lines_init(&lines);
     jet_chain_begin(c, &it);
-    while (next_row(&it, &r)) {
+    while (status == JET_OK && next_row(&it, &r)) {
         if (kind.stored) read_stored(&r, &metadata);
         size->rows++;
         size->subject_bytes += jet_utf8_lossy_len(r.subject);
@@ -91,9 +66,12 @@ void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
         size->reply_bytes += jet_utf8_lossy_len(r.reply);
         if (headers && r.header.len) {
             size->header_rows++;
-            measure_headers(r.header, kind.text, size);
+            status = jet_lines_read(&lines, r.header);
+            measure_headers(&lines, kind.text, size);
         }
     }
+    jet_lines_free(&lines);
+    return status;
 }
 
 static void set_bit(uint8_t *bits, size_t i) { bits[i / 8] |= (uint8_t)(1u << (i % 8)); }
@@ -102,19 +80,20 @@ typedef struct position {
     size_t subject, data, reply, keys, key, values, value;
 } position;
 
-static void fill_headers(jet_span block, int text, jet_columns *out, position *at) {
-    lines l;
-    read_lines(block, &l);
-    for (size_t i = 0; i < l.count; i++) {
-        if (seen_before(&l, i)) continue;
-        at->key += jet_utf8_lossy_copy(l.name[i], out->key + at->key);
-        for (size_t j = i; j < l.count; j++) {
-            if (j != i && !jet_span_equal(l.name[j], l.name[i])) continue;
-            jet_span value = l.value[j];
-            if (text) at->value += jet_utf8_lossy_copy(value, out->value + at->value);
-            else if (value.len) memcpy(out->value + at->value, value.ptr, value.len), at->value += value.len;
-            out->value_offsets[++at->values] = (int32_t)at->value;
-        }
+static void fill_value(jet_span value, int text, jet_columns *out, position *at) {
+    if (text) at->value += jet_utf8_lossy_copy(value, out->value + at->value);
+    else if (value.len) memcpy(out->value + at->value, value.ptr, value.len), at->value += value.len;
+    out->value_offsets[++at->values] = (int32_t)at->value;
+}
+
+/* Names repeat within a block; a map key may not. A name counts at its first occurrence, and its
+ * values are gathered there. */
+static void fill_headers(const jet_lines *l, int text, jet_columns *out, position *at) {
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->line[i].repeats) continue;
+        at->key += jet_utf8_lossy_copy(l->line[i].name, out->key + at->key);
+        for (const jet_line *one = &l->line[i]; one; one = one->next)
+            fill_value(one->value, text, out, at);
         at->keys++;
         out->key_offsets[at->keys] = (int32_t)at->key;
         out->list_offsets[at->keys] = (int32_t)at->values;
@@ -129,11 +108,13 @@ static void fill_metadata(const jet_jsack *metadata, size_t row, jet_columns *ou
     out->timestamp_ns[row] = metadata->timestamp_ns;
 }
 
-void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out) {
+jet_status jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out) {
     jet_chain_iter it;
     jet_record r;
     jet_jsack metadata;
     int has_metadata = 0;
+    jet_lines lines;
+    jet_status status = JET_OK;
     position at;
     size_t row = 0;
     memset(&at, 0, sizeof at);
@@ -143,9 +124,10 @@ void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *ou
     if (out->header_offsets)
         out->header_offsets[0] = out->key_offsets[0] = out->list_offsets[0] = out->value_offsets[0] = 0;
 
+    jet_lines_init(&lines);
     jet_chain_begin(c, &it);
     out->metadata_rows = 0;
-    while (next_row(&it, &r)) {
+    while (status == JET_OK && next_row(&it, &r)) {
         if (kind.stored) has_metadata = read_stored(&r, &metadata);
         else if (out->metadata_valid) has_metadata = read_delivered(&r, &metadata);
         out->metadata_rows += (size_t)has_metadata;
@@ -165,7 +147,8 @@ void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *ou
         if (out->header_offsets) {
             if (r.header.len) {
                 set_bit(out->header_valid, row);
-                fill_headers(r.header, kind.text, out, &at);
+                status = jet_lines_read(&lines, r.header);
+                fill_headers(&lines, kind.text, out, &at);
             }
             out->header_offsets[row + 1] = (int32_t)at.keys;
         }
@@ -175,4 +158,6 @@ void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *ou
         }
         row++;
     }
+    jet_lines_free(&lines);
+    return status;
 }

@@ -55,10 +55,12 @@ typedef struct jet_columns {
                              for stored messages) */
 } jet_columns;
 
-/* Add what the chain needs to `size` (zero it first). `headers` 0 skips them. */
-void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
-                         jet_columns_size *size);
-/* Fill the buffers. The chain must be the measured one, unchanged, and of the same kind. */
-void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out);
+/* Add what the chain needs to `size` (zero it first). `headers` 0 skips them. JET_ERR_MEMORY when
+ * there is none for the lines of a large header block. */
+jet_status jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
+                               jet_columns_size *size);
+/* Fill the buffers. The chain must be the measured one, unchanged, and of the same kind. On
+ * JET_ERR_MEMORY they are filled in part, and of no use. */
+jet_status jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out);
 
 #endif

@@ -6,7 +6,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from jetsync._core.csrc cimport (
-    jet_columns, jet_columns_fill, jet_columns_kind, jet_columns_measure, jet_columns_size,
+    JET_OK, jet_columns, jet_columns_fill, jet_columns_kind, jet_columns_measure, jet_columns_size,
+    jet_status,
 )
 
 from jetsync.errors import ConfigError, ProtocolError
@@ -284,8 +285,11 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
     cdef int64_t i
     memset(&size, 0, sizeof(size))
     memset(&c, 0, sizeof(c))
+    cdef jet_status status
     with nogil:
-        jet_columns_measure(chain, kind, headers, &size)
+        status = jet_columns_measure(chain, kind, headers, &size)
+    if status != JET_OK:
+        raise MemoryError("no memory for the header lines of a message")
     check_size(&size)
     array.length = <int64_t>size.rows
     bits = (size.rows + 7) // 8
@@ -304,7 +308,9 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
             put_schema(schema, i, column_schema(name, kind.text))
             put_array(array, i, column_array(name, &size, &c))
         with nogil:
-            jet_columns_fill(chain, kind, &c)
+            status = jet_columns_fill(chain, kind, &c)
+        if status != JET_OK:
+            raise MemoryError("no memory for the header lines of a message")
         if kind.stored and c.metadata_rows != size.rows:
             raise ProtocolError("a direct get was answered without the server's own headers")
         for i, name in enumerate(names):

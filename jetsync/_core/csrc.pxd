@@ -191,9 +191,9 @@ cdef extern from "jet.h" nogil:
         int text
         int stored
 
-    void jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
+    jet_status jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,
                              jet_columns_size *size)
-    void jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out)
+    jet_status jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out)
 
     ctypedef struct jet_stored:
         jet_span stream

@@ -47,6 +47,7 @@ void suite_encode(void);
 void suite_golden(const char *path);
 void suite_header(void);
 void suite_jsack(void);
+void suite_lines(void);
 void suite_parser(void);
 void suite_puback(void);
 void suite_slots(void);

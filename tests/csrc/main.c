@@ -8,6 +8,7 @@ static const struct {
     {"blake2", suite_blake2},   {"tally", suite_tally},
     {"buf", suite_buf},         {"chain", suite_chain},   {"columns", suite_columns},
     {"encode", suite_encode},   {"header", suite_header}, {"jsack", suite_jsack},
+    {"lines", suite_lines},
     {"parser", suite_parser},   {"puback", suite_puback}, {"slots", suite_slots},
     {"stored", suite_stored},   {"subject", suite_subject}, {"token", suite_token},
     {"utf8", suite_utf8},

@@ -10,6 +10,7 @@ SUITES = (
     "encode",
     "header",
     "jsack",
+    "lines",
     "parser",
     "puback",
     "slots",

@@ -204,6 +204,75 @@ static void check_stored_columns(void) {
     jet_chain_free(&c);
 }
 
+/* Lines of one name are linked, in whatever order and however many there are. */
+static void lines_of(size_t count, size_t names) {
+    jet_lines l;
+    char *text = malloc(count * 16);
+    size_t n = 0, first = 0, linked = 0;
+    for (size_t i = 0; i < count; i++)
+        n += (size_t)sprintf(text + n, "n%d:%d\r\n", (int)(i * 7 % names), (int)i);
+    jet_span block = fenced(jet_span_of((uint8_t *)text, n));
+    jet_lines_init(&l);
+    CHECK(jet_lines_read(&l, block) == JET_OK && l.count == count);
+    for (size_t i = 0; i < count; i++) {
+        const jet_line *next = l.line[i].next;
+        first += !l.line[i].repeats;
+        linked += next != NULL;
+        if (next) CHECK(next == &l.line[i + names] && same(next->name, l.line[i].name));
+        CHECK(l.line[i].repeats == (i >= names));
+    }
+    CHECK(first == (count < names ? count : names) && linked == count - first);
+    /* Whichever allocation fails: no lines, and the next block is read as if nothing had been. */
+    for (int nth = 1; nth < 12 && count > JET_LINES_FEW; nth++) {
+        jet_lines_free(&l);
+        fail_allocation(nth);
+        jet_status status = jet_lines_read(&l, block);
+        fail_allocation(0);
+        CHECK(status == (l.count ? JET_OK : JET_ERR_MEMORY));
+        CHECK(jet_lines_read(&l, block) == JET_OK && l.count == count && l.line[0].next);
+    }
+    jet_lines_free(&l);
+    unfence(block);
+    free(text);
+}
+
+static void columns_without_memory(void) {
+    const jet_columns_kind kind = {.text = 1};
+    jet_columns_size size;
+    jet_columns out;
+    jet_chain c;
+    char text[2000];
+    size_t n = 0;
+    for (int i = 0; i < 100; i++) n += (size_t)sprintf(text + n, "n:%d\r\n", i);
+    memset(&size, 0, sizeof size);
+    memset(&out, 0, sizeof out);
+    jet_chain_init(&c);
+    add(&c, S("a"), S(""), jet_span_of((uint8_t *)text, n), S("x"), 0);
+    fail_allocation(1);
+    CHECK(jet_columns_measure(&c, kind, 1, &size) == JET_ERR_MEMORY);
+    fail_allocation(1);
+    uint8_t valid = 0;
+    int32_t offsets[4][2];
+    out.header_valid = &valid;
+    out.header_offsets = offsets[0], out.key_offsets = offsets[1];
+    out.list_offsets = offsets[2], out.value_offsets = offsets[3];
+    CHECK(jet_columns_fill(&c, kind, &out) == JET_ERR_MEMORY);
+    fail_allocation(0);
+    memset(&size, 0, sizeof size);
+    CHECK(jet_columns_measure(&c, kind, 1, &size) == JET_OK);
+    CHECK(size.header_keys == 1 && size.header_values == 100);
+    jet_chain_free(&c);
+}
+
+void suite_lines(void) {
+    lines_of(1, 1);
+    lines_of(16, 5);
+    lines_of(17, 5);
+    lines_of(64, 60);
+    lines_of(5000, 300);
+    columns_without_memory();
+}
+
 void suite_columns(void) {
     const jet_columns_kind kind = {.text = 1};
     jet_chain c;

@@ -15,7 +15,6 @@ MAX_INFO = 1 << 20  # INFO may grow with the cluster
 MAX_SIZE = 64 << 20  # largest message taken from a server
 MAX_CONTROL_LINE = 4096  # longest line a server takes from a client, without CRLF
 MAX_U64 = 2**64 - 1
-MAX_HEADER_LINES = 512  # header lines of one message that reach the Arrow columns
 
 BLANKS = b" \t"
 
@@ -189,7 +188,7 @@ def header_lines(block: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
 def header_columns(block: bytes) -> list[tuple[bytes, list[bytes]]]:
     """Names in the order they first occur, each with all of its values: a row of the map column."""
     gathered: dict[bytes, list[bytes]] = {}
-    for name, value in header_lines(block)[0][:MAX_HEADER_LINES]:
+    for name, value in header_lines(block)[0]:
         gathered.setdefault(name, []).append(value)
     return list(gathered.items())
 

@@ -21,6 +21,7 @@ from jetsync.server import NatsServer
 from tests.harness.older import OLDER_VERSIONS, older_server
 from tests.harness.raw import RawClient
 from tests.harness.soak import SOAKING, scaled
+from tests.harness.waiting import wait_until
 from tests.reliability.hostile_blocks import Block, corpus
 
 EVERY = scaled(5, 1)
@@ -67,7 +68,9 @@ class Place:
                     Block(b"NATS/1.0\r\nA: b\r\n\r\n", b"").frame("h.plain", b"plain"), b"plain"
                 )
         self.flush()
-        assert self.stream.info().state.last_seq == len(self.sent)
+        # The server stores behind its PONG.
+        wait_until(lambda: self.stream.info().state.last_seq >= len(self.sent))
+        assert self.stream.info().state.messages == len(self.sent)
 
     def send(self, frame: bytes, payload: bytes) -> None:
         self.raw.send(frame)
