@@ -86,7 +86,7 @@ class Connection(Publishing):
             later,
         )
         self._members = Members()
-        self._routes = Routes(self._inbound, self._outbound, later)
+        self._routes = Routes(self._inbound, self._outbound, timer.guard)
         self._requests = Requests(self)
         self._port = Port(self, self._label, self._outbound)
         self._life.link(Status.CONNECTING)

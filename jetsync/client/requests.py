@@ -33,26 +33,16 @@ class Reply:
     dropping the object closes it, so that an interrupt leaves nothing behind.
     """
 
-    __slots__ = ("_asks", "_requests", "mailbox", "subject", "token")
+    __slots__ = ("__weakref__", "_requests", "mailbox", "subject")
 
-    def __init__(self, requests: Requests, asks: str, mailbox: Mailbox) -> None:
+    def __init__(self, requests: Requests, mailbox: Mailbox) -> None:
         self._requests = requests
-        self._asks = asks
         self.mailbox = mailbox
         self.subject = ""
-        self.token = 0
 
     def close(self) -> None:
         """Expect nothing more; what still comes is dropped and counted. Safe to repeat."""
-        token, self.token = self.token, 0
-        if token:
-            self._requests.forget(token, self._asks, self.mailbox)
-
-    def __del__(self) -> None:
-        # This may run in the middle of anything, with any lock taken: another thread forgets it.
-        if self.token:
-            requests, token, asks, mailbox = self._requests, self.token, self._asks, self.mailbox
-            requests.routes.later(lambda: requests.forget(token, asks, mailbox))
+        self._requests.forget(self.mailbox)
 
     def __enter__(self) -> Reply:
         return self
@@ -81,6 +71,9 @@ class Requests:
         self.routes = nc._routes
         self._inbound = nc._inbound
         self._outbound = nc._outbound
+        self._guard = nc._timer.guard
+        # By the mailbox of each reply: the subject that was asked, its token, and its guard.
+        self._pending: dict[Mailbox, tuple[str, list[int], object]] = {}
         # One of them is current. A refused one is replaced at the next request.
         self._inboxes: dict[str, _ReplyInbox] = {}
 
@@ -105,10 +98,18 @@ class Requests:
         """Return a new reply subject. ``subject`` is what is asked, for permission errors."""
         inbox = self._reply_inbox()
         mailbox = Mailbox(owner=self._nc)
-        reply = Reply(self, subject, mailbox)
-        reply.token = self._inbound.add_reply(mailbox)
+        reply = Reply(self, mailbox)
+        tokens: list[int] = []
+        # From here on an interrupt leaves nothing behind: the guard forgets what was done.
+        self._pending[mailbox] = (
+            subject,
+            tokens,
+            self._guard(reply, lambda: self.forget(mailbox)),
+        )
+        # One step, which no interrupt divides: the token is noted when it is given.
+        tokens.extend(map(self._inbound.add_reply, (mailbox,)))
         self.routes.watch(subject, mailbox)
-        reply.subject = inbox.prefix + self._inbound.reply_token(reply.token)
+        reply.subject = inbox.prefix + self._inbound.reply_token(tokens[0])
         if inbox.refused is not None:
             # The server refused the inbox before this request was among the pending ones.
             reply.close()
@@ -133,10 +134,15 @@ class Requests:
             self._outbound.publish(subject, data, reply, header, False, seconds, link)
         self._outbound.send_now()
 
-    def forget(self, token: int, asks: str, mailbox: Mailbox) -> None:
-        """End a reply: see ``Reply.close``."""
-        self._inbound.remove_reply(token)
-        self.routes.unwatch(asks, mailbox)
+    def forget(self, mailbox: Mailbox) -> None:
+        """End a reply; see ``Reply.close``. Safe to repeat, also when an interrupt broke it off."""
+        pending = self._pending.get(mailbox)
+        if pending is not None:
+            subject, tokens, _ = pending
+            for token in tokens:
+                self._inbound.remove_reply(token)
+            self.routes.unwatch(subject, mailbox)
+            self._pending.pop(mailbox, None)
 
     def request(
         self,

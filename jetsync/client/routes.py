@@ -24,7 +24,7 @@ __all__ = ["Inbox", "Routes"]
 class Inbox:
     """One subscription on the server and the mailbox of what it delivers. Thread-safe.
 
-    Dropping the object closes it, so neither an interrupt nor a forgotten handle leaves a
+    Dropping the object closes it soon, so neither an interrupt nor a forgotten handle leaves a
     subscription behind. Made by ``Port.open_inbox``.
     """
 
@@ -56,24 +56,14 @@ class Inbox:
         self._routes.outbound.unsubscribe(self.sid, after)
 
     def close(self, error: Exception | None = None) -> None:
-        """Take nothing more in. What waits in the mailbox can still be taken; whoever waits for
-        more gets ``error``, or learns that it has ended. Safe to repeat. Does not block."""
-        self._routes.remove(self.sid)
+        """Take nothing more in. What waits in the mailbox can still be taken; a thread that waits
+        for more gets ``error``, or learns that it has ended. Safe to repeat. Does not block."""
+        self._routes.remove(self.mailbox)
         self.mailbox.finish(error)
 
     def release(self) -> None:
         """Take nothing more in, and leave the mailbox as it is. Safe to repeat."""
-        self._routes.remove(self.sid)
-
-    def __del__(self) -> None:
-        # This may run in the middle of anything, with any lock taken: another thread removes it.
-        if self.sid and self.sid in self._routes.table:
-            self._routes.later(self.release_dropped(self._routes, self.sid))
-
-    @staticmethod
-    def release_dropped(routes: Routes, sid: int) -> Callable[[], None]:
-        """Return the function that removes a route; it does not hold the inbox."""
-        return lambda: routes.remove(sid)
+        self._routes.remove(self.mailbox)
 
 
 _K = TypeVar("_K", bound=Hashable)
@@ -129,13 +119,14 @@ class Routes:
         self,
         inbound: Inbound,
         outbound: Outbound,
-        later: Callable[[Callable[[], object]], object],
+        guard: Callable[[object, Callable[[], object]], object],
     ) -> None:
         self.inbound = inbound
         self.outbound = outbound
-        self.later = later
-        """Runs a function soon, on another thread."""
+        self._guard = guard
         self.table: dict[int, _Route] = {}
+        # Of every inbox that is not wholly removed; each removes its own when that is dropped.
+        self._guards: dict[Mailbox, object] = {}
         # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
         self._by_asked: _Index[str, Mailbox] = _Index()
@@ -159,29 +150,45 @@ class Routes:
             self._add(inbox)
             self.outbound.subscribe(subject, queue, inbox.sid)
         except BaseException:
-            # `sid` is read from the mailbox: an interrupt may come before it is noted.
-            self.remove(mailbox.sid)
+            self.remove(mailbox)
             raise
         return inbox
 
     def _add(self, inbox: Inbox) -> None:
-        inbox.sid = sid = self.inbound.add(inbox.mailbox)
+        # Everything below is undone by the guard or by `remove`, at whatever step an interrupt
+        # comes; the id is asked of the mailbox, for it may come before it is noted here.
+        mailbox = inbox.mailbox
+        self._guards[mailbox] = self._guard(inbox, lambda: self.remove(mailbox))
+        self.inbound.add(mailbox)
+        inbox.sid = sid = mailbox.sid
         self._by_subject.add((inbox.subject, inbox.queue), sid)
         if inbox.asks is not None:
             self.watch(inbox.asks, inbox.mailbox)
         self.table[sid] = _Route(inbox)
 
-    def remove(self, sid: int) -> None:
-        """Take nothing more in for a subscription id, and tell the server. Safe to repeat."""
-        route = self.table.pop(sid, None)
-        self.inbound.remove(sid)
-        if route is None:
+    def remove(self, mailbox: Mailbox) -> None:
+        """Take nothing more in for a mailbox, and tell the server. Safe to repeat, also when an
+        interrupt broke it off."""
+        if mailbox not in self._guards:
             return
-        self._dropped_by_ended += route.mailbox.dropped
-        self._by_subject.discard((route.subject, route.queue), sid)
-        if route.asks is not None:
-            self.unwatch(route.asks, route.mailbox)
+        sid = mailbox.sid
+        self.inbound.remove(sid)
+        route = self.table.get(sid)
+        if route is not None:
+            self._by_subject.discard((route.subject, route.queue), sid)
+            if route.asks is not None:
+                self.unwatch(route.asks, mailbox)
+            if self.table.pop(sid, None) is not None:
+                self._dropped_by_ended += mailbox.dropped
+        # After the table: a link that is taken over at this moment is told by `catch_up`.
         self.outbound.unsubscribe(sid)
+        self._guards.pop(mailbox, None)
+
+    def ended(self, sid: int) -> None:
+        """The server has sent the last message that was wanted of a subscription."""
+        route = self.table.get(sid)
+        if route is not None:
+            self.remove(route.mailbox)
 
     # -- a new link ------------------------------------------------------------------------------
 
@@ -193,7 +200,7 @@ class Routes:
         for sid, route in list(self.table.items()):
             mailbox = route.mailbox
             if mailbox.finished:
-                self.remove(sid)  # its last message came before the link broke
+                self.remove(mailbox)  # its last message came before the link broke
                 continue
             lines.append(encode_sub(route.subject, route.queue, sid))
             if mailbox.stops_after:
@@ -228,7 +235,7 @@ class Routes:
         for sid in sids:
             route = self.table.get(sid)
             if route is not None:
-                self.remove(sid)
+                self.remove(route.mailbox)
                 route.mailbox.finish(error)
 
     def finish_all(self, error: Exception | None) -> None:

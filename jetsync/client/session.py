@@ -266,7 +266,7 @@ class Session:
             elif kind == EVENT_SLOW:
                 self._on_slow(detail)
             elif kind == EVENT_LAST:
-                self._nc._routes.remove(detail)
+                self._nc._routes.ended(detail)
             elif kind == EVENT_BAD:
                 return ProtocolError(f"{link.server.netloc} sent {detail}")
             elif kind == EVENT_EOF:

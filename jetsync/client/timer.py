@@ -8,11 +8,13 @@ import logging
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 from jetsync.client.runner import start_thread
 
-__all__ = ["Timer", "TimerHandle"]
+__all__ = ["Guard", "Timer", "TimerHandle"]
 
 logger = logging.getLogger("jetsync")
 
@@ -34,6 +36,18 @@ class TimerHandle:
 _Entry = tuple[float, int, TimerHandle]
 
 
+class Guard(weakref.ref[Any]):
+    """Runs a function on the timer thread when an object is dropped, for as long as it is held.
+
+    What the object's end calls is a function in C. So no signal handler can break it off, as it
+    could a ``__del__``, and no lock can be in its way.
+    """
+
+    __slots__ = ("function",)
+
+    function: Callable[[], object]
+
+
 class Timer:
     """Runs short functions at their time, one after another, on its own thread. Thread-safe.
 
@@ -42,7 +56,7 @@ class Timer:
     """
 
     def __init__(self, name: str) -> None:
-        self._new: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._new: queue.SimpleQueue[_Entry | Guard | None] = queue.SimpleQueue()
         self._order = itertools.count()
         self._closed = False
         self._name = name
@@ -58,6 +72,13 @@ class Timer:
         self._new.put((time.monotonic() + delay, next(self._order), handle))
         return handle
 
+    def guard(self, thing: object, function: Callable[[], object]) -> Guard:
+        """Return a guard that runs ``function()``, which must not hold ``thing``, when that is
+        dropped while the guard is still held. Does not block."""
+        guard = Guard(thing, self._new.put)
+        guard.function = function
+        return guard
+
     def _run(self) -> None:
         schedule: list[_Entry] = []
         while not self._closed:
@@ -66,22 +87,25 @@ class Timer:
                 wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)
             try:
                 entry = self._new.get(timeout=wait) if wait != 0 else self._new.get_nowait()
-                if entry is not None:
+                if isinstance(entry, Guard):
+                    self._call(entry.function)
+                elif entry is not None:
                     heapq.heappush(schedule, entry)
                 continue
             except queue.Empty:
                 pass
             # Nothing new, and the first one is due.
             if schedule[0][0] <= time.monotonic():
-                self._call(heapq.heappop(schedule)[2])
+                handle = heapq.heappop(schedule)[2]
+                if not handle.cancelled:
+                    self._call(handle.function)
 
     @staticmethod
-    def _call(handle: TimerHandle) -> None:
-        if not handle.cancelled:
-            try:
-                handle.function()
-            except Exception:
-                logger.exception("a timed function failed")
+    def _call(function: Callable[[], object]) -> None:
+        try:
+            function()
+        except Exception:
+            logger.exception("a timed function failed")
 
     def close(self, timeout: float) -> None:
         """Stop and join the thread, unless called from it. Blocks up to ``timeout`` seconds."""
