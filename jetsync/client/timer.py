@@ -82,23 +82,25 @@ class Timer:
     def _run(self) -> None:
         schedule: list[_Entry] = []
         while not self._closed:
-            wait = None
-            if schedule:
-                wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)
-            try:
-                entry = self._new.get(timeout=wait) if wait != 0 else self._new.get_nowait()
-                if isinstance(entry, Guard):
-                    self._call(entry.function)
-                elif entry is not None:
-                    heapq.heappush(schedule, entry)
-                continue
-            except queue.Empty:
-                pass
-            # Nothing new, and the first one is due.
+            self._step(schedule)  # its variables hold nothing of a connection while it waits
+
+    def _step(self, schedule: list[_Entry]) -> None:
+        """Take in what is new, or run what is due, or wait for either."""
+        wait = None
+        if schedule:
+            wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)
+        try:
+            entry = self._new.get(timeout=wait) if wait != 0 else self._new.get_nowait()
+        except queue.Empty:
             if schedule[0][0] <= time.monotonic():
                 handle = heapq.heappop(schedule)[2]
                 if not handle.cancelled:
                     self._call(handle.function)
+            return
+        if isinstance(entry, Guard):
+            self._call(entry.function)
+        elif entry is not None:
+            heapq.heappush(schedule, entry)
 
     @staticmethod
     def _call(function: Callable[[], object]) -> None:
