@@ -161,6 +161,7 @@ def test_a_server_that_is_killed_in_the_middle(tmp_path):
         assert faults
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(not SOAKING, reason="takes minutes: make soak")
 def test_a_cluster_whose_servers_are_killed_frozen_and_voted_out(fresh_cluster):
     """At least a hundred thousand operations."""

@@ -11,7 +11,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "objectstore.md"
 
 
 def test_the_examples_run(fresh_server, tmp_path, capsys):
-    first, put, get, watch = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    first, put, write, get, seek, watch = re.findall(
+        r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL
+    )
     model = tmp_path / "model.bin"
     model.write_bytes(b"weights")
 
@@ -27,6 +29,12 @@ def test_the_examples_run(fresh_server, tmp_path, capsys):
         run(put.replace("/data/model.bin", str(model)), names)
         assert store.get_bytes("model.bin") == b"weights"
         assert store.get_bytes("log") == b"one\ntwo\n"
+        run(write, names)
+        assert store.get_bytes("table.csv") == b"name,total\n"
+        assert store.get_bytes("big.bak") == bytes(3_000_000)
+        assert run(seek, names) == "b'1' b'\\x00\\x00'\n"
+        for name in ("table.csv", "big", "big.bak", "a.zip"):
+            store.delete(name)
         assert run(get, names).startswith("b'name,total\\n' 11\n")
         # The last loop waits for ever: here it sees one change.
         one = 'store.delete("log")\n    for info in [watcher.next(timeout=20)]:'
@@ -35,5 +43,6 @@ def test_the_examples_run(fresh_server, tmp_path, capsys):
             "there is 2026/01.csv",
             "there is model.bin",
             "there is log",
+            *(f"there is {name}" for name in ("table.csv", "big", "big.bak", "a.zip")),
             "log deleted",
         ]

@@ -17,6 +17,7 @@ from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(scaled(300, 3600))
 LONG = 20
 ROUNDS = scaled(30, 1000)
 

@@ -72,6 +72,7 @@ def test_a_damaged_object_is_no_replaced_one(js, store, bucket):
         assert not isinstance(caught.value, jetsync.ObjectReplacedError)
 
 
+@pytest.mark.timeout(scaled(300, 3600))
 def test_followers_that_stop_and_come_back(fresh_cluster):
     """An object that is whole on the leader is never called damaged."""
     cluster = fresh_cluster
