@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import signal
 import threading
 import time
 
@@ -353,3 +354,45 @@ def test_handles_that_are_dropped_leave_nothing_behind(use):
         wait_until(lambda: len(nc._members) == 0, timeout=PATIENCE)
         wait_until(lambda: subscriptions(nc, server) <= 1, timeout=PATIENCE)
         assert threading.active_count() <= threads
+
+
+# -- interrupts ------------------------------------------------------------------------------------
+
+
+class Interrupted(Exception):
+    """Raised by the handler of the test's signal."""
+
+
+def test_an_interrupted_stream_stays_usable_and_loses_nothing(js, stream):
+    """Signals at any moment inside ``next``: the stream belongs to its thread afterwards too."""
+    total = 400
+    consumer = stream.create_consumer(durable_name="c", ack_policy="none")
+    got: list[int] = []
+    rounds = scaled(150, 3000)
+
+    def interrupt(signum, frame):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with consumer.messages() as messages:
+            for n in range(rounds):
+                if n < total:
+                    js.publish(f"{stream.name}.a", b"%d " % n)
+                with contextlib.suppress(Interrupted):
+                    signal.setitimer(signal.ITIMER_REAL, 0.00002 + (n % 40) / 100_000)
+                    for _ in range(20):
+                        with contextlib.suppress(jetsync.TimeoutError):
+                            got.append(number(messages.next(timeout=0)))
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            due = min(total, rounds)
+            until = time.monotonic() + PATIENCE
+            while (not got or got[-1] < due - 1) and time.monotonic() < until:
+                with contextlib.suppress(jetsync.TimeoutError):
+                    got.append(number(messages.next(timeout=0.2)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert got == sorted(set(got))
+    assert got[-1] == min(total, rounds) - 1

@@ -30,6 +30,9 @@ _GRACE = 0.2
 """Seconds after the deadline for which the server's last word is still waited for. Every call may
 take 0.25 s longer than its timeout; the rest of that is for leaving."""
 
+_ALIVE = 0.5
+"""Seconds after a message in which a server that still owes its last word is not said to hang."""
+
 _SHORTEST = 0.001
 
 _QUIET = 0.1
@@ -324,7 +327,7 @@ class BatchPull:
         elif not self._number:
             said = "" if last is None else f" (the last answer was {last.status} {last.text})"
             cause, text = "leader", f"no server leads {inbox.consumer!r} at the moment{said}"
-        elif inbox.is_receiving:
+        elif inbox.is_receiving or time.monotonic() - inbox.mailbox.last_put < _ALIVE:
             if batch:
                 return None  # what is on its way is there for the next call
             cause, text = "link", "a message is still on its way; the next call returns it"
