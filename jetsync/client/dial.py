@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 import random
 import socket
 import ssl
 import time
 from collections.abc import Callable
+from enum import Enum
 
 from jetsync._deadline import Deadline
 from jetsync.client.latch import Once
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
 from jetsync.client.tls import TLSFilter, make_context
-from jetsync.errors import AuthorizationError, ConnectError, ProtocolError, TLSRequiredError
+from jetsync.errors import (
+    AuthorizationError,
+    ConfigError,
+    ConnectError,
+    Error,
+    ProtocolError,
+    TLSRequiredError,
+)
 from jetsync.protocol.auth import Credentials
 from jetsync.protocol.connect import connect_payload
 from jetsync.protocol.info import ServerInfo
@@ -25,6 +34,8 @@ from jetsync.protocol.url import ServerURL
 __all__ = ["Link", "dial"]
 
 _MAX_LINE = 1 << 20
+_ACCOUNT_INFO = 2  # the API level of 2.12
+_ACCOUNT_WAIT = 0.05
 
 
 @dataclasses.dataclass
@@ -39,6 +50,10 @@ class Link:
     tls: TLSFilter | None
     round_trip: float
     """Seconds from the CONNECT to its PONG."""
+    hearsay: tuple[str, ...] = ()
+    """Servers that were named before there was TLS, by a server that does not repeat them."""
+    is_near: bool = False
+    """Whether the server is on this machine or on its own network link."""
     pongs: Pongs = dataclasses.field(default_factory=lambda: Pongs(RoundTrip()))
     suspicion: Exception | None = None
     """Why it was shut down by this side, or is about to be closed by the server."""
@@ -52,57 +67,111 @@ def dial(
     credentials: Credentials,
     deadline: Deadline,
     watch: Callable[[socket.socket], None],
+    *,
+    require_tls: bool = False,
 ) -> Link:
     """Connect to one server. Blocks until the deadline at most (name lookup is the system's).
 
-    Every address of the name is tried; ``watch`` gets every socket before it is used. Raises
+    Every address of the name is tried, the whole handshake included; ``watch`` gets every socket
+    before it is used. ``require_tls``: a link before this one had TLS, so this one must. Raises
     ConnectError, AuthorizationError, TLSRequiredError, ProtocolError or OSError; no descriptor is
     left open then.
     """
-    sock = _open(server, deadline, watch)
     try:
-        wire = _Wire(sock, deadline)
+        addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConnectError(
+            f"cannot find {server.netloc}: {error.strerror or error}; check the name and the DNS"
+        ) from error
+    random.shuffle(addresses)
+    last: Exception | None = None
+    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+        # A first address that is dead, or silent, must leave time for the others.
+        share = Deadline(deadline.within(60.0) / (len(addresses) - tried))
+        if share.expired:
+            break
+        sock = socket.socket(family, kind, protocol)
         try:
-            info = _greet(wire, server, options)
-            # Secrets are asked for, and leave, only now: behind TLS where TLS is asked for.
-            fields = credentials.resolve(info.nonce, server=server)
-            secure = wire.tls is not None
-            hello = connect_payload(
-                auth=fields, name=options.name, echo=options.echo, tls_required=secure
-            )
-            sent = time.monotonic()
-            wire.send(hello + b"PING\r\n")
-            info = _await_pong(wire, info, server)
-            round_trip = time.monotonic() - sent
-        except ssl.SSLError as error:
-            raise _tls_trouble(error, server, options) from error
-        sock.settimeout(None)
-        # The loops in C wait inside of recv(); a socket that gevent has patched would not let them.
-        os.set_blocking(sock.fileno(), True)
-        return Link(server, sock, info, wire.rest(), wire.tls, round_trip)
-    except BaseException:
-        sock.close()
-        raise
+            watch(sock)
+            sock.settimeout(share.within(60.0))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return _shake_hands(sock, server, options, credentials, share, require_tls)
+        except (AuthorizationError, TLSRequiredError, ConfigError):
+            sock.close()
+            raise  # another address of the same server would say the same
+        except (OSError, Error) as error:
+            sock.close()
+            last = error
+        except BaseException:
+            sock.close()
+            raise
+    if isinstance(last, Error):
+        raise last
+    reason = getattr(last, "strerror", None) or str(last) if last else "no time left"
+    raise ConnectError(f"cannot reach {server.netloc}: {reason}") from last
 
 
-def _greet(wire: _Wire, server: ServerURL, options: ConnectOptions) -> ServerInfo:
-    """Read INFO and start TLS, in the order that this server and these options want."""
+def _shake_hands(
+    sock: socket.socket,
+    server: ServerURL,
+    options: ConnectOptions,
+    credentials: Credentials,
+    deadline: Deadline,
+    require_tls: bool,
+) -> Link:
+    wire = _Wire(sock, deadline, server)
+    try:
+        info, hearsay = _greet(wire, server, options, require_tls)
+        # Secrets are asked for, and leave, only now: behind TLS where TLS is asked for.
+        fields = credentials.resolve(info.nonce, server=server)
+        hello = connect_payload(
+            auth=fields, name=options.name, echo=options.echo, tls_required=wire.tls is not None
+        )
+        wire.step = Step.LOGIN
+        sent = time.monotonic()
+        wire.send(hello + b"PING\r\n")
+        info = _await_pong(wire, info, server, len(hello))
+        round_trip = time.monotonic() - sent
+        info = _await_account(wire, info)
+    except ssl.SSLError as error:
+        raise _tls_trouble(error, server, options) from error
+    sock.settimeout(None)
+    # The loops in C wait inside of recv(); a socket that gevent has patched would not let them.
+    os.set_blocking(sock.fileno(), True)
+    if info.connect_urls:
+        hearsay = ()
+    return Link(server, sock, info, wire.rest(), wire.tls, round_trip, hearsay, _is_near(sock))
+
+
+def _greet(
+    wire: _Wire, server: ServerURL, options: ConnectOptions, require_tls: bool
+) -> tuple[ServerInfo, tuple[str, ...]]:
+    """Read INFO and start TLS, in the order that this server and these options want.
+
+    Returns the INFO, and the servers that it named before there was TLS: anybody on the way could
+    have written those. Servers from 2.12 on repeat them behind TLS, older ones do not.
+    """
     name = options.tls_hostname or server.hostname
     if options.tls_handshake_first:
         wire.start_tls(make_context(options.tls), name)
-        return _read_info(wire, server)
+        return _read_info(wire, server), ()
     info = _read_info(wire, server)
-    asked = bool(options.tls) or server.requires_tls
+    asked = bool(options.tls) or server.requires_tls or require_tls
     if asked and not (info.tls_required or info.tls_available):
+        why = (
+            "and the link before this one had it"
+            if require_tls
+            else "and this connection must not do without"
+        )
         raise TLSRequiredError(
-            f"{server.netloc} offers no TLS, and this connection must not do without: nothing was "
-            "sent; configure TLS on the server, or drop tls:// and the tls option"
+            f"{server.netloc} offers no TLS, {why}: nothing was sent; configure TLS on the "
+            "server, or drop tls:// and the tls option and connect anew"
         )
     if asked or info.tls_required:
         wire.start_tls(make_context(options.tls), name)
-        # Anybody on the way could have written it; the server repeats it behind TLS.
-        info = dataclasses.replace(info, connect_urls=())
-    return info
+        return dataclasses.replace(info, connect_urls=()), info.connect_urls
+    return info, ()
 
 
 def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions) -> ConnectError:
@@ -120,35 +189,22 @@ def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions
     return ConnectError(f"TLS with {server.netloc} failed: {hint}")
 
 
-def _open(
-    server: ServerURL, deadline: Deadline, watch: Callable[[socket.socket], None]
-) -> socket.socket:
-    addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
-    random.shuffle(addresses)
-    last: OSError | None = None
-    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
-        # A dead first address must leave time for the others.
-        share = deadline.within(60.0) / (len(addresses) - tried)
-        if share <= 0:
-            break
-        sock = socket.socket(family, kind, protocol)
-        try:
-            watch(sock)
-            sock.settimeout(share)
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as error:
-            sock.close()
-            last = error
-    reason = last.strerror or str(last) if last else "no time left"
-    raise ConnectError(f"cannot reach {server.netloc}: {reason}") from last
+class Step(Enum):
+    """How far a handshake has come, for the error when it does not end in time."""
+
+    INFO = "the server did not send its INFO in time"
+    LOGIN = (
+        "the server did not answer the credentials in time: authentication may be slow, raise "
+        "connect_timeout"
+    )
 
 
 class _Wire:
     """The socket during the handshake: lines in, bytes out, in plain or through TLS."""
 
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, sock: socket.socket, deadline: Deadline, server: ServerURL) -> None:
+        self._server = server
+        self.step = Step.INFO
         self._sock = sock
         self._deadline = deadline
         self._bytes = b""
@@ -186,13 +242,41 @@ class _Wire:
         return data if self.tls is None else b"".join(self.tls.decrypt(data))
 
     def _too_late(self) -> ConnectError:
-        return ConnectError(
-            "the server did not complete the handshake in time"
-            + ("" if self.tls else "; if it expects TLS first, set tls_handshake_first")
-        )
+        hint = ""
+        if self.step is Step.INFO and self.tls is None:
+            hint = "; if it expects TLS first, set tls_handshake_first"
+        return ConnectError(f"{self._server.netloc}: {self.step.value}{hint}")
 
     def rest(self) -> bytes:
         return self._bytes
+
+    def has_line(self, start: bytes, seconds: float) -> bool:
+        """Wait until a whole line is there that begins so, and leave it there. False: something
+        else came, or nothing within so many seconds."""
+        limit = Deadline(min(seconds, self._deadline.within(60.0)))
+        while self._bytes.startswith(start) or start.startswith(self._bytes):
+            if b"\r\n" in self._bytes:
+                return True
+            left = limit.within(60.0)
+            if left <= 0 or len(self._bytes) > _MAX_LINE:
+                return False
+            self._sock.settimeout(left)
+            try:
+                data = self._sock.recv(65536)
+            except TimeoutError:
+                return False
+            if not data:
+                return False  # the reader finds out
+            self._bytes += data if self.tls is None else b"".join(self.tls.decrypt(data))
+        return False
+
+    def peek_line(self) -> bytes:
+        return self._bytes.partition(b"\r\n")[0]
+
+
+def _is_near(sock: socket.socket) -> bool:
+    address = ipaddress.ip_address(str(sock.getpeername()[0]).partition("%")[0])
+    return address.is_loopback or address.is_link_local
 
 
 def _read_info(wire: _Wire, server: ServerURL) -> ServerInfo:
@@ -204,7 +288,18 @@ def _read_info(wire: _Wire, server: ServerURL) -> ServerInfo:
     return ServerInfo.parse(line[4:].strip())
 
 
-def _await_pong(wire: _Wire, info: ServerInfo, server: ServerURL) -> ServerInfo:
+def _await_account(wire: _Wire, info: ServerInfo) -> ServerInfo:
+    """From 2.12 on the server sends one more INFO right behind the first PONG, with the limits of
+    the account (``connect_info``): without them the first large message would cut the link. The
+    line stays where it is, for the reader."""
+    if info.api_lvl < _ACCOUNT_INFO or info.connect_info:
+        return info
+    if wire.has_line(b"INFO", _ACCOUNT_WAIT):
+        return ServerInfo.parse(wire.peek_line()[4:].strip())
+    return info
+
+
+def _await_pong(wire: _Wire, info: ServerInfo, server: ServerURL, hello: int) -> ServerInfo:
     while True:
         line = wire.line()
         if line == b"PONG":
@@ -212,6 +307,11 @@ def _await_pong(wire: _Wire, info: ServerInfo, server: ServerURL) -> ServerInfo:
         if line.startswith(b"INFO"):
             info = ServerInfo.parse(line[4:].strip())
         elif line.startswith(b"-ERR"):
+            if b"maximum control line" in line.lower():
+                raise ConnectError(
+                    f"{server.netloc} takes no CONNECT line of {hello} bytes: raise "
+                    "max_control_line on the server, or make the credentials shorter"
+                )
             raise _refusal(line, server)
         elif line not in (b"PING", b"+OK"):
             raise ProtocolError(f"{server.netloc} sent an unexpected line during the handshake")

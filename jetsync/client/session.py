@@ -28,6 +28,7 @@ from jetsync.client.sockets import Sockets
 from jetsync.client.vitals import Vitals
 from jetsync.errors import (
     AuthorizationError,
+    ConfigError,
     ConnectError,
     DisconnectedError,
     Error,
@@ -40,6 +41,7 @@ from jetsync.errors import (
     TLSRequiredError,
 )
 from jetsync.protocol.info import ServerInfo
+from jetsync.protocol.printable import printable
 from jetsync.protocol.server_errors import ServerErrorInfo
 from jetsync.protocol.serverpool import ServerPool
 from jetsync.protocol.states import Status
@@ -102,6 +104,9 @@ class Session:
         self._vitals = Vitals(self._inbound, options.max_pings_outstanding)
         self.sockets = Sockets()
         self._auth_failures = 0
+        self._had_tls = False
+        self._late_start = False  # the first connect came to nothing, and goes on behind
+        self._last_failure: Exception | None = None
         self.info: ServerInfo | None = None
         self.reconnects = 0
         self.epoch = 0
@@ -162,14 +167,21 @@ class Session:
         while not self._stop.is_set():
             attempt = self._pool.next()
             if attempt is None:
-                self._first_error = self._exhausted(self._first_error)
+                self._first_error = self._exhausted(self._first_error or self._last_failure)
                 self._first.set()
                 return None
             if self._stop.wait(attempt.delay):
                 return None
             try:
                 deadline = Deadline(options.connect_timeout)
-                link = dial(attempt.server, options, self._credentials, deadline, self._watch)
+                link = dial(
+                    attempt.server,
+                    options,
+                    self._credentials,
+                    deadline,
+                    self._watch,
+                    require_tls=self._had_tls,
+                )
             except (OSError, Error) as error:
                 self._pool.failed(attempt.server)
                 if self._on_dial_error(attempt.server.netloc, error):
@@ -181,8 +193,11 @@ class Session:
                     if not options.retry_on_initial_connect:
                         return None
                     self._first_error = None
+                    self._late_start = True
             else:
                 self._pool.succeeded(attempt.server)
+                # From now on every link has TLS: a server that asks for none is not believed.
+                self._had_tls = self._had_tls or link.tls is not None
                 self._auth_failures = 0
                 return link
         return None
@@ -195,7 +210,7 @@ class Session:
 
     def _exhausted(self, last: Exception | None) -> Exception:
         """What to tell when no server is left to try."""
-        if isinstance(last, (AuthorizationError, NoServersError, TLSRequiredError)):
+        if isinstance(last, (AuthorizationError, ConfigError, NoServersError, TLSRequiredError)):
             return last
         names = ", ".join(server.netloc for server in self._pool.servers)
         error = NoServersError(f"no server gave a connection ({names}); last: {last}")
@@ -204,7 +219,8 @@ class Session:
 
     def _on_dial_error(self, address: str, error: Exception) -> bool:
         """Note a failed attempt; returns whether to stop trying altogether."""
-        logger.debug("cannot connect to %s: %s", address, error)
+        logger.debug("cannot connect to %s: %s", address, printable(str(error)))
+        self._last_failure = error
         self._nc._set_last_error(error)
         if isinstance(error, (AuthorizationError, TLSRequiredError)):
             self._nc._post("error", error, address)
@@ -237,12 +253,14 @@ class Session:
         self._learn(link.info)
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
-        again = self.epoch > 1
+        # A first link that comes late, in the background, is news as well.
+        again = self.epoch > 1 or self._late_start
+        self._late_start = False
         self._nc._life.link(Status.CONNECTED)
         self._first_error = None
         self._first.set()
         if again:
-            self.reconnects += 1
+            self.reconnects = self.epoch - 1
             self._nc._post("reconnected", None, link.server.netloc)
         self._nc._members.link_changed()
         if self._stop.is_set():
@@ -305,8 +323,13 @@ class Session:
         link = self._link
         if link is None:
             return
+        named, proven = (info.connect_urls, True) if info.connect_urls else (link.hearsay, False)
         new = self._pool.update_discovered(
-            info.connect_urls, current=link.server, tls=link.tls is not None
+            named,
+            current=link.server,
+            tls=link.tls is not None,
+            proven=proven,
+            near=link.is_near,
         )
         if new:
             self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))

@@ -6,6 +6,7 @@ without sockets and without sleeping.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import random
 import time
@@ -22,6 +23,12 @@ DEFAULT_RECONNECT_WAIT = 0.05
 DEFAULT_MAX_WAIT = 2.0
 GROWTH = 1.5
 """Less than the usual doubling: a restart of 0.2 s is met again within 0.5 s in 95 of 100 cases."""
+
+MOST_DISCOVERED = 64
+"""So many servers are learnt from others. Whoever writes an INFO decides what the client dials."""
+
+OWN_EVERY = 4
+"""One attempt in so many goes to a server of the user's own, however many were learnt."""
 
 STABLE_AFTER = 0.5
 """A link that lived shorter than this many seconds proved nothing: backoff goes on from there."""
@@ -95,6 +102,7 @@ class ServerPool:
         self._linked_at = 0.0
         self._short_links = 0
         self._waited_level = 0
+        self._learnt_in_row = 0
         if randomize:
             self._rng.shuffle(self._entries)
 
@@ -116,6 +124,10 @@ class ServerPool:
         if not left:
             return None
         entry = min(left, key=lambda e: e.tries)
+        own = [e for e in left if not e.discovered]
+        if entry.discovered and own and self._learnt_in_row >= OWN_EVERY - 1:
+            entry = min(own, key=lambda e: e.tries)
+        self._learnt_in_row = self._learnt_in_row + 1 if entry.discovered else 0
         level = entry.tries + self._short_links
         delay = 0.0
         if level > self._waited_level:  # once per pass
@@ -151,7 +163,13 @@ class ServerPool:
         return any(server != current for server in self.servers)
 
     def update_discovered(
-        self, urls: Sequence[str], *, current: ServerURL, tls: bool = False
+        self,
+        urls: Sequence[str],
+        *,
+        current: ServerURL,
+        tls: bool = False,
+        proven: bool = True,
+        near: bool = True,
     ) -> tuple[ServerURL, ...]:
         """Take over ``connect_urls`` of the newest INFO; return the servers that are new.
 
@@ -159,24 +177,37 @@ class ServerPool:
         if that link has it (no downgrade by gossip), and a bare address has to show a certificate
         for the name of ``current``. Discovered servers that are no longer listed are forgotten,
         except ``current``; the user's own never are. An empty list says nothing and changes
-        nothing, and what cannot be read is left out. Never raises.
+        nothing, and what cannot be read is left out. At most ``MOST_DISCOVERED`` are kept, chosen
+        at random. Never raises.
+
+        Not ``proven``: the list came before there was TLS, so each server of it has to show a
+        certificate for the name of ``current``. Not ``near``: the server that told us is neither on
+        this machine nor on its network link, so addresses that are so are left out.
         """
         if self._ignore_discovered:
             return ()
         told: dict[tuple[str, int], ServerURL] = {}
         for url in urls:
-            server = _discovered(url, current, tls)
-            if server is not None:
+            server = _discovered(url, current, tls, proven)
+            if server is not None and (near or not _is_local(server.host)):
                 told.setdefault(server.address, server)
         if not told:
             return ()
+        if len(told) > MOST_DISCOVERED:
+            # Those that are known stay, so that a list that is repeated changes nothing.
+            known = [address for address in map(_address, self._entries) if address in told]
+            others = list(told.keys() - known)
+            known = known[:MOST_DISCOVERED]
+            room = min(len(others), MOST_DISCOVERED - len(known))
+            chosen = known + self._rng.sample(others, room)
+            told = {address: told[address] for address in chosen}
         self._entries = [
             entry
             for entry in self._entries
             if not entry.discovered or entry.server.address in told or entry.server == current
         ]
-        known = {entry.server.address for entry in self._entries}
-        new = [server for address, server in told.items() if address not in known]
+        there = {entry.server.address for entry in self._entries}
+        new = [server for address, server in told.items() if address not in there]
         for server in new:
             end = len(self._entries)
             place = self._rng.randint(0, end) if self._randomize else end
@@ -207,14 +238,28 @@ class ServerPool:
         self._entries.append(entry)
 
 
-def _discovered(url: str, current: ServerURL, tls: bool) -> ServerURL | None:
+def _address(entry: _Entry) -> tuple[str, int]:
+    return entry.server.address
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_link_local or address.is_unspecified
+
+
+def _discovered(url: str, current: ServerURL, tls: bool, proven: bool) -> ServerURL | None:
     if "@" in url or "://" in url:
         return None  # servers tell host:port and nothing else
     try:
         place = parse_server(url)
     except ConfigError:
         return None
-    borrow = place.is_ip and not _is_bare(current)
+    borrow = not proven or (place.is_ip and not _is_bare(current))
     return ServerURL(
         scheme="tls" if tls else current.scheme,
         host=place.host,
