@@ -120,6 +120,12 @@ class JetStream(Publisher, StreamManager, Subscriber):
 
         return manager.statuses(self, timeout)
 
+    def key_value_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
+        """Iterate over the names of all buckets. Each page is a request of ``timeout`` seconds."""
+        from jetsync.kv import manager
+
+        return manager.names(self, timeout)
+
     # -- object store: another room above this one -------------------------------------------------
 
     def object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:

@@ -19,7 +19,7 @@ from jetsync.kv.store import KeyValue
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
 
-__all__ = ["create", "create_or_update", "delete", "open_bucket", "statuses", "update"]
+__all__ = ["create", "create_or_update", "delete", "names", "open_bucket", "statuses", "update"]
 
 
 def open_bucket(js: JetStream, bucket: str, deadline: Deadline) -> KeyValue:
@@ -90,6 +90,14 @@ def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]
     for info in js.streams(timeout=timeout):
         if info.config.name.startswith(STREAM_PREFIX) and _is_bucket(info):
             yield KeyValueStatus(info)
+
+
+def names(js: JetStream, timeout: Seconds | None) -> Iterator[str]:
+    """See ``JetStream.key_value_names``."""
+    # Not by subject: mirrors have none of their own.
+    for name in js.stream_names(timeout=timeout):
+        if name.startswith(STREAM_PREFIX):
+            yield name.removeprefix(STREAM_PREFIX)
 
 
 def _find(js: JetStream, bucket: str, deadline: Deadline) -> StreamInfo:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jetsync._api_errors import MessageTooLargeError, WrongLastSequenceError
+from jetsync._api_errors import MessageTooLargeError, TTLError, WrongLastSequenceError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     DisconnectedError,
@@ -126,6 +126,14 @@ class Write:
                 expected_last_subject_seq=expected,
                 ttl=self._ttl,
             )
+        except TTLError as error:
+            raise TTLError(
+                f"bucket {self._place.bucket!r} keeps no key for a time of its own: turn that on "
+                f"with update_key_value(bucket=..., limit_marker_ttl=...) ({error.description})",
+                code=error.code,
+                err_code=error.err_code,
+                description=error.description,
+            ) from error
         except PublishUnknownError as error:
             raise PublishUnknownError(
                 f"it is not known whether key {self._key!r} of bucket {self._place.bucket!r} was "

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
-from jetsync.errors import (
-    ConfigError,
-    ObjectIntegrityError,
-    ObjectLinkError,
-    ObjectMetaError,
-    ObjectNotFoundError,
-    ObjectReplacedError,
-)
-from jetsync.jetstream import Stream
-from jetsync.jetstream.consumers.config import DeliverPolicy
-from jetsync.jetstream.streams.info import StreamInfo
-from jetsync.objectstore.files import Target
+from jetsync.errors import ConfigError, ObjectLinkError
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.info import CHUNK_SIZE, ObjectInfo, ObjectLink, ObjectMeta
-from jetsync.objectstore.listing import PrunedChunks, everything, prune
+from jetsync.objectstore.listing import PrunedChunks, prune
 from jetsync.objectstore.moves import rename, taken
-from jetsync.objectstore.names import check_bucket, check_name, new_nuid, stream_of
-from jetsync.objectstore.place import Place, gone
+from jetsync.objectstore.names import check_bucket, check_name, new_nuid
+from jetsync.objectstore.place import gone
 from jetsync.objectstore.reader import ObjectReader
+from jetsync.objectstore.reading import Reading
 from jetsync.objectstore.status import ObjectStoreStatus
-from jetsync.objectstore.upload import STALL, Source, pieces_of
-from jetsync.objectstore.watcher import ObjectWatcher, begin
+from jetsync.objectstore.upload import Source, pieces_of
 from jetsync.objectstore.writer import ObjectWriter, write_all
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream import JetStream
-
 __all__ = ["ObjectStore"]
 
-_MOST_LINKS = 8
 _AN_HOUR = 3600.0
-
-T = TypeVar("T")
 
 
 class MetaFields(TypedDict, total=False):
     """What ``ObjectStore.update_meta`` can change."""
 
     description: str | None
-    headers: Mapping[str, builtins.list[str]]
+    headers: Mapping[str, list[str]]
     metadata: Mapping[str, str]
 
 
-class ObjectStore:
+class ObjectStore(Reading):
     """A bucket of objects of any size. Made by the object store calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds (default: the JetStream object's, where
@@ -65,17 +48,6 @@ class ObjectStore:
     program has left. The leader is asked about objects, so everybody sees what was put before.
     Names are any text.
     """
-
-    def __init__(self, js: JetStream, stream: Stream) -> None:
-        self._place = Place(js, stream)
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        return self._place.bucket
-
-    def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return Deadline(self._place.api.timeout if timeout is None else timeout)
 
     # -- putting -----------------------------------------------------------------------------------
 
@@ -176,152 +148,7 @@ class ObjectStore:
         check_name(new_name)
         return self._whole(name, deadline, store)
 
-    # -- getting -----------------------------------------------------------------------------------
-
-    def get(
-        self, name: str, *, timeout: Seconds | None = None, read_timeout: Seconds = STALL
-    ) -> ObjectReader:
-        """Open an object for reading, like a file that can seek; links are followed.
-
-        ``timeout`` is for opening it, ``read_timeout`` for each wait for its next chunk. Raises
-        ObjectNotFoundError, ObjectLinkError, ObjectIntegrityError when its chunks are not there.
-        """
-        wait = to_seconds(read_timeout, "read_timeout")
-        opening = self._deadline(timeout)
-        while True:
-            place, info = self._follow(name, opening)
-            try:
-                return _reader(place, info, Deadline(None), wait, opening)
-            except ObjectReplacedError:
-                if opening.expired:
-                    raise
-
-    def get_bytes(
-        self,
-        name: str,
-        *,
-        start: int = 0,
-        length: int | None = None,
-        timeout: Seconds | None = None,
-    ) -> bytes:
-        """Return all bytes of an object, or ``length`` of them from ``start`` on (a negative
-        ``start`` counts from the end).
-
-        All bytes together are of one version of the object, whose digest was checked, also when it
-        is replaced meanwhile. Of a part only the sizes of the chunks can be checked. ``timeout`` is
-        for all of it; None: as long as something comes within 30 seconds. Raises like :meth:`get`.
-        """
-        if length is not None and length < 0:
-            raise ConfigError(f"length must be 0 or more, got {length!r}")
-
-        def read(reader: ObjectReader) -> bytes:
-            first = start if start >= 0 else max(0, reader.info.size + start)
-            reader.seek(first)
-            return reader.read(-1 if length is None else length)
-
-        return self._whole(name, Deadline(timeout), read)
-
-    def get_file(
-        self,
-        name: str,
-        path: str | os.PathLike[str],
-        *,
-        timeout: Seconds | None = None,
-        on_progress: Callable[[int], object] | None = None,
-    ) -> ObjectInfo:
-        """Write an object to a file, whole or not at all, in place of one that is there.
-
-        The file keeps its permissions, and a symbolic link its place: the file that it leads to is
-        replaced. A hard link is not: it keeps the old bytes. ``timeout`` as for :meth:`get_bytes`;
-        ``on_progress`` is called with the number of bytes that came. Raises like it, and OSError
-        (before anything is read: for a directory, a missing one, or a file that may not be
-        written), ConfigError for what is no regular file.
-        """
-        target = Target(path)
-
-        def save(reader: ObjectReader) -> ObjectInfo:
-            with target.replaced() as file:
-                while piece := reader.read1():
-                    file.write(piece)
-                    if on_progress is not None:
-                        on_progress(reader.tell())
-            return reader.info
-
-        return self._whole(name, Deadline(timeout), save)
-
-    def _whole(self, name: str, deadline: Deadline, use: Callable[[ObjectReader], T]) -> T:
-        """Return what ``use`` makes of an object; it is called again with another version when the
-        object is replaced meanwhile, and once with what the leader has before it is damaged."""
-        from_leader = False
-        while True:
-            opening = Deadline(deadline.within(STALL))
-            place, info = self._follow(name, opening)
-            try:
-                with _reader(
-                    place, info, deadline, STALL, opening, from_leader=from_leader
-                ) as reader:
-                    return use(reader)
-            except ObjectReplacedError:
-                if deadline.expired:
-                    raise
-                from_leader = False
-            except ObjectIntegrityError:
-                if from_leader or deadline.expired:
-                    raise
-                from_leader = True
-
-    def _follow(self, name: str, deadline: Deadline) -> tuple[Place, ObjectInfo]:
-        """The object behind any number of links, and where it is."""
-        place = self._place
-        info = place.info(check_name(name), deadline)
-        for _ in range(_MOST_LINKS):
-            link = info.link
-            if link is None:
-                return place, info
-            if link.name is None:
-                raise ObjectLinkError(
-                    f"{name!r} links to all of bucket {link.bucket!r}: open that with object_store",
-                    bucket=self.bucket,
-                    name=name,
-                )
-            if link.bucket != place.bucket:
-                place = self._other(link.bucket, deadline)
-            info = place.info(link.name, deadline)
-        raise ObjectLinkError(
-            f"{name!r} leads through more than {_MOST_LINKS} links, maybe in a circle",
-            bucket=self.bucket,
-            name=name,
-        )
-
-    def _other(self, bucket: str, deadline: Deadline) -> Place:
-        js = self._place.js
-        try:
-            return Place(js, js.stream(stream_of(bucket), timeout=deadline.remaining()))
-        except StreamNotFoundError as error:
-            raise gone(bucket) from error
-
     # -- what is said about objects ----------------------------------------------------------------
-
-    def info(
-        self, name: str, *, show_deleted: bool = False, timeout: Seconds | None = None
-    ) -> ObjectInfo:
-        """Return what the bucket says about an object or a link. Raises ObjectNotFoundError."""
-        return self._place.info(
-            check_name(name), self._deadline(timeout), show_deleted=show_deleted
-        )
-
-    def exists(self, name: str, *, timeout: Seconds | None = None) -> bool:
-        """Whether there is an object or a link of this name. ``name in store`` is the same."""
-        try:
-            self.info(name, timeout=timeout)
-        except ObjectNotFoundError:
-            return False
-        except ObjectMetaError:
-            pass  # it is there, although it cannot be read
-        return True
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.exists(name)
 
     def update_meta(
         self,
@@ -375,34 +202,9 @@ class ObjectStore:
         place.remove_chunks_of(found, deadline)
         return stored
 
-    def list(
-        self,
-        *,
-        prefix: str = "",
-        show_deleted: bool = False,
-        timeout: Seconds | None = None,
-    ) -> builtins.list[ObjectInfo]:
-        """Return what the bucket says about all of its objects and links, or about those whose name
-        begins with ``prefix``, oldest change first.
-
-        ``timeout`` is for all of it; None: as long as something comes within the JetStream object's
-        default. What cannot be read is left out, and the connection's ``on_error`` hears of it.
-        """
-        infos = []
-        for found in everything(self._place, timeout):
-            if found.info is None:
-                self._place.report(found)
-            elif found.info.name.startswith(prefix) and (show_deleted or not found.is_free):
-                infos.append(found.info)
-        return infos
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the objects and links that are there now."""
-        return iter([info.name for info in self.list()])
-
     def prune(
         self, *, older_than: Seconds = _AN_HOUR, timeout: Seconds | None = None
-    ) -> builtins.list[PrunedChunks]:
+    ) -> list[PrunedChunks]:
         """Find chunks that no name leads to and whose last one is older than ``older_than`` seconds
         (an hour), remove them, and return what was removed.
 
@@ -411,30 +213,6 @@ class ObjectStore:
         """
         age = to_seconds(older_than, "older_than")
         return prune(self._place, age, timeout)
-
-    def watch(
-        self,
-        *,
-        ignore_deletes: bool = False,
-        include_history: bool = False,
-        updates_only: bool = False,
-        timeout: Seconds | None = None,
-    ) -> ObjectWatcher:
-        """Return an iterator over what happens to objects, first over what is there.
-
-        ``updates_only`` leaves out what is there; ``include_history`` asks for earlier messages
-        too, where a bucket has any. ``timeout`` is for beginning it.
-        """
-        if include_history and updates_only:
-            raise ConfigError("give either include_history or updates_only, not both")
-        policy: str = DeliverPolicy.LAST_PER_SUBJECT
-        if include_history:
-            policy = DeliverPolicy.ALL
-        elif updates_only:
-            policy = DeliverPolicy.NEW
-        ordered, end = begin(self._place, policy, self._deadline(timeout))
-        end = 0 if updates_only else end
-        return ObjectWatcher(self._place, ordered, end=end, ignore_deletes=ignore_deletes)
 
     # -- links -------------------------------------------------------------------------------------
 
@@ -487,14 +265,6 @@ class ObjectStore:
             raise gone(self.bucket) from error
         return ObjectStoreStatus(sealed.cached_info)
 
-    def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Ask how the bucket is configured and what it holds."""
-        try:
-            info: StreamInfo = self._place.stream.info(timeout=self._deadline(timeout).remaining())
-        except StreamNotFoundError as error:
-            raise gone(self.bucket) from error
-        return ObjectStoreStatus(info)
-
     def __repr__(self) -> str:
         return f"ObjectStore({self.bucket!r})"
 
@@ -505,18 +275,3 @@ def _meta(name: str | ObjectMeta) -> ObjectMeta:
     if not isinstance(name, ObjectMeta):
         raise ConfigError("an object needs a name or an ObjectMeta")
     return name
-
-
-def _reader(
-    place: Place,
-    info: ObjectInfo,
-    deadline: Deadline,
-    wait: float,
-    opening: Deadline,
-    *,
-    from_leader: bool = False,
-) -> ObjectReader:
-    try:
-        return ObjectReader(place, info, deadline, wait, opening, from_leader=from_leader)
-    except StreamNotFoundError as error:
-        raise gone(place.bucket) from error

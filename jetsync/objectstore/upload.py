@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 from jetsync._deadline import Deadline
-from jetsync.errors import ConfigError, NotStoredError
+from jetsync.errors import (
+    ConfigError,
+    NotStoredError,
+    PermissionsError,
+    PublishUnknownError,
+    TimeoutError,
+)
 from jetsync.jetstream import PubAckFuture
 from jetsync.objectstore.cleanup import remove_chunks
 from jetsync.objectstore.names import new_nuid
@@ -181,4 +187,11 @@ class Upload:
 
     def _result(self, sent: _Sent) -> int:
         """The sequence that a chunk was stored under. Blocks."""
-        return sent.future.result(self._deadline.within(STALL)).seq
+        try:
+            return sent.future.result(self._deadline.within(STALL)).seq
+        except PublishUnknownError as error:
+            # The chunk may be stored, but the object is not: nothing leads to its chunks yet.
+            text = f"the object is not stored, a chunk was not confirmed ({error.__cause__})"
+            if isinstance(error.__cause__, PermissionsError):
+                raise NotStoredError(text) from error
+            raise TimeoutError(text, operation="put") from error

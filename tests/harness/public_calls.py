@@ -348,6 +348,7 @@ CALLS: dict[str, Call] = {
         bucket="extra", storage="memory", timeout=t
     ),
     "JetStream.key_value": lambda w, t: w.js.key_value(w.BUCKET, timeout=t),
+    "JetStream.key_value_names": lambda w, t: _all(iter(w.js.key_value_names(timeout=t))),
     "JetStream.key_value_buckets": lambda w, t: _all(iter(w.js.key_value_buckets(timeout=t))),
     "JetStream.delete_key_value": lambda w, t: w.js.delete_key_value(w.gone, timeout=t),
     "KeyValue.get": lambda w, t: w.values.get("key", timeout=t),

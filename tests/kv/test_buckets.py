@@ -138,6 +138,7 @@ def test_a_stream_that_only_looks_like_a_bucket(js, bucket):
 def test_listing(js, made):
     js.create_key_value(bucket=made, history=7, storage="memory")
     (found,) = [one for one in js.key_value_buckets() if one.bucket == made]
+    assert made in js.key_value_names()
     assert (found.history, found.values) == (7, 0)
 
 

@@ -272,7 +272,7 @@ def test_a_key_of_its_own_age(js, bucket):
 
 
 def test_a_ttl_needs_a_bucket_with_markers(kv):
-    with pytest.raises(jetsync.TTLError):
+    with pytest.raises(jetsync.TTLError, match="limit_marker_ttl"):
         kv.create("a", b"x", ttl=5)
     with pytest.raises(jetsync.TTLError):
         kv.purge("a", ttl=5)

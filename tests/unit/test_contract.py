@@ -79,6 +79,7 @@ CALLS = {
         "key_value": "bucket timeout",
         "delete_key_value": "bucket timeout",
         "key_value_buckets": "timeout",
+        "key_value_names": "timeout",
         "create_object_store": "config timeout",
         "update_object_store": "config timeout",
         "create_or_update_object_store": "config timeout",
