@@ -297,6 +297,7 @@ CALLS: dict[str, Call] = {
         inactive_threshold=1.0, timeout=t / 2
     ).delete(timeout=t / 2),
     # --- consuming --------------------------------------------------------------------------
+    "Consumer.fetch_no_wait": lambda w, t: w.consumer.fetch_no_wait(10, timeout=t),
     "Consumer.fetch": lambda w, t: w.consumer.fetch(10, timeout=t),
     "Consumer.fetch, bytes": lambda w, t: w.consumer.fetch(max_bytes=10_000, timeout=t),
     "Consumer.fetch, eager": lambda w, t: w.consumer.fetch(10, timeout=t, eager=True),
@@ -305,6 +306,7 @@ CALLS: dict[str, Call] = {
     "MessageStream.batches": lambda w, t: _take(w.batches.batches(50, timeout=t)),
     "ConsumeContext.wait": lambda w, t: w.waiting.wait(timeout=t),
     "ConsumeContext.drain": lambda w, t: w.consumer.consume(lambda msg: None).drain(timeout=t),
+    "OrderedConsumer.fetch_no_wait": lambda w, t: w.ordered.fetch_no_wait(10, timeout=t),
     "OrderedConsumer.fetch": lambda w, t: w.ordered.fetch(10, timeout=t),
     "OrderedConsumer.next": lambda w, t: w.ordered.next(timeout=t),
     "OrderedConsumer.info": lambda w, t: w.ordered.info(timeout=t),
