@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import os
 import tempfile
+import weakref
 from collections.abc import Callable
 
 from jetsync.spark.errors import SparkOptionError
@@ -25,7 +25,7 @@ def plain(value: str, option: str) -> str:
     if not value.startswith(BASE64):
         return value
     try:
-        return base64.b64decode(value[len(BASE64) :], validate=False).decode()
+        return base64.b64decode("".join(value[len(BASE64) :].split()), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         raise SparkOptionError(
             f"option '{option}': what follows {BASE64} is not base64 of a text",
@@ -69,17 +69,26 @@ def secret_file(variable: str | None, option: str) -> str | None:
     """Return the path of a file with the text of a variable, for libraries that take files only.
 
     The file is in the memory of this process where the system has that, else one that only this
-    user can read. None without a variable; raises ``SparkOptionError`` if it is not there.
+    user can read; it is there as long as the path is. None without a variable; raises
+    ``SparkOptionError`` if it is not there.
     """
     if variable is None:
         return None
     content = _variable(variable, option).encode()
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("jetsync", 0)
-        with contextlib.closing(os.fdopen(os.dup(number), "wb")) as file:
+        with open(number, "wb", closefd=False) as file:
             file.write(content)
-        return f"/proc/self/fd/{number}"
+        made = _SecretPath(f"/proc/self/fd/{number}")
+        weakref.finalize(made, os.close, number)
+        return made
     number, path = tempfile.mkstemp(prefix="jetsync-")
     with os.fdopen(number, "wb") as file:
         file.write(content)
-    return path
+    made = _SecretPath(path)
+    weakref.finalize(made, os.unlink, path)
+    return made
+
+
+class _SecretPath(str):
+    """A path whose file goes when the path does."""

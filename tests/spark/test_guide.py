@@ -17,7 +17,7 @@ COUNT = 200
 def make_world(js):
     """What the examples take for granted."""
     js.create_stream(name="ORDERS", subjects=["orders.>"])
-    for name in ("RESULTS", "COPY"):
+    for name in ("RESULTS", "COPY", "COUNTS"):
         js.create_stream(name=name, subjects=[f"{name.lower()}.>"])
     js.create_stream(name="JOBS", subjects=["jobs"], retention="workqueue")
     js.create_consumer("JOBS", durable_name="workers", ack_policy="explicit")
@@ -49,7 +49,7 @@ def finish(spark):
 def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
     url = fresh_server.url
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    read, write, helpers, to_files, look_up, queue, copy, connect = (
+    read, write, batch, update, helpers, to_files, look_up, bucket, queue, copy, connect = (
         compile(here(code, url, tmp_path), f"spark.md: {code[:40]!r}", "exec") for code in examples
     )
     with jetsync.connect(url) as nc:
@@ -62,6 +62,15 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         exec(write, names)
         (names["query"],) = spark.streams.active
         finish(spark)
+        assert js.stream("RESULTS").info().state.messages == COUNT
+        exec(batch, names)
+        assert js.stream("RESULTS").get_last_msg("results.batch").seq == COUNT + 100
+        js.stream("RESULTS").purge(subject="results.batch")
+
+        exec(update, names)
+        finish(spark)
+        assert js.stream("COUNTS").get_last_msg("counts.c0").data == b"%d" % (COUNT // 4)
+
         names["df"] = spark.range(10).selectExpr("string(id) as body")
         exec(helpers, names)
         assert names["df"].mapInArrow(names["enrich"], "body string").count() == 10
@@ -80,6 +89,10 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         exec(look_up, names)
         assert names["named"].where("name = 'Customer ' || substr(customer, 2)").count() == COUNT
 
+        exec(bucket, names)
+        assert js.key_value("customers").get("copy.c3").value == b"Customer 3"
+        assert names["changes"].where("key = 'c1'").head().revision == 2
+
         exec(queue, names)
         assert js.stream("JOBS").info().state.messages == 0
 
@@ -87,6 +100,7 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         finish(spark)
         assert js.stream("COPY").get_msg(COUNT).subject == "copy.orders.eu.new"
         assert js.stream("COPY").info().state.messages == COUNT
+        spark.streams.removeListener(names["listener"])
 
         exec(connect, names)
         assert "orders.eu.new" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from jetsync.spark import lag, stream_reader
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Offset
+from jetsync.spark.older import OlderStreamReader
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.stream_reader import JetStreamStreamReader
 
@@ -326,3 +327,33 @@ def test_filters_that_match_no_subject_of_the_stream_are_told(new_stream, caplog
     reader(stream, filterSubjects=f"{stream.name}.x,elsewhere.>").initialOffset()
     assert "'elsewhere.>' matches no subject" in caplog.text
     assert f"{stream.name}.x' matches no" not in caplog.text
+
+
+def test_without_a_start_a_process_goes_on_from_what_it_knows(new_stream):
+    """PySpark 4.0 and 4.1 ask for the latest offset without saying where a batch begins."""
+    stream = new_stream(10)
+
+    def older():
+        given = {**stream.read_options, "pollInterval": "0s", "maxOffsetsPerTrigger": "4"}
+        return OlderStreamReader(ReadOptions.parse(given, streaming=True), SCHEMA)
+
+    made = older()
+    ends = [travel(made.initialOffset())]
+    while (end := travel(made.latestOffset())) != ends[-1]:
+        ends.append(end)
+    assert [planned(made, one, two) for one, two in itertools.pairwise(ends)] == [
+        [1, 2, 3, 4],
+        [5, 6, 7, 8],
+        [9, 10],
+    ]
+    stream.fill(7)
+    # A restart: the checkpoint stands at 10, which this process is not told.
+    again = older()
+    late = travel(again.latestOffset())
+    assert planned(again, ends[-1], late) == list(range(11, 18))
+    stream.fill(1)
+    assert planned(again, late, travel(again.latestOffset())) == [18]
+    # Another restart, in the middle of a batch: Spark plans that one first.
+    third = older()
+    assert planned(third, ends[1], ends[2]) == [5, 6, 7, 8]
+    assert planned(third, ends[2], travel(third.latestOffset())) == [9, 10, 11, 12]
