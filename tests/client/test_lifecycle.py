@@ -152,6 +152,7 @@ def test_drain_waits_for_the_server_to_come_back(server):
         wait_until(lambda: server.is_running, timeout=5)
 
 
+@pytest.mark.timed
 def test_drain_without_a_server_keeps_its_time(server):
     with jetsync.connect(server.url) as nc:
         server.kill()
@@ -175,6 +176,7 @@ def test_what_was_published_before_close_arrives(server):
             sub.next(timeout=5)
 
 
+@pytest.mark.timed
 def test_close_is_quick_in_every_state(server):
     for prepare in (lambda: None, server.pause, server.kill):
         nc = jetsync.connect(server.url)
@@ -328,6 +330,7 @@ def test_leaving_without_close_is_silent_and_sends_what_was_published(server):
         assert sub.next(timeout=5).data == b"x"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "call",
     [

@@ -89,6 +89,7 @@ def test_psi_request_body_batch_no_wait_and_expires_in_nanoseconds(consumer, ask
     assert second == {"batch": 7, "no_wait": True}
 
 
+@pytest.mark.timed
 def test_psi_request_body_expires_before_the_client_gives_up(consumer, asked):
     """PSI, Pull(n): "expires is set to cancel the request ... before the client side timeout"."""
     start = time.monotonic()
@@ -97,6 +98,7 @@ def test_psi_request_body_expires_before_the_client_gives_up(consumer, asked):
     assert json.loads(asked()[0].data)["expires"] < 1e9
 
 
+@pytest.mark.timed
 def test_psi_no_wait_answers_at_once(consumer):
     """PSI, No Wait Pull Requests: "a guaranteed instant response from the server"."""
     start = time.monotonic()

@@ -6,13 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
-
-ROOT = Path(__file__).parents[2]
 
 CODE = """
 import socket, threading
@@ -56,7 +53,7 @@ def run(folder, *arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rA", *plugins, *arguments, str(folder)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
         check=False,

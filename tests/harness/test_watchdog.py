@@ -14,7 +14,6 @@ from tests.harness import figures
 from tests.harness.chaos import Chaos
 from tests.harness.memory import Holdings, resident
 from tests.harness.proxy import Proxy
-from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
 from tests.harness.watchdog import run_code
 
@@ -50,15 +49,6 @@ def test_figures_are_kept_as_json_lines(record_figure, tmp_path, monkeypatch):
         1.2346,
         "<= 2 s",
     )
-
-
-def test_stalls_are_what_overlaps_a_pause():
-    with Stalls() as stalls:
-        pass
-    stalls._noted[:] = [(10.0, 11.0), (20.0, 20.5)]
-    assert stalls.worst == 1.0
-    assert stalls.during(0.0, 5.0) == 0
-    assert stalls.during(10.5, 20.25) == pytest.approx(0.75)
 
 
 def test_chaos_harms_a_proxy_and_heals_it():

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.harness.places import ROOT, SEARCH_PATH
+
 DUMPED_WITHIN = 10.0
 
 
@@ -44,7 +44,7 @@ def _run(command: list[str], limit: float) -> Finished:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": SEARCH_PATH},
     )
     try:
         output, errors = process.communicate(timeout=limit)

@@ -123,6 +123,7 @@ def test_a_late_acknowledgement_still_counts(js, stream, quick):
     assert len(quick.fetch(1, timeout=1.0)) == 0
 
 
+@pytest.mark.timed
 def test_ack_sync_says_when_nobody_confirms(js, stream, patient):
     fill(js, stream, 2)
     one, two = patient.fetch(2, timeout=LONG)
@@ -188,6 +189,7 @@ def test_bad_acknowledgements_are_refused_before_anything_is_sent(js, nc, stream
 # -- +NXT -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 def test_ack_next_acknowledges_and_fetches(js, stream, patient):
     fill(js, stream, 10)
     msg = patient.next(timeout=LONG)

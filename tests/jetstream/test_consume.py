@@ -43,12 +43,14 @@ def test_fetch_returns_what_is_there_with_metadata(js, stream, consumer):
     assert batch[0].is_acked is False
 
 
+@pytest.mark.timed
 def test_an_empty_fetch_takes_its_time_and_is_no_error(consumer):
     start = time.monotonic()
     assert len(consumer.fetch(5, timeout=0.4)) == 0
     assert 0.3 < time.monotonic() - start < 0.4 + 0.25
 
 
+@pytest.mark.timed
 def test_a_partial_fetch_returns_at_its_deadline(js, stream, consumer):
     fill(js, stream, 3)
     start = time.monotonic()
@@ -56,6 +58,7 @@ def test_a_partial_fetch_returns_at_its_deadline(js, stream, consumer):
     assert time.monotonic() - start < 0.4 + 0.25
 
 
+@pytest.mark.timed
 def test_an_eager_fetch_does_not_wait_for_more(js, stream, consumer):
     fill(js, stream, 3)
     start = time.monotonic()

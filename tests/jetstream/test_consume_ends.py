@@ -17,7 +17,7 @@ COUNT = 50
 def world(url, js, stream):
     """A stream with messages, a connection of its own to it, and the errors told there."""
     js.publish_many((f"{stream.name}.a", b"%d" % n) for n in range(COUNT))
-    errors: list[Exception | None] = []
+    errors: list[BaseException | None] = []
     nc = jetsync.connect(url, on_error=lambda event: errors.append(event.error))
     yield stream, nc, errors
     nc.close()

@@ -152,6 +152,7 @@ def test_last_per_subject_of_an_empty_stream_takes_what_comes(js, stream):
 # -- fetch, next ----------------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 def test_fetch_keeps_the_time_and_the_limits(js, stream):
     fill(js, stream, 10)
     with stream.ordered_consumer() as ordered:

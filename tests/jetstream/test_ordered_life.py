@@ -128,6 +128,7 @@ def test_a_stream_that_was_made_again_is_told(js, stream):
     other.delete()
 
 
+@pytest.mark.timed
 def test_resets_are_tried_for_ever_or_as_often_as_wanted(js, nc, stream):
     """The place of the lost server consumer is taken, so that no new one can be made."""
     other = js.create_stream(name="NARROW", subjects=["NARROW.>"], max_consumers=1)

@@ -160,7 +160,7 @@ def test_waiting_is_for_what_was_published_before(nc, stream):
 
 
 def test_callbacks_run_once_each_and_those_that_raise_harm_nothing(url, stream):
-    heard: list[Exception | None] = []
+    heard: list[BaseException | None] = []
     called: list[int] = []
     with jetsync.connect(url, on_error=lambda event: heard.append(event.error)) as nc:
         js = nc.jetstream()

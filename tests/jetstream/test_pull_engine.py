@@ -259,6 +259,7 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
 # -- how it recovers -----------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 def test_a_silent_server_is_noticed_and_asked_again_within_the_bound(own):
     """P4: no sign of life for two heartbeats is a warning within 2 x heartbeat + 1 s, and delivery
     resumes within the same time after the server is back."""
@@ -413,6 +414,7 @@ def test_fetch_asks_for_the_remainder_after_a_reconnect(own):
     filler.join()
 
 
+@pytest.mark.timed
 def test_fetch_keeps_its_deadline_without_a_server(own):
     """P2: within timeout + 0.25 s, and what came is not lost."""
     server, _, js, stream, consumer = own
@@ -430,6 +432,7 @@ def test_fetch_keeps_its_deadline_without_a_server(own):
 # -- without waiting -------------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 def test_fetch_no_wait_on_nothing_takes_a_round_trip(consumer):
     consumer.fetch_no_wait(1)
     start = time.monotonic()
@@ -439,6 +442,7 @@ def test_fetch_no_wait_on_nothing_takes_a_round_trip(consumer):
     assert len(consumer._shared._idle) == 1
 
 
+@pytest.mark.timed
 def test_fetch_no_wait_ends_when_the_server_says_nothing(js, stream):
     """protocol section 3: no_wait at max_ack_pending is answered by nobody."""
     consumer = stream.create_consumer(durable_name="held", max_ack_pending=2)

@@ -60,6 +60,7 @@ def test_without_messages_it_waits_for_the_first(js, stream, subject):
         timer.join()
 
 
+@pytest.mark.timed
 def test_no_message_is_a_timeout_in_time(js, stream, subject):
     with js.pull_subscribe(subject, durable="d") as sub:
         for n in (1, 5):

@@ -45,6 +45,7 @@ def of_kind(errors, kind):
 # -- taking ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.timed
 def test_next_returns_messages_in_order_with_metadata(js, stream, subject):
     fill(js, subject, 5)
     with js.subscribe(subject) as sub:

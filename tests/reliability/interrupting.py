@@ -85,7 +85,7 @@ def main(url: str, deaf: str, count: int) -> None:
     except jetsync.OutboundFullError:
         stuck._outbound.write_timeout = FOREVER
     one, two, three = (nc.subscribe("numbers") for _ in range(3))
-    nc.subscribe("silent")
+    _silent = nc.subscribe("silent")  # it lasts as long as it is held
     iterator = iter(two)
     idle = nc.subscribe("unread", callback=lambda msg: time.sleep(FOREVER))
     nc.publish("unread")

@@ -142,7 +142,9 @@ def test_what_a_callback_still_gets_when_its_connection_ends_from_inside(how, se
     with caplog.at_level(logging.WARNING, logger="jetsync"):
         go.set()
         assert back.wait(20)
-        thread = sub._delivery._thread
+        delivery = sub._delivery
+        assert delivery is not None
+        thread = delivery._thread
         assert thread is not None
         thread.join(20)
         assert not thread.is_alive()

@@ -16,6 +16,8 @@ from tests.harness.leaks import library_threads
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timed
+
 ROUNDS = scaled(2, 60)
 CLOSE_BOUND = 1.0
 DRAIN_BOUND = 0.5

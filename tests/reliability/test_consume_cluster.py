@@ -16,6 +16,8 @@ from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timed
+
 STEPDOWNS = scaled(30, 300)
 KILLS = scaled(2, 20)
 ROLLS = scaled(1, 20)
@@ -124,9 +126,9 @@ def settled(reader):
         raise AssertionError(f"no 21 messages in 60 s: {reader.state()}") from None
 
 
-def test_a_leader_that_steps_down_makes_no_long_gap(cluster, record_figure):
+def test_a_leader_that_steps_down_makes_no_long_gap(cluster, keeps_promise):
     """G7: consumer leader stepdown, the gap in delivery."""
-    worst = 0.0
+    gaps = []
     with (
         jetsync.connect(cluster.urls) as nc,
         jetsync.connect(cluster.urls) as other,
@@ -147,14 +149,11 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, record_figure):
                 # Nobody answers while the one before it is not over yet.
                 wait_until(lambda: step_down(other), timeout=60)
                 settled(reader)
-                worst = max(worst, reader.gap(start, time.monotonic(), stalls))
+                gaps.append(reader.gap(start, time.monotonic(), stalls))
         finally:
             reader.end()
         stream.delete()
-    record_figure(
-        f"G7 gap over {STEPDOWNS} stepdowns, heartbeat 0.4 s: max", worst, "s", goal="<= 1.0 s"
-    )
-    assert worst <= 1.0 + 3.0, "the bound, with room for a busy machine"
+    keeps_promise("G7 gap by a stepdown, heartbeat 0.4 s", gaps, 1.0, slack=3.0)
 
 
 def leader_again(nc, name, dead, found, stop):
@@ -170,9 +169,11 @@ def leader_again(nc, name, dead, found, stop):
 
 
 @pytest.mark.parametrize("fault", ["kill", "pause"])
-def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_figure):
+def test_a_leader_that_dies_costs_little_more_than_the_election(
+    fault, record_figure, keeps_promise
+):
     """G7b: kill -9 (or SIGSTOP) of the consumer's leader: the gap, less the time without one."""
-    worst, without = 0.0, 0.0
+    gaps, without = [], 0.0
     with NatsCluster(3) as cluster, Stalls() as stalls:
         alive = {server.name: server for server in cluster.servers}
         with jetsync.connect(cluster.urls, ping_interval=1.0) as nc:
@@ -204,7 +205,7 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_fi
                         stop.set()
                         thread.join(20)
                     gap = reader.gap(start, time.monotonic(), stalls)
-                    worst = max(worst, gap - (found[0] - start))
+                    gaps.append(gap - (found[0] - start))
                     without = max(without, found[0] - start)
                     leader.start() if fault == "kill" else leader.resume()
                     cluster.start(timeout=60)
@@ -212,11 +213,10 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(fault, record_fi
                 reader.end()
                 nc.close()
     record_figure(f"G7b {fault} of the leader: without a leader", without, "s")
-    record_figure(f"G7b {fault}: gap less that, max", worst, "s", goal="<= 1.0 s")
-    assert worst <= 1.0 + 4.0, "the bound, with room for a busy machine"
+    keeps_promise(f"G7b {fault} of the leader: gap less that", gaps, 1.0, slack=4.0)
 
 
-def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure):
+def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure, keeps_promise):
     """G20: three nodes say goodbye one after another: no failed publish, no long gap."""
     with NatsCluster(3, config=GOODBYE) as cluster, Stalls() as stalls:
         nc, other = jetsync.connect(cluster.urls), jetsync.connect(cluster.urls)
@@ -225,7 +225,7 @@ def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure):
         consumer = stream.create_consumer(durable_name="c", ack_wait=5, max_ack_pending=100_000)
         writer = Writer(other.jetstream(timeout=20), "G20.a", 0.005)
         reader = Reader(consumer, max_messages=100, heartbeat=0.5, expires=10)
-        worst = 0.0
+        gaps = []
         try:
             settled(reader)
             for _ in range(ROLLS):
@@ -237,7 +237,7 @@ def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure):
                     server.start()
                     cluster.start(timeout=60)
                     settled(reader)
-                    worst = max(worst, reader.gap(start, time.monotonic(), stalls))
+                    gaps.append(reader.gap(start, time.monotonic(), stalls))
         finally:
             writer.end()
             with contextlib.suppress(AssertionError):
@@ -249,7 +249,6 @@ def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure):
             nc.close()
             other.close()
     record_figure(f"G20 failed publishes of {writer.stored}", len(writer.failed), goal="0")
-    record_figure("G20 longest gap in delivery", worst, "s", goal="<= 1.5 s")
     assert writer.failed == []
     assert reader.seen == set(range(1, last + 1))
-    assert worst <= 1.5 + 4.0, "the bound, with room for a busy machine"
+    keeps_promise("G20 gap in delivery by a lame duck", gaps, 1.5, slack=4.0)

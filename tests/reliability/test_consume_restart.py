@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
 from tests.reliability.test_restart import when_it_accepts
+
+pytestmark = pytest.mark.timed
 
 TOTAL = scaled(200_000, 2_000_000)
 FAULTS = scaled(9, 90)
@@ -21,7 +25,7 @@ HEARTBEAT = 1.0
 BOUND = 2 * HEARTBEAT + 1  # promise P4
 
 
-def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figure):
+def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figure, keeps_promise):
     """G3: stream sequences never delivered: 0; delivery resumes within P4's bound."""
     with NatsServer() as server, jetsync.connect(server.url) as nc, Stalls() as stalls:
         js = nc.jetstream(timeout=20)
@@ -29,7 +33,8 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
         consumer = stream.create_consumer(durable_name="c", ack_wait=5, max_ack_pending=20_000)
         js.publish_many((("S.a", b"x") for _ in range(TOTAL)), timeout=600)
         seen = bytearray(TOTAL + 1)
-        count, worst, last = 0, 0.0, time.monotonic()
+        count, last = 0, time.monotonic()
+        longest = [0.0]  # the stalls: one before the first fault, one after each
         able = [0.0]  # since when the server answers, or 0 while it does not
         stop = threading.Event()
 
@@ -39,6 +44,7 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
                 while count < part and not stop.wait(0.005):
                     pass
                 able[0] = 0.0
+                longest.append(0.0)
                 if number % 3 == 0:
                     server.kill()
                     stop.wait(AWAY)
@@ -60,8 +66,8 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
                     now = time.monotonic()
                     since = max(last, able[0]) if able[0] else now
                     # What is left at the end comes again only after ack_wait.
-                    if count < TOTAL * 0.98:
-                        worst = max(worst, now - since - stalls.during(since, now))
+                    if count < TOTAL * 0.98 and now - since > longest[-1]:
+                        longest[-1] = now - since - stalls.during(since, now)
                     last = now
                     assert len(batch), f"nothing for 60 s with {count} of {TOTAL} seen"
                     for msg in batch:
@@ -74,10 +80,12 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
             finally:
                 stop.set()
                 thread.join(60)
-        assert seen.count(0) == 1
-    record_figure(f"G3 never delivered of {TOTAL} over {FAULTS} faults", 0, goal="0")
-    record_figure("G3 longest stall while the server answers", worst, "s", goal=f"<= {BOUND:g} s")
-    assert worst <= BOUND + 3, "the bound, with room for a busy machine"
+        missing = seen.count(0) - 1  # there is no sequence 0
+    record_figure(f"G3 never delivered of {TOTAL} over {FAULTS} faults", missing, goal="0")
+    assert missing == 0
+    keeps_promise(
+        "G3 longest stall of a fault, while the server answers", longest, BOUND, slack=3.0
+    )
 
 
 class Takers:
@@ -143,7 +151,7 @@ class Takers:
             assert not thread.is_alive(), thread.name
 
 
-def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure):
+def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure, keeps_promise):
     """G6: server killed and away for 0.2 s, from "it accepts" to the first message."""
     took: dict[str, list[float]] = {}
     with NatsServer() as server:
@@ -173,6 +181,4 @@ def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure):
     every = sorted(value for values in took.values() for value in values)
     for kind, values in took.items():
         record_figure(f"G6 restart, {kind}: max", max(values), "s")
-    record_figure("G6 restart, p95", every[int(len(every) * 0.95)], "s", goal="<= 0.5 s")
-    record_figure("G6 restart, max", every[-1], "s", goal="<= 1.5 s")
-    assert every[-1] <= 1.5 + 3.0, "the bound, with room for a busy machine"
+    keeps_promise("G6 first message after a restart, every way", every, 1.5, slack=3.0, p95=0.5)

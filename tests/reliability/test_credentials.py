@@ -29,7 +29,7 @@ def test_a_jwt_that_expires_is_replaced_by_a_fresh_one():
         given.append(time.monotonic())
         return accounts.user_jwt(expires=time.time() + 3 if len(given) == 1 else 0)
 
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
     with (
         NatsServer(config=accounts.config, jetstream=False) as server,
         jetsync.connect(
@@ -89,7 +89,7 @@ def test_a_password_that_comes_late_is_waited_for():
 
 
 def test_abort_on_auth_error_ends_the_connection_after_so_many_refusals():
-    refused: list[Exception | None] = []
+    refused: list[BaseException | None] = []
     closed = threading.Event()
     with NatsServer(config=account_of("old"), jetstream=False) as server:
         nc = jetsync.connect(

@@ -14,9 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
+
 import jetsync
 from tests.harness.chaos import Chaos
 from tests.harness.soak import scaled
+
+pytestmark = pytest.mark.timed
 
 CALLS = scaled(2_000, 50_000)
 THREADS = 16
@@ -107,7 +111,7 @@ def test_no_call_is_late_whatever_the_network_does(server, proxy, stalls, record
     }
     with jetsync.connect(server.url) as other:
         other.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
-        other.subscribe("silent")
+        _silent = other.subscribe("silent")  # it lasts as long as it is held
         other.flush()
         connections = [jetsync.connect(proxy.url, **options) for _ in range(4)]
         workers = [Worker(n, connections[n % 4], proxy.url, stalls) for n in range(THREADS)]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.harness.soak import scaled
 from tests.harness.watchdog import run_module
+
+pytestmark = pytest.mark.timed
 
 FORKS = scaled(50, 500)
 PATIENCE = scaled(280, 3_000)

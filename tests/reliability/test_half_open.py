@@ -14,6 +14,8 @@ from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timed
+
 CONNECTIONS = 8
 ROUNDS = scaled(1, 20)
 BOUND = 4.0

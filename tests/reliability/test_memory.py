@@ -42,7 +42,7 @@ def test_memory_threads_and_descriptors_do_not_grow_with_messages(server, record
     """G8: resident memory between the first part of a long run and its end."""
     with jetsync.connect(server.url) as nc:
         sub = nc.subscribe("a")
-        nc.subscribe("silent")
+        _silent = nc.subscribe("silent")  # it lasts as long as it is held
         nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
         pump(nc, sub, WARM_UP)
         before, held = settled(), Holdings.now()

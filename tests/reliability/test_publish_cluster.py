@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 import jetsync
 from jetsync.server import NatsCluster
 from tests.harness.soak import scaled
 from tests.reliability.publish_load import Load, contents
+
+pytestmark = pytest.mark.timed
 
 KILLS = scaled(3, 40)
 BETWEEN = 20_000

@@ -17,7 +17,7 @@ SLOW_EVERY = 500
 
 
 def test_a_slow_callback_under_flow_control_gets_every_message_in_order(record_figure):
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
     with (
         NatsServer() as server,
         jetsync.connect(server.url, on_error=lambda event: told.append(event.error)) as nc,

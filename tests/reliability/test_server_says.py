@@ -14,6 +14,8 @@ from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.reliability.links import await_reconnect, await_server
 
+pytestmark = pytest.mark.timed
+
 KIB = 1024
 
 
@@ -118,7 +120,7 @@ def test_a_refused_request_is_the_one_that_hears_of_it():
 
 def test_max_payload_lowered_by_a_reload_costs_one_link_and_is_known_then():
     """The server does not tell: the first publish that is too large ends the link."""
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
     with (
         NatsServer(config="max_payload: 512KB", jetstream=False) as server,
         jetsync.connect(server.url, on_error=lambda event: told.append(event.error)) as nc,
@@ -139,7 +141,7 @@ def test_max_payload_lowered_by_a_reload_costs_one_link_and_is_known_then():
 
 def test_what_waits_in_the_buffer_is_checked_against_the_next_server():
     """A message too large for it is left out and told of; its neighbours are sent."""
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
     with (
         NatsServer(config="max_payload: 512KB", jetstream=False) as large,
         NatsServer(config="max_payload: 1KB", jetstream=False) as small,

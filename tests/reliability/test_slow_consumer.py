@@ -18,7 +18,7 @@ ALLOWED = 32.0
 
 
 def test_what_is_dropped_is_counted_and_told_once_and_memory_is_bounded(server, record_figure):
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
     peak = 0.0
 
     def was_told(times):

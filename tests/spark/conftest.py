@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import jetsync
-import pyspark_jetsync
 from jetsync.client import shared
+from tests.harness.places import SEARCH_PATH
 
 HERE = Path(__file__).parent
 
@@ -31,11 +31,9 @@ def spark() -> Iterator[Any]:
     """A local session with two slots that repeats failed tasks (``local[2]`` would not)."""
     from pyspark.sql import SparkSession
 
-    # Spark's Python workers must find this checkout, the format's entry, and these tests.
-    places = [HERE.parents[1], Path(pyspark_jetsync.__file__).parent]
-    places.append(Path(jetsync.__file__).parents[1])
+    # Spark's Python workers must find the jetsync under test, the format's entry, and these tests.
     seen = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, dict.fromkeys(places)), seen])
+    os.environ["PYTHONPATH"] = os.pathsep.join([SEARCH_PATH, seen])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # A machine with much else to do is slow to answer; Spark gives its own processes 15 seconds.

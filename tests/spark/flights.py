@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from jetsync.cli.demo_check import Reference, check_results, check_rows, decode_results
 from jetsync.cli.demo_data import Flights, find_flights_csv
 from tests.cli.demo_process import Running
+from tests.harness.places import SEARCH_PATH
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
 ROWS = scaled(12_000, 336_776)
 BATCHES = scaled(6, 8)
 PATIENCE = scaled(300.0, 1200.0)
-ROOT = Path(__file__).parents[2]
 
 
 class Job(Running):
@@ -32,7 +32,7 @@ class Job(Running):
     def __init__(self, folder: Path, link: Mapping[str, str], master: str, **environment: str):
         options = {**link, "rows_per_batch": str(ROWS // BATCHES)}
         environment["PYTHONPATH"] = os.pathsep.join(
-            filter(None, (environment.get("PYTHONPATH"), str(ROOT), os.environ.get("PYTHONPATH")))
+            filter(None, (environment.get("PYTHONPATH"), SEARCH_PATH, os.environ.get("PYTHONPATH")))
         )
         # Starting quickly matters for few rows, speed for many.
         environment["JAVA_TOOL_OPTIONS"] = scaled("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "")

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.cli.demo_process import Running
+from tests.harness.places import ROOT, SEARCH_PATH
 from tests.harness.waiting import wait_until
 
 __all__ = ["ROOT", "run_program"]
 
-ROOT = Path(__file__).parents[2]
 # A machine with much else to do takes minutes to start Spark.
 PATIENCE = 500.0
 
@@ -29,7 +29,7 @@ def run_program(folder: Path, *arguments: str) -> str:
     """Run ``python ARGUMENTS`` to its end, in good order, and return what it printed."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spark-defaults.conf").write_text(_DEFAULTS)
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    paths = [SEARCH_PATH, os.environ.get("PYTHONPATH", "")]
     running = Running(
         folder,
         *arguments,

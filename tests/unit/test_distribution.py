@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import jetsync
+
 ROOT = Path(__file__).parents[2]
 MADE_HERE = shutil.ignore_patterns(
     *(".*", "build", "dist", "*.egg-info", "*.so", "__pycache__", "work", "demo-out")
@@ -28,8 +30,15 @@ def run(*arguments: object, cwd: Path) -> str:
     return done.stdout
 
 
+BUILT = ROOT / "build/dist"
+IN_CI = os.environ.get("JETSYNC_CI", "") not in ("", "0")
+
+
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory) -> Path:
+    """The one that the tests run against in continuous integration, or one made now."""
+    if built := sorted(BUILT.glob("jetsync-*.tar.gz")):
+        return built[-1]
     folder = tmp_path_factory.mktemp("sdist")
     shutil.copytree(ROOT, folder / "tree", ignore=MADE_HERE)
     build = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
@@ -40,6 +49,8 @@ def sdist(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist) -> Path:
+    if built := sorted(sdist.parent.glob("jetsync-*.whl")):
+        return built[-1]
     run(
         *("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir"),
         *("--wheel-dir", sdist.parent, sdist),
@@ -52,6 +63,20 @@ def wheel(sdist) -> Path:
 def sources(*patterns: str) -> set[str]:
     found = {p for room in ("jetsync", "csrc") for s in patterns for p in (ROOT / room).rglob(s)}
     return {path.relative_to(ROOT).as_posix() for path in found}
+
+
+@pytest.mark.skipif(
+    not IN_CI or sys.version_info < (3, 11),
+    reason="a developer's tests run on the checkout; Python 3.10 cannot keep it off its path",
+)
+def test_continuous_integration_tests_the_wheel_that_it_built(wheel):
+    """Every installed file is the wheel's, byte for byte, and nothing comes from the checkout."""
+    place = Path(jetsync.__file__).parents[1]
+    assert not place.samefile(ROOT)
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith("jetsync/"):
+                assert (place / name).read_bytes() == archive.read(name), name
 
 
 def test_the_source_distribution_has_every_source_and_nothing_made_of_it(sdist):

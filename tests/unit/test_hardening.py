@@ -5,6 +5,7 @@ Read from the built files themselves, not from the flags they were to be built w
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 import jetsync._core
 
 MODULES = sorted(Path(jetsync._core.__path__[0]).glob("*.so"))
-SOURCES = {path.stem for path in Path(jetsync._core.__path__[0]).glob("*.pyx")}
+SOURCES = {path.stem for path in (Path(__file__).parents[2] / "jetsync/_core").glob("*.pyx")}
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="ELF is what Linux has")
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name.split(".")[0])
@@ -82,6 +83,14 @@ def test_a_module_exports_only_its_init_function(path):
         if " GLOBAL " in line and " DEFAULT " in line and " UND " not in line
     ]
     assert exported == [f"PyInit_{path.name.split('.')[0]}"]
+
+
+@on_linux
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="shadow stacks are x86's")
+@each_module
+def test_a_module_may_run_with_a_shadow_stack(path):
+    """The processor then compares every return with where the call came from."""
+    assert "SHSTK" in readelf("-W", "-n", str(path))
 
 
 @on_linux

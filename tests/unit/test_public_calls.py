@@ -19,7 +19,7 @@ def test_every_public_call_with_a_timeout_is_in_the_registry():
 def world(server):
     with jetsync.connect(server.url) as nc, jetsync.connect(server.url) as other:
         other.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
-        other.subscribe("silent")
+        _silent = other.subscribe("silent")  # it lasts as long as it is held
         other.flush()
         one = World.open(nc)
         yield one

@@ -1,0 +1,82 @@
+"""Run parts of the long form: ``make soak``, ``make soak PART=time``, ``PART="time memory"``.
+
+What each part measured is kept in ``tests/soak/records`` with the commit, the date and how long it
+took; ``docs/reliability.md`` is made of these records. A part that fails or does not end within
+ninety minutes keeps no record, and its figures on the page stay those of the last good run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.harness import figures, soak
+from tests.soak import page
+from tests.soak.parts import PARTS
+
+ROOT = Path(__file__).parents[2]
+LONGEST = 90 * 60
+
+
+def commit() -> str:
+    """The commit that is tested; marked where files differ from it."""
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=10"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return said.stdout.strip() or "unknown"
+
+
+def run(part: str, arguments: list[str]) -> bool:
+    """Run one part to its end; return whether all of it passed."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "figures.jsonl"
+        environment = {**os.environ, soak.ENVIRONMENT_VARIABLE: "1"}
+        environment[figures.ENVIRONMENT_VARIABLE] = str(kept)
+        command = [sys.executable, "-m", "pytest", "--timeout", str(LONGEST), *PARTS[part]]
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(
+                [*command, *arguments], cwd=ROOT, env=environment, timeout=LONGEST, check=False
+            )
+        except subprocess.TimeoutExpired:
+            print(f"soak: {part} did not end within {LONGEST // 60} minutes", file=sys.stderr)
+            return False
+        if done.returncode:
+            print(f"soak: {part} failed", file=sys.stderr)
+            return False
+        if arguments:
+            print(f"soak: {part} passed; no record, since it was run with {arguments}")
+            return True
+        record = {
+            "part": part,
+            "commit": commit(),
+            "date": datetime.date.today().isoformat(),
+            "minutes": round((time.monotonic() - begun) / 60, 1),
+            "python": platform.python_version(),
+            "processors": os.cpu_count(),
+            "figures": [json.loads(line) for line in kept.read_text().splitlines()],
+        }
+    (page.RECORDS / f"{part}.json").write_text(json.dumps(record, indent=1) + "\n")
+    return True
+
+
+def main() -> int:
+    wanted = os.environ.get("PART", "").replace(",", " ").split() or list(PARTS)
+    if unknown := [part for part in wanted if part not in PARTS]:
+        print(f"soak: no such part: {', '.join(unknown)}; parts: {', '.join(PARTS)}")
+        return 2
+    good = [run(part, sys.argv[1:]) for part in wanted]
+    page.PAGE.write_text(page.text())
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The parts of ``make soak``, each of at most ninety minutes on two processors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+RELIABILITY = "tests/reliability"
+
+PARTS: dict[str, list[str]] = {
+    "publish": [
+        f"{RELIABILITY}/test_publish_integrity.py",
+        f"{RELIABILITY}/test_publish_cluster.py",
+        f"{RELIABILITY}/test_ack_loss.py",
+    ],
+    "consume": [
+        f"{RELIABILITY}/test_consume_restart.py",
+        f"{RELIABILITY}/test_ordered_resets.py",
+        f"{RELIABILITY}/test_push_recovery.py",
+        f"{RELIABILITY}/test_push_queue.py",
+        f"{RELIABILITY}/test_push_flow_control.py",
+    ],
+    "cluster": [
+        f"{RELIABILITY}/test_consume_cluster.py",
+        f"{RELIABILITY}/test_push_leaders.py",
+        f"{RELIABILITY}/test_server_says.py",
+        f"{RELIABILITY}/test_half_open.py",
+        "tests/kv/test_cluster.py",
+    ],
+    "time": [
+        f"{RELIABILITY}/test_deadlines.py",
+        f"{RELIABILITY}/test_full_buffer.py",
+        f"{RELIABILITY}/test_closing.py",
+        f"{RELIABILITY}/test_interrupts.py",
+        f"{RELIABILITY}/test_restart.py",
+        f"{RELIABILITY}/test_many_subscriptions.py",
+    ],
+    "processes": [f"{RELIABILITY}/test_exit.py", f"{RELIABILITY}/test_forks.py"],
+    "memory": [
+        f"{RELIABILITY}/test_memory.py",
+        f"{RELIABILITY}/test_slow_consumer.py",
+        f"{RELIABILITY}/test_shared_by_threads.py",
+        f"{RELIABILITY}/test_callbacks.py",
+        f"{RELIABILITY}/test_credentials.py",
+        f"{RELIABILITY}/test_other_worlds.py",
+    ],
+    "links": [
+        f"{RELIABILITY}/test_pull_links.py",
+        f"{RELIABILITY}/test_hostile_blocks.py",
+    ],
+    "bytes": ["tests/reference", "tests/csrc", "tests/fuzz/test_hostile.py"],
+    "fuzz": ["tests/fuzz/test_fuzz.py"],
+    "spark": ["tests/spark", "tests/cli/test_demo_run.py"],
+}
+
+
+_NAMED = {place for places in PARTS.values() for place in places}
+
+PARTS["rest"] = [
+    place
+    for path in sorted(Path(__file__).parents[1].glob("reliability/test_*.py"))
+    if (place := f"{RELIABILITY}/{path.name}") not in _NAMED
+]
+"""Tests of reliability that no part names yet; one that takes long belongs into a part."""
