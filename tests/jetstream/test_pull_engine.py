@@ -207,9 +207,10 @@ def test_a_stream_leaves_no_pull_on_the_server(js, stream, consumer, how):
 
 def test_an_engine_that_was_given_up_is_not_used_again(js, stream, consumer):
     """A fetch that runs out of time without the server's last word gives its inbox up."""
-    with consumer._shared.inbox() as engine:
-        engine.pull(PullOptions(batch=5, expires=30))
-        engine.close()
+    engine = consumer._shared._borrow()
+    engine.pull(PullOptions(batch=5, expires=30))
+    engine.close()
+    consumer._shared._park(engine)
     assert consumer._shared._idle == []
     fill(js, stream, 1)
     assert numbers(consumer.fetch(1, timeout=PATIENCE)) == [0]
@@ -243,13 +244,13 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
     wait_until(lambda: messages.pending == 10, timeout=PATIENCE)
     calls = iter([KeyboardInterrupt])
 
-    def interrupted(msg_batch):
+    def interrupted(*counts):
         for error in calls:
             raise error
-        original(msg_batch)
+        original(*counts)
 
     inbox = messages._inbox
-    original, inbox._charge = inbox._charge, interrupted
+    original, inbox.state.took = inbox.state.took, interrupted
     with pytest.raises(KeyboardInterrupt):
         messages.next(timeout=PATIENCE)
     assert numbers(messages.next(timeout=1) for _ in range(10)) == list(range(10))

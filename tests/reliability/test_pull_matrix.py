@@ -228,7 +228,7 @@ def cell(request, server, process):
         js.create_stream(name="M", subjects=["M.>"], storage="memory")
         for n in range(count):
             js.publish("M.a", b"%d " % n + b"x" * size)
-        told: list[Exception | None] = []
+        told: list[BaseException | None] = []
         with (
             Link(server.url, rtt=rtt, bandwidth=bandwidth, process=process) as link,
             jetsync.connect(

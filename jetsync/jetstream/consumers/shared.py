@@ -6,11 +6,9 @@ Messages and inboxes refer to this object and not to the ``Consumer`` that the u
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
@@ -98,21 +96,27 @@ class SharedConsumer:
 
     def fetch(self, options: BatchOptions) -> MsgBatch:
         """Fetch one batch. Blocks; see ``Consumer.fetch``."""
-        with self.inbox() as inbox:
-            inbox.pin = shared_pin(self, options.group.get("group"))
+        inbox = self._borrow()
+        try:
+            inbox.pin = shared_pin(self, options.group.get("group")) if options.group else None
             batch = BatchPull(PlainSource(inbox), options).run()
             assert batch is not None
             return batch
+        finally:
+            self._park(inbox)
 
     # -- inboxes: an idle one is kept, so the next fetch costs one request ------------------------
 
-    @contextlib.contextmanager
-    def inbox(self) -> Iterator[PullInbox]:
+    def _borrow(self) -> PullInbox:
         """Lend an inbox to one call. What the call leaves in it is there for the next one."""
+        inbox = None
         with self._lock:
             idle, left = self._idle, self._left
-            inbox = next((one for one in idle if one.has_messages), idle[-1] if idle else None)
-            if inbox is not None:
+            if idle:
+                inbox = idle[-1]
+                for one in idle[:-1]:
+                    if one.has_messages:
+                        inbox = one
                 idle.remove(inbox)
             self._left = []
         if inbox is None:
@@ -120,10 +124,8 @@ class SharedConsumer:
         for other in left:
             other.begin(1 << 62)
             inbox.adopt(other.release())
-        try:
-            yield inbox
-        finally:
-            self._park(inbox)
+            inbox.is_left_over = True
+        return inbox
 
     def _park(self, inbox: PullInbox) -> None:
         """Keep an inbox for the next call, if it is still good for one."""
@@ -131,9 +133,10 @@ class SharedConsumer:
             keep = not (self._is_dropped or inbox.closed or inbox.mailbox.finished)
             if keep:
                 self._idle.append(inbox)
+        inbox.is_left_over = inbox.state.is_open or inbox.has_messages
         if not keep:
             inbox.close()
-        elif inbox.state.is_open or inbox.has_messages:
+        elif inbox.is_left_over:
             now = time.monotonic()
             self._js._port.later(_KEPT_FOR, lambda: self._sweep(inbox, now))
 

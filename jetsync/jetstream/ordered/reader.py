@@ -73,6 +73,8 @@ class OrderedReader:
     ``last`` is the stream sequence up to which everything was handed out.
     """
 
+    is_lasting = False
+
     def __init__(
         self, js: ConsumerManager, stream: str, config: ConsumerConfig, prefix: str, max_resets: int
     ) -> None:
@@ -270,7 +272,10 @@ class OrderedReader:
     def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox | None:
         """Return the inbox of the generation to read from; make one first when there is none."""
         generation = self.generation or self.renew(deadline, over)
-        return None if generation is None else generation.inbox
+        if generation is None:
+            return None
+        generation.inbox.is_left_over = True  # there is one inbox for all that read
+        return generation.inbox
 
     def on_end(self, inbox: PullInbox, ended: Ended) -> Error | None:
         """Anything but an ordinary end of a pull is the end of its generation."""

@@ -40,6 +40,10 @@ _QUIET = 0.1
 looked into: at ``max_ack_pending`` the server does not answer it."""
 
 
+def _never() -> bool:
+    return False
+
+
 class Mode(enum.Enum):
     """When a batch is complete although it is not full."""
 
@@ -120,16 +124,19 @@ class BatchPull:
     def _open(self) -> PullInbox | None:
         """The inbox to pull on; None when there is none in time."""
         before = self._inbox
-        inbox = self._source.open(self._deadline, lambda: False)
+        if before is not None and self._source.is_lasting:
+            return before
+        inbox = self._source.open(self._deadline, _never)
         if inbox is None or inbox is before:
             return inbox
         self._inbox = inbox
         self._number = self._probe = 0
         is_single = self._source.takes_singly
         if before is None:
-            inbox.begin(1 if is_single else self._limit)
-            inbox.state.forget_lapsed(time.monotonic())
-            if not self._accept(inbox):
+            if inbox.is_left_over:
+                inbox.begin(1 if is_single else self._limit)
+                inbox.state.forget_lapsed(time.monotonic())
+            if not self._source.is_lasting and not self._accept(inbox):
                 return inbox
         else:
             inbox.adopt(before.release())
@@ -156,7 +163,9 @@ class BatchPull:
         if self._number:
             self._look_into_silence(inbox, now)
             return
-        if not inbox.is_linked or not inbox.state.may_pull(now):
+        if inbox.has_link_news:
+            inbox.lost_link()
+        if not inbox.is_linked or now < inbox.state.not_before:
             return
         left = max(0.0, self._ends_at - now)
         margin = self._margin(inbox, left)
@@ -207,9 +216,9 @@ class BatchPull:
 
     # -- taking ------------------------------------------------------------------------------------
 
-    def _wait(self, inbox: PullInbox, now: float) -> float:
+    def _wait(self, inbox: PullInbox, now: float, last_moment: float) -> float:
         """How long to wait for messages before something else has to be done."""
-        wait = min(inbox.next_look(), self._last_moment(inbox) - now)
+        wait = min(inbox.state.next_look(now, inbox.mailbox.last_put), last_moment - now)
         quiet = self._quiet_until(inbox)
         if quiet is not None:
             wait = min(wait, quiet - now + 0.001)
@@ -224,21 +233,23 @@ class BatchPull:
         before = len(inbox.batch)
         limit = min(self._limit, before + 1) if self._source.takes_singly else self._limit
         # Until there are as many as that, or a status: one wake-up for the whole batch.
-        ends = inbox.take(limit, self._wait(inbox, time.monotonic()), limit)
+        last_moment = self._last_moment(inbox)
+        ends = inbox.take(limit, self._wait(inbox, time.monotonic(), last_moment), limit)
         inbox.check()
         is_full = len(inbox.batch) >= limit
-        is_late = time.monotonic() >= self._last_moment(inbox)
+        is_late = time.monotonic() >= last_moment
         trouble = None if ends or is_full else self._trouble(inbox)
         judges = ends or is_full or is_late or inbox.sent_seq or trouble is not None
-        if judges and not self._accept(inbox):
+        if judges and not self._source.is_lasting and not self._accept(inbox):
             self._forget_ended(inbox)
             self._is_over = is_late
             return
         for ended in ends:
             self._on_end(inbox, ended)
         if is_full:
-            self._end()
-        elif trouble is not None:
+            self._is_over = self._is_answered = True
+            return
+        if trouble is not None:
             trouble(inbox)
         self._forget_ended(inbox)
         if time.monotonic() >= self._last_moment(inbox):
@@ -255,7 +266,7 @@ class BatchPull:
         """Whether the link, the server or the inbox has gone: what to do about it."""
         if inbox.mailbox.ended:
             return self._on_finished
-        if inbox.lost_link():
+        if inbox.has_link_news and inbox.lost_link():
             return self._source.on_new_link
         return self._source.on_silence if inbox.went_silent() else None
 

@@ -66,10 +66,18 @@ class PullInbox(Member):
         """Consumer sequence that the server says it has sent, of a heartbeat taken last; or 0."""
         self._ponged = False
         self.closed = False
+        self.is_left_over = False
+        """A call before this one may have left something in it."""
+        self.has_link_news = True
+        """The link may have come or gone since the last look: see :meth:`lost_link`."""
+        self.is_linked = False
+        """Whether there was a link that pulls can go out on, at the last look."""
         port.attach(self)
+        self.lost_link()
 
     def link_changed(self) -> None:
         """See ``Member.link_changed``."""
+        self.has_link_news = True
         self.poke()
 
     def poke(self) -> None:
@@ -119,22 +127,19 @@ class PullInbox(Member):
         self.sent_seq = 0
         before = self.batch.nbytes
         statuses = self.mailbox.take_into(self.batch, limit, wait, least)
-        self._charge(self.batch.nbytes - before)
+        # Charge what was taken to the pulls, once: an interrupted call leaves that to the next.
+        taken = self.mailbox.delivered
+        if taken != self._charged:
+            if self._presence.is_asking:
+                self._presence.seen()
+            self.state.took(taken - self._charged, self.batch.nbytes - before, self._port.reads)
+            self._charged = taken
+            if self.pin is not None and len(self.batch):
+                self.pin.learn(self.batch[-1])
         if not statuses:
             return []
         self.state.heard(self._port.reads)
         return [ended for msg in statuses if (ended := self._on_status(msg)) is not None]
-
-    def _charge(self, size: int) -> None:
-        """Charge what was taken to the pulls, once; an interrupted call leaves that to the next."""
-        taken = self.mailbox.delivered
-        count, self._charged = taken - self._charged, taken
-        if count:
-            self._presence.seen()
-            self.state.heard(self._port.reads)
-            self.state.took(count, size)
-            if self.pin is not None and len(self.batch):
-                self.pin.learn(self.batch[-1])
 
     def release(self) -> MsgBatch:
         """Return the batch to whoever hands it out; the inbox goes on with an empty one."""
@@ -198,11 +203,6 @@ class PullInbox(Member):
         self._port.check()
 
     @property
-    def is_linked(self) -> bool:
-        """Whether there is a link that pulls can go out on right now."""
-        return self._port.linked and not self._port.draining
-
-    @property
     def rtt(self) -> float:
         """Seconds within which an answer usually comes; 0.0 before that was measured."""
         return self._port.rtt
@@ -222,6 +222,10 @@ class PullInbox(Member):
 
     def lost_link(self) -> bool:
         """Whether the link changed since the last look: then every outstanding pull is gone."""
+        if not self.has_link_news:
+            return False
+        self.has_link_news = False  # first: what changes from here on is news again
+        self.is_linked = self._port.linked and not self._port.draining
         return self.state.link(self._port.epoch, self.is_linked, self.mailbox.pending_messages)
 
     def next_look(self) -> float:

@@ -56,6 +56,11 @@ class Presence:
             return None
         return None
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether there is a question without an answer."""
+        return self._asked is not None
+
     def seen(self) -> None:
         """The consumer showed itself: what was asked before is of no interest any more."""
         if self._asked is not None:

@@ -21,6 +21,10 @@ __all__ = ["PlainSource", "Source"]
 class Source(Protocol):
     """One consumer, or a succession of them. For one thread at a time."""
 
+    is_lasting: bool
+    """Whether its inbox is always the same and takes whatever comes: then neither ``open`` nor
+    ``accept`` has anything to do."""
+
     @property
     def takes_singly(self) -> bool:
         """Whether each message is to be judged before the next one is taken."""
@@ -55,6 +59,7 @@ class Source(Protocol):
 class PlainSource:
     """One consumer on one inbox; what is lost is asked for again."""
 
+    is_lasting = True
     takes_singly = False
 
     def __init__(self, inbox: PullInbox) -> None:

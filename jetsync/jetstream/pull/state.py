@@ -77,11 +77,14 @@ class PullState:
         self._unclaimed = 0  # messages that wait in the mailbox and came by one of those
         self._epoch = epoch
         self._since = now  # silence counts from here, or from the last sign of life if later
+        self._last_lapse = now  # when the server should have ended all of them
+        self._beat: float | None = None  # the heartbeat of the last one
         self._sign_reads = 0  # how much had been received at the last sign of life
         self._reads = 0
         self._read_at = now
         self._asked_at: float | None = None  # when the PING of a doubt was sent
-        self._not_before = 0.0
+        self.not_before = 0.0
+        """When the next pull may be sent after a refusal, on the monotonic clock."""
         self._backoff = 0.0
         self._wary_until = 0.0
 
@@ -110,8 +113,11 @@ class PullState:
     def waiting(self, pending: int) -> int:
         """Messages that wait in the mailbox (``pending``) or are on their way to it. What waits is
         charged to its pull only when it is taken."""
+        outstanding = 0
+        for pull in self._pulls.values():
+            outstanding += pull.remaining
         unclaimed = min(self._unclaimed, pending)
-        return unclaimed + max(self.outstanding, pending - unclaimed)
+        return unclaimed + max(outstanding, pending - unclaimed)
 
     def waiting_bytes(self, pending_bytes: int) -> int:
         """Bytes that wait in the mailbox or are on their way, by pulls that limit bytes."""
@@ -130,21 +136,32 @@ class PullState:
         if not waiting:
             self._unclaimed = 0
         self.number += 1
+        lapses = now + (options.expires or 3600.0)
+        self._last_lapse = max(self._last_lapse, lapses) if self._pulls else lapses
+        self._beat = options.heartbeat
         self._pulls[self.number] = _Pull(
-            options.batch,
-            options.max_bytes,
-            options.heartbeat,
-            now + (options.expires or 3600.0),
-            options.id,
+            options.batch, options.max_bytes, options.heartbeat, lapses, options.id
         )
         self._since = now
         self._sign_reads, self._asked_at = reads, None
-        self._not_before = 0.0
+        self.not_before = 0.0
         return self.number
 
-    def took(self, count: int, size: int) -> None:
-        """Charge messages that were taken (and their bytes) to the pulls, oldest first."""
+    def took(self, count: int, size: int, reads: int = 0) -> None:
+        """Charge messages that were taken (and their bytes) to the pulls, oldest first. ``reads``
+        is as in :meth:`heard`."""
+        self._sign_reads, self._asked_at = reads, None
         self._backoff = 0.0
+        if not self._unclaimed:
+            for pull in self._pulls.values():
+                # As it is nearly always: part of the first pull, or all of the only one.
+                if pull.remaining > count and pull.remaining_bytes is None:
+                    pull.remaining -= count
+                    return
+                if pull.remaining == count and len(self._pulls) == 1:
+                    self._pulls.clear()
+                    return
+                break
         unclaimed = min(count, self._unclaimed)
         self._unclaimed -= unclaimed
         self._charge(count - unclaimed, size)
@@ -170,6 +187,9 @@ class PullState:
     def _forget_served(self) -> None:
         """Forget pulls that seem to be served. A few stay while others are under way: the server
         may have served those instead, and says so when it ends them."""
+        if len(self._pulls) == 1:
+            self._pulls.clear()  # this one
+            return
         served = [number for number, pull in self._pulls.items() if pull.remaining == 0]
         if len(served) < len(self._pulls):
             served = served[:-_SERVED_KEPT]
@@ -247,12 +267,12 @@ class PullState:
         """Pull again, but not at once: what refuses now will refuse in a millisecond."""
         first, longest = _WAITS[fate]
         self._backoff = min(max(first, self._backoff), longest)
-        self._not_before = now + self._backoff
+        self.not_before = now + self._backoff
         self._backoff *= 2
 
     def may_pull(self, now: float) -> bool:
         """Whether the pause after the last refusal is over."""
-        return now >= self._not_before
+        return now >= self.not_before
 
     def pull_length(self, expires: float, now: float) -> float:
         """How long a pull may last: right after a change of leader only a moment."""
@@ -273,24 +293,24 @@ class PullState:
     def next_look(self, now: float, last_put: float) -> float:
         """Seconds until something may have to be done although nothing came: silence would mean
         something, or the pause after a refusal is over."""
-        due = 3600.0
-        if self._not_before > now:
-            due = self._not_before - now
+        due = now + 3600.0
         if self._pulls:
-            due = min(due, self._silence_due(last_put) - now)
+            due = self._last_lapse + _LAPSE
+            if self._beat is not None:
+                due = min(due, max(last_put, self._since) + 2 * self._beat)
             if self._asked_at is not None:
-                due = max(due, self._patience())
-        return max(0.0, due) + 0.001
+                due = max(due, now + self._patience())
+        if now < self.not_before < due:
+            due = self.not_before
+        return max(0.0, due - now) + 0.001
 
     def _patience(self) -> float:
-        beat = next(reversed(self._pulls.values())).heartbeat
-        return _LAPSE if beat is None else min(_LAPSE, 2 * beat)
+        return _LAPSE if self._beat is None else min(_LAPSE, 2 * self._beat)
 
     def _silence_due(self, last_put: float) -> float:
-        due = max([pull.lapses for pull in self._pulls.values()]) + _LAPSE
-        beat = next(reversed(self._pulls.values())).heartbeat
-        if beat is not None:
-            due = min(due, max(last_put, self._since) + 2 * beat)
+        due = self._last_lapse + _LAPSE
+        if self._beat is not None:
+            due = min(due, max(last_put, self._since) + 2 * self._beat)
         return due
 
     def is_receiving(self, reads: int) -> bool:

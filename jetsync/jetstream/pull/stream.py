@@ -68,6 +68,8 @@ class PullStream(Hand):
         self._expires = expires
         self._heartbeat = heartbeat
         self._group = group
+        self._is_lasting = source.is_lasting
+        self._is_settled = False  # nothing has changed that a pull could be due for
         self._left = stop_after  # messages that may still come into the hand
         self._on_warning = on_warning
         self._inbox: PullInbox | None = None
@@ -168,17 +170,23 @@ class PullStream(Hand):
         is up or the stream is over."""
         if self._left is not None:
             limit = min(limit, self._left)
-        begun = self._tell_window()
-        while not self._is_over():
-            inbox = self._open(deadline)
+        begun = self._tell_window() if self._given[0] else time.monotonic()
+        while True:
+            ending = self._stopped or self._draining or self._error is not None or not self._is_open
+            if (ending or limit <= 0) and self._is_over():
+                return
+            inbox = self._inbox if self._is_lasting else self._open(deadline)
             if inbox is None:
                 return
-            self._refill()
+            if not self._is_settled or inbox.has_link_news:
+                self._refill()
             most = 1 if self._source.takes_singly else limit
-            ends = inbox.take(most, self._wait(inbox, deadline))
+            now = time.monotonic()
+            wait = inbox.state.next_look(now, inbox.mailbox.last_put)
+            ends = inbox.take(most, 0.0 if self._draining else deadline.within(wait))
             count = len(inbox.batch)
             self._came = self._came or count > 0
-            if not self._source.accept(inbox, 0):
+            if not self._is_lasting and not self._source.accept(inbox, 0):
                 inbox.release()
                 count = 0
             for ended in ends:
@@ -186,6 +194,7 @@ class PullStream(Hand):
             if count:
                 self._receive(inbox, count, begun)
                 return
+            self._is_settled = False
             if not ends:
                 self._look(inbox)
             if deadline.expired:
@@ -227,10 +236,6 @@ class PullStream(Hand):
             window.starved(inbox.least_rtt, self._each)
         return given_at
 
-    def _wait(self, inbox: PullInbox, deadline: Deadline) -> float:
-        """How long to wait for the mailbox before something has to be looked at."""
-        return 0.0 if self._draining else deadline.within(inbox.next_look())
-
     def _is_over(self) -> bool:
         """Whether nothing more will be handed out."""
         if self._stopped or not self._is_open:
@@ -255,13 +260,14 @@ class PullStream(Hand):
         """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
         to it that the stream looks again when they have."""
         self._pause(0)
+        self._is_settled = False
         inbox = self._inbox
         if self._draining or self._stopped or self._error is not None or inbox is None:
             return
         now = time.monotonic()
-        if inbox.closed or not inbox.state.may_pull(now):
+        if inbox.closed or now < inbox.state.not_before:
             return
-        if inbox.lost_link():
+        if inbox.has_link_news and inbox.lost_link():
             self._source.on_new_link(inbox)
         if not inbox.is_linked or inbox.closed:
             return
@@ -282,6 +288,7 @@ class PullStream(Hand):
             held_bytes=held_bytes,
             left=left,
         )
+        self._is_settled = True
         if not count:
             self._pause(pause)
             return
@@ -298,6 +305,7 @@ class PullStream(Hand):
         )
 
     def _on_end(self, inbox: PullInbox, ended: Ended) -> None:
+        self._is_settled = False
         error = self._source.on_end(inbox, ended)
         if error is not None:
             if ended.fate is Fate.WARN:

@@ -34,6 +34,8 @@ class Window:
         self._threshold_bytes = limits.threshold_bytes
         self._grows = limits.grows
         self._most = min(LARGEST_WINDOW, most) if most > 0 else LARGEST_WINDOW
+        self.may_grow = self._grows and self.max_messages < self._most
+        """Whether it is of use to tell when the user waits."""
         self._rate = 0.0  # messages per second while the user waits for them
         self.is_whole = False
         """The next message needs all of ``max_bytes`` for itself: ask when the buffer is empty."""
@@ -83,11 +85,6 @@ class Window:
         return None
 
     # -- growing -----------------------------------------------------------------------------------
-
-    @property
-    def may_grow(self) -> bool:
-        """Whether it is of use to tell when the user waits."""
-        return self._grows and self.max_messages < self._most
 
     def took(self, count: int, seconds: float) -> None:
         """Note that so many messages came in so many seconds, in which the user waited."""

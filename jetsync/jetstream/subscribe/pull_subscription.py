@@ -1,9 +1,11 @@
-"""PullSubscription: the older pull API, on the pull engine that every consumer uses."""
+"""PullSubscription: the older pull API, on the pulls that every consumer uses."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
 from jetsync.errors import ConnectionClosedError, Error, TimeoutError
@@ -12,6 +14,12 @@ from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.options import check_count
 from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
+    from jetsync.jetstream.pull.options import MessagesOptions
 
 __all__ = ["PullSubscription"]
 
@@ -56,6 +64,22 @@ class PullSubscription:
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
         """Return one message. Blocks and raises like :meth:`fetch`."""
         return self.fetch(1, timeout)[0]
+
+    def messages(self, **options: Unpack[MessagesOptions]) -> MessageStream:
+        """Return an endless iterator over the messages, like ``Consumer.messages``.
+
+        Like :meth:`fetch` it needs no permission but to pull and to acknowledge, when the
+        subscription was made with ``stream`` and ``consumer``.
+        """
+        self._check()
+        return self._consumer.messages(**options)
+
+    def consume(
+        self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
+    ) -> ConsumeContext:
+        """Give every message to ``callback`` on a thread of its own, like ``Consumer.consume``."""
+        self._check()
+        return self._consumer.consume(callback, **options)
 
     def unsubscribe(self, *, timeout: Seconds | None = None) -> None:
         """End it, and delete the consumer if this subscription made it.
