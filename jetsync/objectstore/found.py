@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jetsync.errors import ObjectMetaError
+from jetsync.errors import ConfigError, ObjectMetaError
 from jetsync.objectstore.info import ObjectInfo, is_id, load, parse
+from jetsync.objectstore.names import check_name
 
 __all__ = ["Found", "MovedFrom", "MovedTo", "read_found"]
 
@@ -94,12 +95,14 @@ def read_found(seq: int, data: bytes, bucket: str, time_ns: int) -> Found:
     return Found(seq, data, info, info.nuid, moved_to, moved_from)
 
 
-def _moved_to(wire: object, bucket: str, time_ns: int) -> MovedTo | None:
+def _moved_to(wire: Any, bucket: str, time_ns: int) -> MovedTo | None:
     """Read a note; None for none, and for one that makes no sense."""
     if not isinstance(wire, dict):
         return None
     name, nuid, behind = wire.get("name"), wire.get("nuid"), wire.get("behind")
-    if not isinstance(name, str) or not is_id(nuid) or type(behind) is not int or behind < 0:
+    if not _is_name(name) or not is_id(nuid) or type(behind) is not int:
+        return None
+    if not 0 <= behind < 2**64:
         return None
     info = None
     if wire.get("object") is not None:
@@ -109,13 +112,21 @@ def _moved_to(wire: object, bucket: str, time_ns: int) -> MovedTo | None:
             return None
         if info.name != name or info.nuid != nuid or info.deleted:
             return None
-    return MovedTo(name, str(nuid), behind, info)
+    return MovedTo(str(name), str(nuid), behind, info)
 
 
-def _moved_from(wire: object) -> MovedFrom | None:
+def _moved_from(wire: Any) -> MovedFrom | None:
     if not isinstance(wire, dict):
         return None
     name, mark = wire.get("name"), wire.get("mark")
-    if not isinstance(name, str) or not name or not is_id(mark):
+    if not _is_name(name) or not is_id(mark):
         return None
-    return MovedFrom(name, str(mark))
+    return MovedFrom(str(name), str(mark))
+
+
+def _is_name(name: Any) -> bool:
+    try:
+        check_name(name)
+    except ConfigError:
+        return False
+    return True

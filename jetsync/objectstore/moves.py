@@ -127,7 +127,8 @@ def complete(place: Place, name: str, found: Found, deadline: Deadline) -> bool:
         # An older sequence is what a server says that has only just become the leader.
         arrived = dump(move.info, moved_from=MovedFrom(name, found.nuid).to_wire())
         refusal = _try(place, move.name, arrived, move.behind, deadline)
-        if refusal is not None and (refusal.actual_seq or move.behind) < move.behind:
+        actual = None if refusal is None else refusal.actual_seq
+        if actual is not None and actual < move.behind:
             # What was there aged out or was purged: nothing can be stored behind it any more.
             _go_back(place, name, found.seq, move.info, deadline)
     else:

@@ -13,6 +13,7 @@ import time
 import pytest
 
 import jetsync
+from jetsync.kv.place import Place
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -228,3 +229,18 @@ def test_every_call_keeps_its_time_when_nobody_answers(fresh_server):
             assert time.monotonic() - began < 20
         proxy.heal()
         watcher.stop()
+
+
+def test_a_conflict_that_cannot_be_looked_at_is_no_plain_timeout(js, kv, monkeypatch):
+    """It is known that nothing was stored."""
+    kv.put("a", b"1")
+    kv.delete("a")
+
+    def unanswered(*_):
+        raise jetsync.TimeoutError("no answer")
+
+    monkeypatch.setattr(Place, "last", unanswered)
+    with pytest.raises(jetsync.NotStoredError, match="another revision"):
+        kv.create("a", b"2")
+    monkeypatch.undo()
+    assert "a" not in kv
