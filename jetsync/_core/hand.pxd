@@ -15,4 +15,4 @@ cdef class Hand:
     cdef int inside         # a thread is at work here (atomic)
 
     cdef Msg quick(self)
-    cdef Msg make(self, jet_record *r)
+    cdef Msg make(self)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
-    jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_take, jet_record,
+    jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_peek, jet_chain_take, jet_record,
 )
 from jetsync._core.message cimport Msg
 from jetsync._core.link cimport link_load, link_store
@@ -89,20 +89,22 @@ cdef class Hand:
         if self.chain.count <= limit:
             batch.adopt(&self.chain)
             return
-        while limit and jet_chain_take(&self.chain, &r):
+        while limit and jet_chain_peek(&self.chain, &r):
             batch.add(&r)
+            jet_chain_take(&self.chain, &r)
             limit -= 1
 
     def _pop(self):
         """Take the next message; None when the hand is empty. Only inside."""
-        cdef jet_record r
-        if not jet_chain_take(&self.chain, &r):
-            return None
-        return self.make(&r)
+        return self.make() if self.chain.count else None
 
-    cdef Msg make(self, jet_record *r):
-        cdef Msg msg = self.maker.make(r)
+    cdef Msg make(self):
+        """Make the next message, then take it: without memory for it, it stays in the hand."""
+        cdef jet_record r
+        jet_chain_peek(&self.chain, &r)
+        cdef Msg msg = self.maker.make(&r)
         msg.since = self.since
+        jet_chain_take(&self.chain, &r)
         return msg
 
     def _pause(self, size_t held):
@@ -137,14 +139,12 @@ cdef class Hand:
 
     cdef Msg quick(self):
         """The next message, or None when the slow way has to be taken."""
-        cdef jet_record r
         if not jetsync_enter(&self.inside):
             self._enter()
         try:
             if self.chain.count <= link_load(&self.pause_at):
                 return None
-            jet_chain_take(&self.chain, &r)
-            return self.make(&r)
+            return self.make()
         finally:
             jetsync_leave(&self.inside)
 

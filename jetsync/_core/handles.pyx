@@ -92,7 +92,12 @@ cdef class Receiving:
 
         Raises TimeoutError when none came, ConnectionClosedError when the connection or the
         subscription has ended, PermissionsError when the server refused it, ConfigError when the
-        subscription has a callback. Ctrl-C interrupts; a message is never lost by it. Thread-safe.
+        subscription has a callback. Thread-safe.
+
+        Ctrl-C interrupts. A signal handler that raises while this waits, or makes the message,
+        leaves the message for the next call. Only in the last instructions, between the end of
+        this function and the assignment of what it returns, the message is lost with the exception,
+        as for any Python function; a ``for`` loop over the subscription has no such moment.
         """
         # What is there already needs no deadline; everything else is looked at in `_await_next`.
         if (self._callback is None and self._nc._refusal is None

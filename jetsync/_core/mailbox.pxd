@@ -16,4 +16,6 @@ cdef class Mailbox:
     cdef int _follow(self, double deadline) except -1
     cdef bint _sleep(self, double deadline) except -1
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
+    cdef Msg _build(self)
+    cdef void _take(self) noexcept nogil
     cdef Msg _pop(self)

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
-from jetsync._core.csrc cimport jet_chain_take, jet_pool, jet_record
+from jetsync._core.csrc cimport jet_chain_peek, jet_chain_take, jet_pool, jet_record
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
     link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
@@ -101,27 +101,41 @@ cdef class Mailbox:
                 link_queue_leave(&self.queue)
                 raise
 
-    cdef Msg _pop(self):
+    cdef Msg _build(self):
+        """Make the next message in hand, which stays there: whatever fails here loses nothing."""
+        cdef jet_record r
+        jet_chain_peek(&self.queue.in_hand, &r)
+        cdef Msg msg = self.maker.make(&r)
+        msg.since = self.queue.in_hand_since
+        return msg
+
+    cdef void _take(self) noexcept nogil:
+        """Take the message that was made."""
         cdef jet_record r
         jet_chain_take(&self.queue.in_hand, &r)
         link_queue_tell_held(&self.queue)
         link_add(&self.queue.taken, 1)
-        cdef Msg msg = self.maker.make(&r)
-        msg.since = self.queue.in_hand_since
+
+    cdef Msg _pop(self):
+        cdef Msg msg = self._build()
+        self._take()
         return msg
 
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
         limit; 0: do not wait), when the box has ended, or after `poke()`. Ctrl-C interrupts."""
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
+        cdef Msg msg
         if not acquire(&self.queue.take_turn, deadline):
             return None
         try:
             if self._fill(deadline):
-                # A signal that came by now is handled before anything is taken: if its handler
+                # A signal that came by now is handled before the message is taken: if its handler
                 # raises, the message is still there.
+                msg = self._build()
                 PyErr_CheckSignals()
-                return self._pop()
+                self._take()
+                return msg
             return None
         finally:
             unlock(&self.queue.take_turn)
@@ -157,12 +171,14 @@ cdef class Mailbox:
             link_add(&self.queue.taken, self.queue.in_hand.count)
             batch.adopt(&self.queue.in_hand)
             return 0
-        while batch.rows < limit and jet_chain_take(&self.queue.in_hand, &r):
+        while batch.rows < limit and jet_chain_peek(&self.queue.in_hand, &r):
+            # Copied first and taken then: without memory it stays where it is.
             if r.status:
                 statuses.append(self.maker.make(&r))
             else:
-                link_add(&self.queue.taken, 1)
                 batch.add(&r)
+                link_add(&self.queue.taken, 1)
+            jet_chain_take(&self.queue.in_hand, &r)
         return 0
 
     def new_batch(self, batch_type, outbound, Maker maker=None):

@@ -211,6 +211,7 @@ cdef class Maker:
     cdef Msg make(self, jet_record *r):
         """Build one message; the record may go away afterwards."""
         cdef Msg m
+        cdef str subject
         if self.plain:
             m = Msg.__new__(Msg)
         else:
@@ -218,9 +219,11 @@ cdef class Maker:
         # Most subscriptions see the same subject many times in a row: keep its str.
         if (r.subject.len != <size_t>len(self.last_subject_bytes)
                 or memcmp(r.subject.ptr, <const char *>self.last_subject_bytes, r.subject.len)):
-            self.last_subject_bytes = bytes_of(r.subject)
-            self.last_subject = PyUnicode_DecodeUTF8(
+            # Both or none are kept: what raises here leaves the subject before, with its bytes.
+            subject = PyUnicode_DecodeUTF8(
                 <const char *>r.subject.ptr, r.subject.len, "surrogateescape")
+            self.last_subject_bytes = bytes_of(r.subject)
+            self.last_subject = subject
         m.subject = self.last_subject
         if r.payload.len:
             m.data = PyBytes_FromStringAndSize(<const char *>r.payload.ptr, r.payload.len)

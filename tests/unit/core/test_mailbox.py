@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from jetsync._core.batch import MsgBatch
 from jetsync._core.inbound import EVENT_SLOW
 from jetsync._core.mailbox import Mailbox, MailboxIterator
+from jetsync._core.message import Msg
 from jetsync.errors import ConfigError
 from tests.unit.core.kit import Thread, block, fill, message, receiver, wait_until
 
@@ -432,3 +435,63 @@ def test_take_into_waits_for_as_many_as_are_asked_for_or_a_status_or_its_time():
     fill(inbound, b"9")
     box.finish()
     assert (consumer.finish(), len(batch)) == ([], 10)
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Slow(Msg):
+    """A message in whose making an interrupt or a failed allocation falls."""
+
+    __slots__ = ()
+    failing = False
+
+    def __new__(cls):
+        if Slow.failing:
+            Slow.failing = False
+            raise Interrupted
+        return super().__new__(cls)
+
+
+@pytest.mark.parametrize("take", ["one", "many"])
+def test_what_raises_while_a_message_is_made_leaves_it_for_the_next_call(take):
+    inbound, box = receiver(msg_type=Slow)
+    inbound.feed(status(b"100 Idle Heartbeat") + message(payload=b"0"))
+    taker: Any = box.get if take == "one" else lambda _: box.take_into(batch, 1)[0]
+    batch = box.new_batch(MsgBatch, None)
+    Slow.failing = True
+    with pytest.raises(Interrupted):
+        taker(0)
+    assert box.pending_messages == 2
+    assert taker(0).status == 100
+    assert [msg.data for msg in (*batch, box.get(0)) if msg is not None] == [b"0"]
+
+
+def test_a_signal_that_comes_while_a_message_is_made_leaves_it_for_the_next_call():
+    inbound, box = receiver(msg_type=Signalled)
+    fill(inbound, b"0", b"1")
+
+    def handler(number, frame):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        Signalled.sending = True
+        with pytest.raises(Interrupted):
+            box.get(0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert [box.get(0).data, box.get(0).data, box.get(0)] == [b"0", b"1", None]
+
+
+class Signalled(Msg):
+    __slots__ = ()
+    sending = False
+
+    def __new__(cls):
+        made = super().__new__(cls)
+        if Signalled.sending:
+            Signalled.sending = False
+            signal.raise_signal(signal.SIGUSR1)
+        return made
