@@ -412,7 +412,14 @@ class PublishError(JetStreamError):
 
 
 class NotStoredError(PublishError):
-    """The message is certainly not in the stream. ``__cause__`` has the reason."""
+    """The message is certainly not in the stream. ``__cause__`` has the reason.
+
+    When the stream refused it, this is an instance of that refusal's APIError subclass, too, with
+    the server's ``code`` and ``err_code``; these are 0 otherwise.
+    """
+
+    code: int = 0
+    err_code: int = 0
 
 
 class PublishUnknownError(PublishError, TimeoutError):

@@ -553,6 +553,17 @@ cdef class PublishWindow:
             unlock(self.guard)
         return {name.decode("utf-8", "surrogateescape") for name in found}
 
+    def subject_of(self, uint64_t number):
+        """The subject of an open message; empty when it is settled."""
+        cdef Entry *entry
+        cdef bytes found = b""
+        acquire(self.guard, -1)
+        entry = self._open_entry(number)
+        if entry != NULL:
+            found = bytes_of(self._subject(entry))
+        unlock(self.guard)
+        return found.decode("utf-8", "surrogateescape")
+
     def numbers_on(self, str subject not None):
         """The numbers of the open messages of a subject."""
         cdef uint64_t n

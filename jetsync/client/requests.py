@@ -258,7 +258,16 @@ class Exchange:
         reply = self._reply
         if reply is None or not reply.mailbox.pending_messages:
             reply = self._send(deadline, link)
-        msg = reply.mailbox.get(deadline.remaining())
+        return self._take(reply, deadline.remaining(), seconds)
+
+    def another(self, seconds: float) -> Msg:
+        """Wait for one more answer, without asking again. Blocks and raises like :meth:`ask`."""
+        if self._reply is None:
+            return self.ask(seconds)
+        return self._take(self._reply, seconds, seconds)
+
+    def _take(self, reply: Reply, left: float | None, seconds: float) -> Msg:
+        msg = reply.mailbox.get(left)
         if msg is None:
             raise reply.mailbox.error or TimeoutError(
                 f"no reply to the request on {self._subject!r} within {seconds:g} s",

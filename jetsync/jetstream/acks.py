@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, NoRespondersError, TimeoutError
+from jetsync.errors import DisconnectedError, Error, NoRespondersError, TimeoutError
+from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port
@@ -13,32 +15,65 @@ if TYPE_CHECKING:
 
 __all__ = ["confirm", "confirm_all"]
 
-# A server that just restarted may not serve the consumer yet; one that is gone never will.
-_PATIENCE = 2.0
-# An acknowledgement that nobody answers for so long is sent again: it may have met an election.
 _AGAIN_AFTER = 1.0
+"""Seconds without an answer after which an acknowledgement is sent again: it may have met an
+election. After twice as many then, and so on up to the next one."""
+_LONGEST_SILENCE = 3.0
+_UNSERVED_WAIT = 0.1
+_ASK_AFTER = 2.0
+"""Nobody listens: the consumer is gone, gets a new leader, or its server has just been started.
+After so many seconds the servers are asked which."""
 
 
 def confirm(port: Port, reply: str, seconds: float) -> None:
-    """Double ack: send until the server answers. Repeating is safe: it answers every time."""
+    """Double ack: send until the server answers. Repeating is safe: it answers every time.
+
+    Raises NoRespondersError when the servers say that the consumer is gone, TimeoutError."""
     deadline = Deadline(seconds)
     again_after = _AGAIN_AFTER
+    patience = Deadline(_ASK_AFTER)
     with port.exchange(reply, b"+ACK") as exchange:
         while True:
             port.check()
+            unserved: NoRespondersError | None = None
             try:
                 exchange.ask(deadline.within(again_after))
                 return
             except DisconnectedError:
                 port.sleep(deadline.within(0.05))
-            except NoRespondersError:
-                if deadline.within(seconds) <= max(0.0, seconds - _PATIENCE):
-                    raise
-                port.sleep(deadline.within(0.1))
+            except NoRespondersError as error:
+                if patience.expired and not deadline.expired:
+                    if _is_gone(port, reply, deadline.within(_AGAIN_AFTER)):
+                        raise
+                    patience = Deadline(_ASK_AFTER)
+                unserved = error
+                port.sleep(deadline.within(_UNSERVED_WAIT))
             except TimeoutError:
-                again_after *= 2
+                again_after = min(2 * again_after, _LONGEST_SILENCE)
             if deadline.expired:
-                raise TimeoutError(f"no confirmation within {seconds:g} s", operation="ack_sync")
+                why = "" if unserved is None else ": the consumer is gone, or has no leader"
+                raise TimeoutError(
+                    f"no confirmation within {seconds:g} s{why}", operation="ack_sync"
+                ) from unserved
+
+
+def _is_gone(port: Port, reply: str, seconds: float) -> bool:
+    """Whether the servers know that the consumer of an acknowledgement does not exist."""
+    tokens = reply.split(".")
+    if len(tokens) < 9:
+        return False
+    if len(tokens) > 9:  # $JS.ACK.<domain>.<account>.<stream>.<consumer> ...
+        domain, stream, consumer = tokens[2], tokens[4], tokens[5]
+    else:
+        domain, stream, consumer = "_", tokens[2], tokens[3]
+    prefix = "$JS.API" if domain == "_" else f"$JS.{domain}.API"
+    try:
+        decode(port.request(f"{prefix}.CONSUMER.INFO.{stream}.{consumer}", b"", seconds).data)
+    except (ConsumerNotFoundError, StreamNotFoundError):
+        return True
+    except Error:
+        return False  # no leader, no permission, or an account of its own
+    return False
 
 
 def confirm_all(batch: MsgBatch, port: Port, seconds: float) -> None:
@@ -65,7 +100,13 @@ def _unconfirmed(batch: MsgBatch, port: Port, deadline: Deadline) -> list[int]:
         patience = 2 * _AGAIN_AFTER
         while waiting and (msg := reply.mailbox.get(deadline.within(patience))) is not None:
             if not msg.status:
-                waiting.discard(int(msg.subject.rpartition("-")[2]))
+                waiting.discard(_index(msg.subject))
             elif msg.status == 503:
                 break
     return sorted(waiting)
+
+
+def _index(subject: str) -> int:
+    """Which message an answer is about; -1 for a subject that nobody was told."""
+    tail = subject.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else -1

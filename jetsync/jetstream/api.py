@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import JetStreamNotEnabledError, api_error
+from jetsync._api_errors import (
+    JetStreamNotEnabledError,
+    JetStreamUnavailableError,
+    api_error,
+)
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import port_of
 from jetsync.errors import (
+    APIError,
     ConfigError,
     DisconnectedError,
     Error,
@@ -23,10 +29,28 @@ from jetsync.protocol.subjects import check_name, check_publish_subject
 if TYPE_CHECKING:
     from jetsync.client import Connection, Msg
 
-__all__ = ["API", "decode"]
+__all__ = ["API", "decode", "reading"]
 
 _FIRST_SILENCE = 2.0
 """After so many seconds without an answer a repeatable request is sent again."""
+_LONGEST_SILENCE = 3.0
+"""And after so many at the most: an answer is known that much later than it could be."""
+_UNSERVED_WAIT = 0.25
+"""After so many seconds a request is sent again that nobody could answer."""
+_LAST_ATTEMPT = 0.02
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Read an answer inside: nonsense in it becomes a ProtocolError for the call that asked.
+
+    Answers come from servers, and from whoever may answer on a subject."""
+    try:
+        yield
+    except Error:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise ProtocolError(f"{what} cannot be read: {error!r}") from error
 
 
 def decode(data: bytes) -> dict[str, Any]:
@@ -59,8 +83,12 @@ class API:
         self.port = port_of(nc)
         self.prefix = check_publish_subject((api_prefix or "$JS.API").rstrip("."))
         self.timeout = timeout
+        self.domain = domain
+        """The domain that was asked for by name, if one was."""
         self._far = self.prefix != "$JS.API"
         self._far_served: Served | None = None
+        self._answered = False
+        """Whether there was an answer below the prefix before: it is right then."""
 
     def subject(self, operation: str) -> str:
         """The full subject of an operation such as ``STREAM.INFO.ORDERS``."""
@@ -76,10 +104,12 @@ class API:
     ) -> dict[str, Any]:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
-        A ``repeatable`` request is sent again when the link broke before the answer came, and after
-        silence: nobody answers for a stream that is getting a new leader. Raises APIError (a
-        subclass by ``err_code``), JetStreamNotEnabledError when nobody serves the API,
-        TimeoutError, DisconnectedError.
+        A ``repeatable`` request is sent again when the link broke before the answer came, after
+        silence (nobody answers for a stream that is getting a new leader), when the servers say
+        that it may succeed later, and when nobody serves an API that has answered before: a leaf
+        node's or gateway's link may be away for a moment. Raises APIError (a subclass by
+        ``err_code``), JetStreamNotEnabledError when nobody serves the API,
+        JetStreamUnavailableError when nobody does any more, TimeoutError, DisconnectedError.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
         payload = b"" if body is None else json.dumps(body).encode()
@@ -93,17 +123,31 @@ class API:
                 else:
                     # Wild: a consumer's filter is part of the subject that creates it.
                     answer = self.port.request(subject, payload, left, wild=True)
+                decoded = decode(answer.data)
             except NoRespondersError as error:
-                raise JetStreamNotEnabledError(
-                    f"nobody serves {self.prefix!r}: JetStream is not enabled for this account, or "
-                    "the domain or prefix is wrong"
-                ) from error
+                if not self._answered:
+                    raise JetStreamNotEnabledError(
+                        f"nobody serves {self.prefix!r}: JetStream is not enabled for this account,"
+                        " or the domain or prefix is wrong"
+                    ) from error
+                if not repeatable or deadline.expired:
+                    raise JetStreamUnavailableError(
+                        f"nobody serves {self.prefix!r} any more: the link of a leaf node or "
+                        "gateway may be down, or JetStream was switched off"
+                    ) from error
+                self.port.sleep(deadline.within(_UNSERVED_WAIT))
             except DisconnectedError:
                 if not repeatable or deadline.expired:
                     raise
                 self.port.sleep(deadline.within(0.05))
+            except APIError as error:
+                self._answered = True
+                if not (repeatable and error.retryable) or deadline.within(1.0) < _LAST_ATTEMPT:
+                    raise
+                self.port.sleep(deadline.within(_UNSERVED_WAIT))
             else:
-                return decode(answer.data)
+                self._answered = True
+                return decoded
 
     def _ask_until_answered(self, subject: str, payload: bytes, deadline: Deadline) -> Msg:
         """Ask, and again after silence. The first answer counts, also one to an earlier asking:
@@ -116,7 +160,7 @@ class API:
                 except TimeoutError:
                     if deadline.expired:
                         raise
-                silence *= 2
+                silence = min(2 * silence, _LONGEST_SILENCE)
 
     def require(self, what: str, version: str) -> None:
         """Raise ApiLevelRequiredError if the server is known to be older than ``version``."""
@@ -141,7 +185,9 @@ class API:
             except Error:
                 # Not allowed to ask, or no answer: the request itself will tell.
                 return Served()
-            self._far_served = Served(level=int((answer.get("api") or {}).get("level") or 0))
+            with reading("the level of the JetStream API"):
+                self._far_served = Served(level=int((answer.get("api") or {}).get("level") or 0))
+        assert self._far_served is not None
         return self._far_served
 
     def pages(
@@ -162,10 +208,12 @@ class API:
             answer = self.request(
                 operation, {**(body or {}), "offset": offset}, timeout=timeout, repeatable=True
             )
-            items = answer.get(field) or []
-            if missing is not None:
-                missing.update(answer.get("missing") or (), answer.get("offline") or ())
+            with reading(f"the answer to {operation}"):
+                items = list(answer.get(field) or [])
+                if missing is not None:
+                    missing.update(answer.get("missing") or (), answer.get("offline") or ())
+                offset += len(items)
+                is_last = not items or offset >= int(answer.get("total", 0))
             yield from items
-            offset += len(items)
-            if not items or offset >= int(answer.get("total", 0)):
+            if is_last:
                 return

@@ -99,18 +99,40 @@ def test_every_payload_that_is_bytes_like(js, stream):
 # -- time ------------------------------------------------------------------------------------------
 
 
-def test_an_outcome_is_known_when_the_time_is_over(js):
+@pytest.fixture
+def silent(url):
+    """A subject on which a subscriber listens that answers nothing."""
+    with jetsync.connect(url) as listener:
+        subscription = listener.subscribe("nobody.answers.this")
+        listener.flush()
+        yield subscription.subject
+
+
+def test_an_outcome_is_known_when_the_time_is_over(js, silent):
     start = time.monotonic()
-    futures = [js.publish_async("nobody.stores.this", timeout=0.3) for _ in range(10)]
-    futures += [js.publish_async("nobody.stores.this", timeout=0.9) for _ in range(10)]
-    assert all(isinstance(f.exception(), jetsync.NotStoredError) for f in futures[:10])
+    futures = [js.publish_async(silent, timeout=0.3) for _ in range(10)]
+    futures += [js.publish_async(silent, timeout=0.9) for _ in range(10)]
+    assert all(isinstance(f.exception(), jetsync.PublishUnknownError) for f in futures[:10])
     assert not futures[-1].done()
-    assert all(isinstance(f.exception(), jetsync.NotStoredError) for f in futures)
+    assert all(isinstance(f.exception(), jetsync.PublishUnknownError) for f in futures)
     assert time.monotonic() - start >= 0.9
 
 
-def test_waiting_keeps_its_own_time(js):
+def test_a_subject_that_no_stream_takes_is_told_before_the_time_is_over(js, stream):
     future = js.publish_async("nobody.stores.this", timeout=60)
+    assert js.publish_async(f"{stream.name}.a").result().seq == 1
+    assert isinstance(future.exception(30), jetsync.NotStoredError)
+    report = js.publish_many([("nobody.stores.this", b""), (f"{stream.name}.a", b"")], timeout=60)
+    assert [type(error) for _, error in report.failed] == [jetsync.NotStoredError]
+    assert report.stored == 1
+    start = time.monotonic()
+    with pytest.raises(jetsync.NotStoredError, match="no stream takes messages"):
+        js.publish("nobody.stores.this", timeout=60)
+    assert time.monotonic() - start < 30
+
+
+def test_waiting_keeps_its_own_time(js, silent):
+    future = js.publish_async(silent, timeout=60)
     for wait in (future.result, future.exception, js.publish_async_wait):
         start = time.monotonic()
         with pytest.raises(jetsync.TimeoutError) as caught:
@@ -120,9 +142,9 @@ def test_waiting_keeps_its_own_time(js):
     assert not future.done()
 
 
-def test_a_full_window_makes_room_or_says_so(nc, stream):
+def test_a_full_window_makes_room_or_says_so(nc, stream, silent):
     js = nc.jetstream(max_pending=3, timeout=30)
-    stuck = [js.publish_async("nobody.stores.this") for _ in range(3)]
+    stuck = [js.publish_async(silent) for _ in range(3)]
     assert js.publish_async_pending == 3
     with pytest.raises(jetsync.TooManyPendingError) as caught:
         js.publish_async(f"{stream.name}.a", timeout=0.2)
@@ -236,11 +258,11 @@ def test_a_lost_connection_sends_again_and_stores_once():
         assert len(seqs) == len(futures) == stream.info().state.messages
 
 
-def test_closing_settles_every_future(url, stream):
+def test_closing_settles_every_future(url, stream, silent):
     nc = jetsync.connect(url)
     js = nc.jetstream(timeout=600)
     called: list[object] = []
-    futures = [js.publish_async("nobody.stores.this") for _ in range(10)]
+    futures = [js.publish_async(silent) for _ in range(10)]
     futures += [js.publish_async(f"{stream.name}.a") for _ in range(1000)]
     for future in futures:
         future.add_done_callback(called.append)
@@ -268,15 +290,15 @@ def test_draining_waits_for_every_outcome_and_callback(url, stream):
     assert not settling_threads()
 
 
-def test_closing_ends_a_publish_that_waits_for_room(url):
+def test_closing_ends_a_publish_that_waits_for_room(url, silent):
     nc = jetsync.connect(url)
     js = nc.jetstream(max_pending=1, timeout=600)
-    js.publish_async("nobody.stores.this")
+    js.publish_async(silent)
     errors = []
 
     def work():
         try:
-            js.publish_async("nobody.stores.this")
+            js.publish_async(silent)
         except jetsync.Error as error:
             errors.append(error)
 
@@ -321,9 +343,9 @@ def test_futures_hold_nothing_afterwards(js, stream):
     assert blocks() - before < 10_000
 
 
-def test_a_child_is_told_at_once(nc, stream):
+def test_a_child_is_told_at_once(nc, stream, silent):
     js = nc.jetstream(timeout=60)
-    future = js.publish_async("nobody.stores.this")
+    future = js.publish_async(silent)
     pid = os.fork()
     if pid == 0:
         wrong = 1
@@ -351,8 +373,11 @@ import os, signal, sys, threading, time
 import jetsync
 
 nc = jetsync.connect(sys.argv[1])
+listener = jetsync.connect(sys.argv[1])
+subscription = listener.subscribe("nobody.answers.this")
+listener.flush()
 js = nc.jetstream(max_pending=1, timeout=60)
-stuck = js.publish_async("nobody.stores.this")
+stuck = js.publish_async("nobody.answers.this")
 
 def interrupt():
     time.sleep(0.3)

@@ -12,20 +12,18 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     APIError,
     ConfigError,
-    ConnectionClosedError,
     DisconnectedError,
     Error,
-    MaxPayloadError,
-    NotStoredError,
-    OutboundFullError,
-    PermissionsError,
+    NoRespondersError,
+    TimeoutError,
 )
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
-from jetsync.jetstream.publish.headers import publish_headers
-from jetsync.jetstream.publish.one import unknown_outcome
+from jetsync.jetstream.publish.headers import publish_headers, publish_needs
 from jetsync.jetstream.publish.order import await_turn
+from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
+from jetsync.jetstream.publish.whose import Whose
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["PublishBatch"]
 
 _API_LEVEL = 2
-_RETRY_WAIT = 0.25
-_LINK_WAIT = 0.01
 
 
 class PublishBatch:
@@ -78,6 +74,7 @@ class PublishBatch:
         be used then. All subjects have to belong to one stream, which takes up to 1,000 messages.
         """
         merged, _ = publish_headers(headers, msg_id=msg_id, **options)
+        self._api.check_needs(publish_needs(options))
         with self._lock:
             self._refuse_when_over()
             # Encoded for a check only: what goes out is known when the last message is.
@@ -156,33 +153,32 @@ class PublishBatch:
         while True:
             while not self._port.linked and not deadline.expired:
                 self._port.check()
-                self._port.sleep(deadline.within(_LINK_WAIT))
+                self._port.sleep(deadline.within(PERSISTENCE.link_wait))
             if not await_turn(self._port, deadline) or deadline.expired:
                 break
             self._check_level()
             try:
                 return self._attempt(messages, deadline)
-            except OutboundFullError as error:
-                last = error  # the last message did not leave, so the batch is incomplete
-            except (PermissionsError, MaxPayloadError) as error:
-                raise NotStoredError(f"the batch was refused: {error}") from error
-            except APIError as error:
-                # It was refused as a whole, so all of it can be sent again, as another batch.
-                if not error.retryable:
-                    raise _refusal(error) from error
+            except ConfigError:
+                raise
+            except Error as error:
+                verdict = judge(error)
+                # A refusal is one of the whole, so all of it can be sent again as another batch.
+                # After silence it cannot: the stream does not drop a second copy of a batch.
+                if verdict.maybe_stored or not verdict.again:
+                    raise _failure(f"{error}; of the batch", error, verdict) from error
                 last = error
-            self._port.sleep(deadline.within(_RETRY_WAIT))
-        raise NotStoredError(f"the batch was not stored within {seconds:g} s: {last}") from last
+            self._port.sleep(deadline.within(PERSISTENCE.refused_wait))
+        text = f"the batch was not stored within {seconds:g} s: {last}"
+        raise _failure(text, last, judge(last), at_once=False) from last
 
     def _check_level(self) -> None:
         info = self._port.connection.server_info
         if info is not None and info.api_lvl < _API_LEVEL:
             # An older server would store the messages one by one.
-            raise _refusal(
-                ApiLevelRequiredError(
-                    "atomic batches need nats-server 2.12 or newer", code=412, err_code=10185
-                )
-            )
+            text = "atomic batches need nats-server 2.12 or newer"
+            error = ApiLevelRequiredError(text, code=412, err_code=10185)
+            raise _failure(text, error, judge(error))
 
     def _attempt(
         self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline
@@ -190,34 +186,30 @@ class PublishBatch:
         port = self._port
         batch = next_nuid()
         subject = messages[-1][0]
-        reply = port.open_reply(subject)
-        try:
+        whose = Whose(self._api)
+        with port.open_reply(subject) as reply:
             for number, (to, data, headers) in enumerate(messages, 1):
                 is_last = number == len(messages)
                 block = encode_headers({**headers, **_batch_headers(batch, number, is_last)})
                 answers = reply.subject if is_last else None
                 port.outbound.publish(to, data, answers, block, False, deadline.remaining())
             port.outbound.send_now()
-            answer = reply.mailbox.get(deadline.remaining())
-            if answer is None:
-                problem = reply.mailbox.error
-                if isinstance(problem, PermissionsError):
-                    raise problem
-                why = str(problem or "no confirmation came in time")
-                raise unknown_outcome(f"{why}; of the batch", "commit", None, problem)
-            if answer.status == 503 and not answer.data:
-                raise _NoStream("no stream takes messages on this subject")
-            return decode_puback(answer.data)
-        except ConnectionClosedError as error:
-            raise unknown_outcome("the connection was closed", "commit", None, error) from error
-        finally:
-            reply.close()
-
-
-class _NoStream(APIError):
-    """Nobody took the last message. A leader may be elected at this moment."""
-
-    retryable = True
+            while True:
+                answer = reply.mailbox.get(deadline.remaining())
+                if answer is None:
+                    text = "no confirmation came in time" + whose.explain()
+                    raise reply.mailbox.error or TimeoutError(text, operation="commit")
+                if answer.status == 503 and not answer.data:
+                    text = "no stream takes messages on this subject"
+                    raise NoRespondersError(text, subject=subject)
+                try:
+                    ack = decode_puback(answer.data)
+                except APIError:
+                    if whose.refusal_counts(subject, answer.data, deadline):
+                        raise
+                else:
+                    if whose.confirmation_counts(ack.domain):
+                        return ack
 
 
 def _batch_headers(batch: str, number: int, is_last: bool) -> dict[str, str]:
@@ -227,9 +219,14 @@ def _batch_headers(batch: str, number: int, is_last: bool) -> dict[str, str]:
     return headers
 
 
-def _refusal(error: APIError) -> Error:
-    if isinstance(error, NotStoredError):
-        return error
-    stands_for = NotStoredError(f"nothing of the batch is stored: {error}")
-    stands_for.__cause__ = error
-    return stands_for
+def _failure(text: str, reason: Error, verdict: Verdict, *, at_once: bool = True) -> Error:
+    """The error for a batch that no stream has confirmed."""
+    if not verdict.maybe_stored and at_once:
+        text = f"nothing of the batch is stored: {text}"
+    return failure(
+        text,
+        reason,
+        maybe_stored=verdict.maybe_stored and at_once,
+        operation="commit",
+        msg_id=None,
+    )

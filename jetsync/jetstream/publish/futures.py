@@ -22,6 +22,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.order import await_turn
+from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import ACKS, PubAck
 from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
@@ -69,6 +70,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 # One message that nobody confirms does not hold up the others at once.
                 ring=2 * max_pending,
                 key=os.urandom(16),
+                domain=(api.domain or "").encode(),
             ),
         )
         self.window.auto_ids = auto_ids
@@ -87,7 +89,13 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     # -- for the publishing threads --------------------------------------------------------------
 
     def publish(
-        self, subject: str, data: bytes, block: bytes, auto_id: bool, seconds: float
+        self,
+        subject: str,
+        data: bytes,
+        block: bytes,
+        auto_id: bool,
+        seconds: float,
+        expected: bytes | None = None,
     ) -> PubAckFuture:
         """Send one message, as soon as there is room for it."""
         window = self.window
@@ -96,7 +104,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             self._port, Deadline(seconds), window
         ):
             raise self._crowded()
-        while (future := window.publish(subject, data, block, auto_id, seconds)) is None:
+        while (future := window.publish(subject, data, block, auto_id, seconds, expected)) is None:
             self._wait_for(lambda: not window.crowded, deadline, self._crowded)
             if window.ended:  # which has made the room
                 raise self._why_ended()
@@ -233,6 +241,14 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     def failed(self, number: int, error: Exception) -> None:
         self.window.fail(number, error)
 
+    def expects(self, number: int, stream: str) -> bool:
+        return self.window.expects(number, stream)
+
+    def may_ask_for(self) -> float:
+        left = self.window.next_deadline()
+        within = PERSISTENCE.ask_within
+        return max(PERSISTENCE.slack, within if left is None else min(within, left))
+
     def _deliver(self) -> None:
         """Tell those who wait for what was settled."""
         if self._waiting:
@@ -257,5 +273,5 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             for function in functions:
                 try:
                     function(future)
-                except Exception as error:  # noqa: BLE001 - user code may raise anything
+                except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
                     self._port.report(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypedDict
 
@@ -11,9 +12,12 @@ from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
 from jetsync.protocol.ids import next_nuid
 
-__all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers"]
+__all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers", "publish_needs"]
 
 MSG_ID = "Nats-Msg-Id"
+
+_NEEDS = {"ttl": "2.11", "incr": "2.12", "schedule": "2.12"}
+"""Options that an older server would take for headers of the user's own, and ignore."""
 
 
 class PublishOptions(TypedDict, total=False):
@@ -33,6 +37,15 @@ class PublishOptions(TypedDict, total=False):
     schedule_ttl: Seconds | str | None
     schedule_time_zone: str | None
     schedule_rollup: str | None
+
+
+def publish_needs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the options of a publish need, and the version of the server that has it."""
+    return [
+        (f"the option {name}", version)
+        for name, version in _NEEDS.items()
+        if options.get(name) is not None
+    ]
 
 
 def publish_headers(

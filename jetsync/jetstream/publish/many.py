@@ -15,6 +15,7 @@ from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.order import await_turn
+from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.publish.window_keeper import WindowKeeper
 from jetsync.protocol.ids import next_nuid
@@ -129,9 +130,12 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 max_pending,
                 only_linked=True,
                 key=os.urandom(16),
+                domain=(api.domain or "").encode(),
+                expected=fixed.get("Nats-Expected-Stream", "").encode(),
             ),
         )
         port.outbound.enter_window(self.reply_prefix, None)
+        self._expected = fixed.get("Nats-Expected-Stream", "")
         self._deadline = Deadline(timeout)
         self._timeout = timeout
         self._max_pending = max_pending
@@ -178,6 +182,12 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def failed(self, number: int, error: Exception) -> None:
         if self.window.settle(number):
             self._failed[number] = error
+
+    def expects(self, number: int, stream: str) -> bool:
+        return self._expected in ("", stream)
+
+    def may_ask_for(self) -> float:
+        return max(PERSISTENCE.slack, self._deadline.within(PERSISTENCE.ask_within))
 
     def _out_of_time(self) -> bool:
         if self._timeout is not None:

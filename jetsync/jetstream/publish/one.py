@@ -3,59 +3,46 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jetsync._api_errors import DuplicateInProcessError
 from jetsync._deadline import Deadline
+from jetsync.client.port import Exchange, Port
 from jetsync.errors import (
     APIError,
     ConfigError,
     ConnectionClosedError,
     DisconnectedError,
+    Error,
     MaxPayloadError,
     NoRespondersError,
-    NotStoredError,
     OutboundFullError,
     PermissionsError,
     ProtocolError,
-    PublishUnknownError,
     TimeoutError,
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.order import await_turn
+from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
+from jetsync.jetstream.publish.whose import Whose, streams_on
 from jetsync.protocol.subjects import check_publish_subject
 
-if TYPE_CHECKING:
-    from jetsync.client.port import Port
-    from jetsync.client.requests import Exchange
+__all__ = ["publish"]
 
-__all__ = ["publish", "unknown_outcome"]
-
-_FIRST_SILENCE = 2.0
-"""With an id a message is sent again after so many seconds without an answer, then after twice as
-many: a request that a dying leader swallowed is not waited for until the end."""
-_RETRY_WAIT = 0.25
-_LINK_WAIT = 0.01
-_LAST_ATTEMPT = 0.02  # one begun later would only make a known outcome unknown
-_ASK_WITHIN = 1.0
-
-
-def unknown_outcome(
-    text: str, operation: str, msg_id: str | None, cause: BaseException | None
-) -> PublishUnknownError:
-    """The error for a message that may be stored, with what can be done about it."""
-    advice = (
-        "; publishing it again with the same msg_id inside the duplicate window is safe"
-        if msg_id is not None
-        else "; without a msg_id, publishing it again could store it twice"
-    )
-    error = PublishUnknownError(
-        f"{text}: the message may be stored{advice}", operation=operation, msg_id=msg_id
-    )
-    error.__cause__ = cause
-    return error
+_BLOCKED = "messages that this thread published before it were not sent in time"
+_ENDS = (
+    APIError,
+    ConnectionClosedError,
+    DisconnectedError,
+    MaxPayloadError,
+    NoRespondersError,
+    OutboundFullError,
+    PermissionsError,
+    ProtocolError,
+    TimeoutError,
+)
+"""How an attempt can end without a confirmation."""
 
 
 def publish(
@@ -68,108 +55,177 @@ def publish(
     msg_id: str | None,
 ) -> PubAck:
     """Publish until the stream has confirmed it or the time is over."""
-    deadline = Deadline(timeout)
-    silence = min(_FIRST_SILENCE, max(1.0, timeout / 4)) if msg_id is not None else timeout
-    first_sent: float | None = None
-    unknown = False  # an earlier attempt may have been stored
-    last: Exception | None = None
     with port.exchange(subject, data, headers) as exchange:
-        while True:
-            if not port.linked and not _wait_for_link(port, subject, data, deadline):
-                last = last or DisconnectedError("there was no connection to send it on")
-                break
-            link = port.outbound.links
-            if not await_turn(port, deadline):
-                text = "messages that this thread published before it were not sent in time"
-                last = last or DisconnectedError(text)
-                break
-            if unknown and not _may_repeat(api, subject, exchange, first_sent or 0.0, deadline):
-                break
+        return _Publish(port, api, subject, exchange, timeout, headers, msg_id).run(data)
+
+
+class _Publish:
+    """The attempts to store one message, and what they say about it."""
+
+    def __init__(
+        self,
+        port: Port,
+        api: API,
+        subject: str,
+        exchange: Exchange,
+        timeout: float,
+        headers: dict[str, Any],
+        msg_id: str | None,
+    ) -> None:
+        self._port = port
+        self._api = api
+        self._subject = subject
+        self._exchange = exchange
+        self._timeout = timeout
+        self._deadline = Deadline(timeout)
+        self._expected = headers.get("Nats-Expected-Stream")
+        self._msg_id = msg_id
+        self._whose = Whose(api)
+        self._link = 0  # the number of the link on which the next copy leaves
+        self._first_sent: float | None = None
+        self._unknown = False  # an earlier attempt may have been stored
+        self._last: Exception | None = None
+        self._unserved = False  # the servers said that no stream takes the subject
+
+    def run(self, data: bytes) -> PubAck:
+        deadline, timeout = self._deadline, self._timeout
+        silence = timeout
+        if self._msg_id is not None:
+            silence = min(PERSISTENCE.silence, max(1.0, timeout / 4))
+        while self._may_send(data):
             try:
-                port.check()
-                if first_sent is None:
-                    first_sent = time.monotonic()
-                return decode_puback(exchange.ask(deadline.within(silence), link).data)
-            except (NoRespondersError, OutboundFullError) as error:
-                last = error  # this attempt is certainly not stored
-            except TimeoutError as error:
-                last, unknown = error, True
-                silence *= 2
-            except DisconnectedError as error:
-                last, unknown = error, True
-            except ConnectionClosedError as error:
-                if first_sent is None:
+                return self._attempt(deadline.within(silence))
+            except _ENDS as error:
+                if not self._goes_on(error):
                     raise
-                text = "the connection was closed"
-                raise unknown_outcome(text, "publish", msg_id, error) from error
-            except ProtocolError as error:
-                text = f"something else than a stream answered ({error})"
-                raise unknown_outcome(text, "publish", msg_id, error) from error
-            except APIError as error:
-                last = error
-                if isinstance(error, DuplicateInProcessError):
-                    unknown = True
-                elif not error.retryable:
-                    raise _refusal(subject, error, unknown, msg_id) from error
-            except (PermissionsError, MaxPayloadError) as error:
-                if isinstance(error, MaxPayloadError) and not unknown:
+                if isinstance(error, TimeoutError):
+                    silence *= 2
+            self._port.sleep(deadline.within(PERSISTENCE.refused_wait))
+            if deadline.within(1.0) < PERSISTENCE.last_attempt:
+                break
+        raise self._out_of_time()
+
+    # -- before an attempt -----------------------------------------------------------------------
+
+    def _may_send(self, data: bytes) -> bool:
+        """Wait for a link, for what this thread published before, and until a copy can be sent
+        without being stored twice. Returns False when there is no use in another attempt."""
+        deadline = self._deadline
+        if self._unknown and self._msg_id is None:
+            return False
+        if not self._port.linked and not self._wait_for_link(data):
+            self._last = self._last or DisconnectedError("there was no connection to send it on")
+            return False
+        self._link = self._port.outbound.links
+        if not await_turn(self._port, deadline):
+            self._last = self._last or DisconnectedError(_BLOCKED)
+            return False
+        return not self._unknown or self._may_repeat()
+
+    def _wait_for_link(self, data: bytes) -> bool:
+        """Wait until there is a connection: a message left to the reconnect buffer could be stored
+        long after its outcome was told."""
+        check_publish_subject(self._subject)
+        if isinstance(data, str):
+            raise ConfigError("data must be bytes; encode text first, for example text.encode()")
+        while not self._port.linked:
+            self._port.check()
+            if self._deadline.expired:
+                return False
+            self._port.sleep(self._deadline.within(PERSISTENCE.link_wait))
+        return True
+
+    def _may_repeat(self) -> bool:
+        """Whether a copy sent now is dropped by the stream; waits until that is known, or until the
+        answer came after all."""
+        while not self._deadline.expired:
+            try:
+                within = self._deadline.within(PERSISTENCE.ask_within)
+                seconds = repeatable_for(self._api, [self._subject], within)
+            except ConnectionClosedError:
+                return False
+            if self._exchange.answered:
+                return True
+            if seconds is not None:
+                return time.monotonic() - (self._first_sent or 0.0) < seconds
+            self._port.sleep(self._deadline.within(PERSISTENCE.refused_wait))
+        return False
+
+    # -- an attempt, and its end -----------------------------------------------------------------
+
+    def _attempt(self, seconds: float) -> PubAck:
+        """Send a copy and wait for an answer that counts."""
+        self._port.check()
+        until = Deadline(seconds)
+        if self._first_sent is None:
+            self._first_sent = time.monotonic()
+        msg = self._exchange.ask(seconds, self._link)
+        while True:
+            try:
+                ack = decode_puback(msg.data)
+            except APIError:
+                if self._whose.refusal_counts(self._subject, msg.data, until):
                     raise
-                # A refusal of the inbox, not of the message, says nothing about the message.
-                inbox = isinstance(error, PermissionsError) and error.operation != "publish"
-                raise _refusal(subject, error, unknown or inbox, msg_id) from error
-            if unknown and msg_id is None:
-                break
-            port.sleep(deadline.within(_RETRY_WAIT))
-            if deadline.within(1.0) < _LAST_ATTEMPT:
-                break
-    if unknown:
-        text = f"no confirmation for {subject!r} within {timeout:g} s ({last})"
-        raise unknown_outcome(text, "publish", msg_id, last) from last
-    if isinstance(last, NoRespondersError):
-        why = "no stream takes messages on it, or the one that does has no leader"
-    else:
+            else:
+                if self._whose.confirmation_counts(ack.domain):
+                    self._check_stream(ack)
+                    return ack
+            msg = self._exchange.another(until.within(seconds))
+
+    def _check_stream(self, ack: PubAck) -> None:
+        if self._expected is not None and ack.stream != self._expected:
+            raise ProtocolError(f"stream {ack.stream!r} confirmed it, not {self._expected!r}")
+
+    def _goes_on(self, error: Error) -> bool:
+        """Note what an attempt that ended with ``error`` means. Returns whether another one makes
+        sense; raises the outcome when it is known. False: ``error`` itself is to be raised."""
+        if isinstance(error, ConnectionClosedError) and self._first_sent is None:
+            return False
+        if isinstance(error, MaxPayloadError) and not self._unknown:
+            return False
+        self._last = error
+        verdict = judge(error)
+        if not verdict.again:
+            raise self._refused(error, self._unknown or verdict.maybe_stored) from error
+        self._unknown = self._unknown or verdict.maybe_stored
+        if isinstance(error, NoRespondersError):
+            self._look_for_stream(error)
+        return True
+
+    def _look_for_stream(self, error: NoRespondersError) -> None:
+        """Nobody took the message. Wait for a leader, but not for a stream that does not exist:
+        the servers have to say so twice."""
+        within = self._deadline.within(PERSISTENCE.ask_within)
+        unserved = streams_on(self._api, self._subject, Deadline(within)) == []
+        if unserved and self._unserved:
+            raise self._refused(
+                NoRespondersError("no stream takes messages on it", subject=self._subject),
+                self._unknown,
+            ) from error
+        self._unserved = unserved
+
+    def _refused(self, error: Error, maybe_stored: bool) -> Error:
+        text = f"{self._subject!r}: {error}"
+        if isinstance(error, ConnectionClosedError):
+            text = "the connection was closed"
+        elif isinstance(error, ProtocolError):
+            text = f"something else than a stream answered ({error})"
+        elif maybe_stored:
+            # The copy before may be in the stream although this one was refused.
+            text = f"an earlier attempt may be stored, the last one was refused ({error})"
+        return self._failure(text, error, maybe_stored)
+
+    def _out_of_time(self) -> Error:
+        last, within = self._last, f"within {self._timeout:g} s"
+        if self._unknown:
+            text = f"no confirmation for {self._subject!r} {within} ({last})"
+            return self._failure(text + self._whose.explain(), last, True)
         why = str(last)
-    raise NotStoredError(f"{subject!r} was not stored within {timeout:g} s: {why}") from last
+        if isinstance(last, NoRespondersError):
+            why = "no stream takes messages on it, or the one that does has no leader"
+        return self._failure(f"{self._subject!r} was not stored {within}: {why}", last, False)
 
-
-def _refusal(subject: str, error: Exception, unknown: bool, msg_id: str | None) -> Exception:
-    """The outcome of a message whose last copy was refused for good."""
-    if unknown:
-        # The copy before may be in the stream although this one was refused.
-        text = f"an earlier attempt may be stored, the last one was refused ({error})"
-        return unknown_outcome(text, "publish", msg_id, error)
-    if isinstance(error, NotStoredError):
-        return error
-    return NotStoredError(f"{subject!r}: {error}")
-
-
-def _wait_for_link(port: Port, subject: str, data: bytes, deadline: Deadline) -> bool:
-    """Wait until there is a connection: a message left to the reconnect buffer could be stored long
-    after its outcome was told."""
-    check_publish_subject(subject)
-    if isinstance(data, str):
-        raise ConfigError("data must be bytes; encode text first, for example text.encode()")
-    while not port.linked:
-        port.check()
-        if deadline.expired:
-            return False
-        port.sleep(deadline.within(_LINK_WAIT))
-    return True
-
-
-def _may_repeat(
-    api: API, subject: str, exchange: Exchange, first_sent: float, deadline: Deadline
-) -> bool:
-    """Whether a copy sent now is dropped by the stream; waits until that is known, or until the
-    answer came after all."""
-    while not deadline.expired:
-        try:
-            seconds = repeatable_for(api, [subject], deadline.within(_ASK_WITHIN))
-        except ConnectionClosedError:
-            return False
-        if exchange.answered:
-            return True
-        if seconds is not None:
-            return time.monotonic() - first_sent < seconds
-        api.port.sleep(deadline.within(_RETRY_WAIT))
-    return False
+    def _failure(self, text: str, reason: Exception | None, maybe_stored: bool) -> Error:
+        return failure(
+            text, reason, maybe_stored=maybe_stored, operation="publish", msg_id=self._msg_id
+        )

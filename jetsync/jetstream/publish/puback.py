@@ -8,7 +8,7 @@ from typing import Any
 from jetsync._core.futures import AckForm
 from jetsync._core.message import parse_puback
 from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
-from jetsync.jetstream.api import decode
+from jetsync.jetstream.api import decode, reading
 
 __all__ = ["ACKS", "PubAck", "PublishReport", "decode_puback"]
 
@@ -36,18 +36,25 @@ def decode_puback(data: bytes) -> PubAck:
     usual = parse_puback(data)
     if usual is not None and data.count(b'"') <= 6 + 2 * usual[2]:
         return ACKS.make(*usual)  # no further names: no domain, value or batch
-    answer = decode(data)
-    if not isinstance(answer.get("seq"), int) or not answer.get("stream"):
-        raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
-    return PubAck(
-        stream=str(answer.get("stream", "")),
-        seq=int(answer.get("seq", 0)),
-        duplicate=bool(answer.get("duplicate", False)),
-        domain=answer.get("domain"),
-        value=answer.get("val"),
-        batch=answer.get("batch"),
-        count=answer.get("count"),
-    )
+    with reading("a confirmation"):
+        answer = decode(data)
+        stream, seq = answer.get("stream"), answer.get("seq")
+        if type(seq) is not int or not 0 < seq < 2**64 or not (stream and type(stream) is str):
+            raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
+        return PubAck(
+            stream=stream,
+            seq=seq,
+            duplicate=bool(answer.get("duplicate", False)),
+            domain=_text(answer, "domain"),
+            value=_text(answer, "val"),
+            batch=_text(answer, "batch"),
+            count=None if answer.get("count") is None else int(answer["count"]),
+        )
+
+
+def _text(answer: dict[str, Any], name: str) -> str | None:
+    value = answer.get(name)
+    return None if value is None else str(value)
 
 
 ACKS = AckForm(PubAck, decode_puback)

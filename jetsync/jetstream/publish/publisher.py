@@ -15,7 +15,7 @@ from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.batch import PublishBatch
 from jetsync.jetstream.publish.futures import AsyncPublisher, PubAckFuture
-from jetsync.jetstream.publish.headers import AUTO, Auto, publish_headers
+from jetsync.jetstream.publish.headers import AUTO, Auto, publish_headers, publish_needs
 from jetsync.jetstream.publish.many import ArrowBatches, IterableRows, bulk_publish
 from jetsync.jetstream.publish.one import publish
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
@@ -110,6 +110,8 @@ class Publisher(AsyncPublishing):
             schedule_rollup=schedule_rollup,
         )
         self._port.check()
+        if not (ttl is None and incr is None and schedule is None):
+            self._api.check_needs(publish_needs({"ttl": ttl, "incr": incr, "schedule": schedule}))
         return publish(self._port, self._api, subject, data, self._budget(timeout), merged, sent_id)
 
     # -- asynchronously --------------------------------------------------------------------------
@@ -130,8 +132,11 @@ class Publisher(AsyncPublishing):
         if headers or options or given is not None:
             block = encode_headers(publish_headers(headers, msg_id=given, **options)[0])
         self._port.check()
+        self._api.check_needs(publish_needs(options))
         seconds = self._budget(timeout)
-        return self._start_async().publish(subject, data, block, msg_id is AUTO, seconds)
+        stream = options.get("expected_stream")
+        expected = None if stream is None else str(stream).encode()
+        return self._start_async().publish(subject, data, block, msg_id is AUTO, seconds, expected)
 
     def _start_async(self) -> AsyncPublisher:
         with _making:

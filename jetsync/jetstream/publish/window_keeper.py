@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from jetsync._api_errors import DuplicateInProcessError
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.window import PublishWindow
-from jetsync.client.port import Member
+from jetsync._deadline import Deadline
+from jetsync.client.port import Member, Port
 from jetsync.errors import (
     APIError,
     ConnectionClosedError,
+    DisconnectedError,
     MaxPayloadError,
-    NotStoredError,
+    NoRespondersError,
     PermissionsError,
     ProtocolError,
-    PublishUnknownError,
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
-from jetsync.jetstream.publish.one import unknown_outcome
+from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
-
-if TYPE_CHECKING:
-    from jetsync.client.port import Port
+from jetsync.jetstream.publish.whose import Whose, streams_on
 
 __all__ = ["WindowKeeper"]
-
-SILENCE = 2.0
-"""Seconds without any answer after which what is in flight is sent again."""
-_REFUSED_WAIT = 0.25
-_ROOM_WAIT = 0.005
-_ASK_WITHIN = 0.2  # within the slack of every time budget
 
 W = TypeVar("W", bound=PublishWindow)
 
@@ -57,7 +50,11 @@ class WindowKeeper(Member, Generic[W]):
         prefix = port.new_inbox() + "."
         self.reply_prefix = prefix.encode()
         self.window = make(self._mailbox, self.reply_prefix)
+        self._whose = Whose(api)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
+        self._unserved: dict[str, int] = {}  # how often the servers knew no stream for a subject
+        self._look_for: set[str] = set()  # subjects on which nobody listened
+        self._denials: list[tuple[float, PermissionsError]] = []  # when they count, and what
         self._denied = port.connection.last_error
         self._heard = time.monotonic()
         self._resend_at: float | None = None
@@ -109,24 +106,43 @@ class WindowKeeper(Member, Generic[W]):
     def _odd(self, number: int, status: int, payload: bytes) -> None:
         """An answer that is not a plain confirmation."""
         if status == 503 and not payload:
-            self._refused(number, NotStoredError("no stream takes messages on this subject"))
+            subject = self.window.subject_of(number)
+            if subject:
+                self._look_for.add(subject)
+                self._refused(
+                    number,
+                    NoRespondersError("no stream takes messages on this subject", subject=subject),
+                )
             return
         try:
             ack = decode_puback(payload)
         except APIError as problem:
-            if problem.retryable:
+            within = Deadline(self.may_ask_for())
+            subject = self.window.subject_of(number)
+            if not self._whose.refusal_counts(subject, payload, within):
+                return
+            if judge(problem).again:
                 self._refused(number, problem)
             else:
                 self.give_up(number, problem)
         except ProtocolError as problem:
-            self.failed(number, self._unknown(number, str(problem), problem))
+            self.give_up(number, problem)
         else:
-            self.confirmed(number, ack, payload)
+            if self._whose.confirmation_counts(ack.domain):
+                if self.expects(number, ack.stream):
+                    self.confirmed(number, ack, payload)
+                else:
+                    text = f"stream {ack.stream!r} confirmed it, not the one that was expected"
+                    self.give_up(number, ProtocolError(text))
+
+    def expects(self, number: int, stream: str) -> bool:
+        """Whether this stream may confirm a message."""
+        return True
 
     def _refused(self, number: int, reason: Exception) -> None:
         self.window.refuse(number, isinstance(reason, DuplicateInProcessError))
         self._reasons[number] = reason
-        self._resend_within(_REFUSED_WAIT)
+        self._resend_within(PERSISTENCE.refused_wait)
 
     def give_up(self, number: int, reason: Exception | None = None) -> None:
         """Settle a message as failed. ``reason`` is the last word about its last copy; without one
@@ -134,30 +150,35 @@ class WindowKeeper(Member, Generic[W]):
         before = self._reasons.pop(number, None)
         window = self.window
         if reason is None and window.is_refused(number):
-            reason = before or NotStoredError("there was no connection to send it on")
-        if reason is None:
-            self.failed(number, self._unknown(number, "no confirmation came in time", before))
-        elif window.is_unknown(number):
+            reason = before or DisconnectedError("there was no connection to send it on")
+            maybe_stored, text = window.is_unknown(number), str(reason)
+        elif reason is None:
+            maybe_stored, reason = True, before
+            text = "no confirmation came in time" + self._whose.explain()
+        else:
+            maybe_stored = window.is_unknown(number) or judge(reason).maybe_stored
+            text = str(reason)
+        if window.is_unknown(number) and reason is not None and not judge(reason).maybe_stored:
             # The copy before may be in the stream although this one was refused.
             text = f"an earlier copy may be stored, the last one was refused: {reason}"
-            self.failed(number, self._unknown(number, text, reason))
-        elif isinstance(reason, NotStoredError):
-            self.failed(number, reason)
-        else:
-            error = NotStoredError(str(reason))
-            error.__cause__ = reason
-            self.failed(number, error)
+        self._fail(number, text, reason, maybe_stored)
+
+    def _fail(
+        self, number: int, text: str, reason: Exception | None, maybe_stored: bool = True
+    ) -> None:
+        msg_id = self.window.message_id(number)
+        error = failure(
+            text, reason, maybe_stored=maybe_stored, operation=self.operation, msg_id=msg_id
+        )
+        self.failed(number, error)
 
     def give_up_all(self, reason: Exception | None = None) -> None:
         """Settle everything that is still open."""
         for number in self.window.open_numbers():
             if reason is not None and not self.window.is_refused(number):
-                self.failed(number, self._unknown(number, str(reason), reason))
+                self._fail(number, str(reason), reason)
             else:
                 self.give_up(number)
-
-    def _unknown(self, number: int, text: str, cause: Exception | None) -> PublishUnknownError:
-        return unknown_outcome(text, self.operation, self.window.message_id(number), cause)
 
     # -- sending again ---------------------------------------------------------------------------
 
@@ -173,7 +194,7 @@ class WindowKeeper(Member, Generic[W]):
             return 0.2
         if self._resend_at is not None:
             return min(0.2, max(0.0, self._resend_at - time.monotonic()))
-        return _ROOM_WAIT if self.window.waiting else 0.2
+        return PERSISTENCE.room_wait if self.window.waiting else 0.2
 
     def recover(self) -> None:
         """Send again what a broken link, a refusal or silence may have cost, and hand over what
@@ -186,13 +207,13 @@ class WindowKeeper(Member, Generic[W]):
             self._reasons.clear()
             window.flush()
             return
-        self._look_for_refusals()
+        self._look_for_denials(now)
         if window.link_changed:
             self._heard = now
             for number in window.mark_lost():
-                self.failed(number, self._unknown(number, "the link broke", None))
+                self._fail(number, "the link broke", None)
             self._resend_at = now
-        elif now - self._heard > SILENCE:
+        elif now - self._heard > PERSISTENCE.silence:
             self._heard = now
             window.mark_lost()
             self._resend_at = now
@@ -210,27 +231,49 @@ class WindowKeeper(Member, Generic[W]):
 
     def _resend(self) -> None:
         self._resend_at = None
+        if self._look_for:
+            self._look_for_streams()
         subjects = self.window.unknown_subjects()
         age: float | None = 0.0
         if subjects:
             age = repeatable_for(self._api, subjects, self.may_ask_for())
         if age is None:
-            self._resend_within(_REFUSED_WAIT)
+            self._resend_within(PERSISTENCE.refused_wait)
         else:
             self.window.resend(age)
             if self.window.waiting:
-                self._resend_within(_ROOM_WAIT)
+                self._resend_within(PERSISTENCE.room_wait)
 
     def may_ask_for(self) -> float:
-        """Seconds that a question to the stream may take: nothing is settled meanwhile."""
-        return _ASK_WITHIN
+        """Seconds that a question to the servers may take: nothing is settled meanwhile."""
+        return PERSISTENCE.slack
 
-    def _look_for_refusals(self) -> None:
-        """End what the server refused by a word that names no message, only a subject."""
+    def _look_for_streams(self) -> None:
+        """Nobody listened on some subjects. Leaders are waited for, streams that do not exist are
+        not: when the servers have said twice that there is none, the messages are given up."""
+        subjects, self._look_for = self._look_for, set()
+        for subject in subjects:
+            if streams_on(self._api, subject, Deadline(self.may_ask_for())) == []:
+                self._unserved[subject] = self._unserved.get(subject, 0) + 1
+            else:
+                self._unserved.pop(subject, None)
+            if self._unserved.get(subject, 0) >= 2:
+                del self._unserved[subject]
+                for number in self.window.numbers_on(subject):
+                    if self.window.is_refused(number):
+                        text = f"no stream takes messages on {subject!r}"
+                        self.give_up(number, NoRespondersError(text, subject=subject))
+
+    def _look_for_denials(self, now: float) -> None:
+        """End what the server refused by a word that names no message, only a subject.
+
+        Confirmations of messages that came before the refusal may still be under way."""
         error = self._port.connection.last_error
-        if error is self._denied:
-            return
-        self._denied = error
-        if isinstance(error, PermissionsError) and error.operation == "publish":
-            for number in self.window.numbers_on(error.subject or ""):
-                self.failed(number, self._unknown(number, str(error), error))
+        if error is not self._denied:
+            self._denied = error
+            if isinstance(error, PermissionsError) and error.operation == "publish":
+                self._denials.append((now + PERSISTENCE.refused_wait, error))
+        while self._denials and self._denials[0][0] <= now:
+            _, denial = self._denials.pop(0)
+            for number in self.window.numbers_on(denial.subject or ""):
+                self.give_up(number, denial)

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import (
-    JetStreamUnavailableError,
     LimitsExceededError,
     MessageNotFoundError,
     api_error,
@@ -27,6 +26,7 @@ from jetsync.errors import (
 )
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
+from jetsync.jetstream.api import reading
 from jetsync.jetstream.streams.direct_batch import NOBODY, DirectBatch, DirectMsg
 
 if TYPE_CHECKING:
@@ -81,24 +81,18 @@ def get_from_leader(
     """Ask the leader of a stream for one message, and wait for there to be one: an election is
     shorter than most budgets. Blocks. Raises MessageNotFoundError."""
     operation = f"STREAM.MSG.GET.{stream}"
-    while True:
-        try:
-            answer = js._api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
-            break
-        except JetStreamUnavailableError:
-            if deadline.expired:
-                raise
-            js._port.sleep(deadline.within(_PAUSE))
-    message = answer.get("message") or {}
-    return StoredMsg(
-        subject=message.get("subject", ""),
-        seq=int(message.get("seq", 0)),
-        data=base64.b64decode(message.get("data") or ""),
-        time=parse_time(message.get("time")),
-        raw_headers=base64.b64decode(message.get("hdrs") or ""),
-        time_ns=parse_time_ns(message.get("time")),
-        stream=stream,
-    )
+    answer = js._api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
+    with reading("a stored message"):
+        message = answer.get("message") or {}
+        return StoredMsg(
+            subject=str(message.get("subject", "")),
+            seq=int(message.get("seq", 0)),
+            data=base64.b64decode(message.get("data") or ""),
+            time=parse_time(message.get("time")),
+            raw_headers=base64.b64decode(message.get("hdrs") or ""),
+            time_ns=parse_time_ns(message.get("time")),
+            stream=stream,
+        )
 
 
 def get_one(
@@ -285,13 +279,15 @@ class _Reader:
         if end.status != _END:
             raise _refusal(end)
         headers = end.headers
-        pending = int(headers.get("Nats-Num-Pending", "0"))
-        batch.num_pending = pending
-        if self._multi:
-            batch.up_to_seq = self._body["up_to_seq"] = int(headers["Nats-UpTo-Sequence"])
-            self._body.pop("up_to_time", None)
         came = len(batch) - before
-        if came and batch.last_seq != int(headers.get("Nats-Last-Sequence", "0")):
+        with reading("the end of a direct get"):
+            pending = int(headers.get("Nats-Num-Pending", "0"))
+            last = int(headers.get("Nats-Last-Sequence", "0"))
+            if self._multi:
+                batch.up_to_seq = self._body["up_to_seq"] = int(headers["Nats-UpTo-Sequence"])
+                self._body.pop("up_to_time", None)
+        batch.num_pending = pending
+        if came and batch.last_seq != last:
             raise ProtocolError("messages of a direct get were lost on their way")
         if not came or not pending or self._asked() == 0:
             return True

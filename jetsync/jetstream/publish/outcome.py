@@ -1,0 +1,115 @@
+"""What is known about a published message: stored, certainly not stored, or unknown.
+
+Every way of publishing asks here: what an answer or an error says about the copy that was sent
+(``judge``), how persistent a publish is (``PERSISTENCE``), and which error tells the user
+(``failure``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jetsync._api_errors import DuplicateInProcessError, refused_publish
+from jetsync.errors import (
+    APIError,
+    ConnectionClosedError,
+    Error,
+    MaxPayloadError,
+    NoRespondersError,
+    NotStoredError,
+    OutboundFullError,
+    PermissionsError,
+    ProtocolError,
+    PublishUnknownError,
+)
+
+__all__ = ["PERSISTENCE", "Persistence", "Verdict", "failure", "judge", "unknown_outcome"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Persistence:
+    """How persistent a publish is. All in seconds."""
+
+    silence: float = 2.0
+    """Without an answer for so long, a message with an id is sent again: a leader that goes down
+    may have taken the first copy with it."""
+    refused_wait: float = 0.25
+    """After a refusal that may pass, the message is sent again so much later."""
+    link_wait: float = 0.01
+    """How often a waiting publish looks for a link."""
+    room_wait: float = 0.005
+    """How often messages that wait for room in the outbound buffer are offered again."""
+    last_attempt: float = 0.02
+    """No attempt begins with less time than this: it would make a known outcome unknown."""
+    ask_within: float = 2.0
+    """How long a stream is asked how long it remembers ids, when the time budget allows it."""
+    slack: float = 0.2
+    """How much later than its time budget a call may return, with what it asked meanwhile."""
+
+
+PERSISTENCE = Persistence()
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What the end of an attempt says about the copy that it sent."""
+
+    maybe_stored: bool
+    again: bool
+    """Whether another attempt can have another end."""
+
+
+def judge(error: Exception) -> Verdict:
+    """Say what an attempt that ended with ``error`` means for its message."""
+    if isinstance(error, DuplicateInProcessError):
+        return Verdict(maybe_stored=True, again=True)  # another copy is being stored
+    if isinstance(error, APIError):
+        return Verdict(maybe_stored=False, again=error.retryable)
+    if isinstance(error, (NoRespondersError, OutboundFullError)):
+        return Verdict(maybe_stored=False, again=True)
+    if isinstance(error, PermissionsError):
+        # A refusal of the inbox, not of the message, says nothing about the message.
+        return Verdict(maybe_stored=error.operation != "publish", again=False)
+    if isinstance(error, (MaxPayloadError, NotStoredError)):
+        return Verdict(maybe_stored=False, again=False)
+    if isinstance(error, (ConnectionClosedError, ProtocolError)):
+        return Verdict(maybe_stored=True, again=False)
+    return Verdict(maybe_stored=True, again=True)  # silence, or the link broke
+
+
+def failure(
+    text: str,
+    reason: Exception | None,
+    *,
+    maybe_stored: bool,
+    operation: str,
+    msg_id: str | None,
+) -> Error:
+    """Return the error for a message that no stream has confirmed.
+
+    NotStoredError when no copy can be in the stream: with class and ``err_code`` of the server's
+    refusal, if that was the reason. PublishUnknownError otherwise. ``reason`` is its cause.
+    """
+    if maybe_stored:
+        return unknown_outcome(text, operation, msg_id, reason)
+    if isinstance(reason, NotStoredError):
+        return reason
+    error = refused_publish(reason, text) if isinstance(reason, APIError) else NotStoredError(text)
+    error.__cause__ = reason
+    return error
+
+
+def unknown_outcome(
+    text: str, operation: str, msg_id: str | None, cause: BaseException | None
+) -> PublishUnknownError:
+    """Return the error for a message that may be stored, with what can be done about it."""
+    advice = (
+        "; publishing it again with the same msg_id inside the duplicate window is safe"
+        if msg_id is not None
+        else "; without a msg_id, publishing it again could store it twice"
+    )
+    error = PublishUnknownError(
+        f"{text}: the message may be stored{advice}", operation=operation, msg_id=msg_id
+    )
+    error.__cause__ = cause
+    return error

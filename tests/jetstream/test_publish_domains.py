@@ -1,0 +1,65 @@
+"""Over a leaf node two streams can take one subject: with a domain, only its answer counts."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+import jetsync
+from tests.harness.domains import parted_domains
+from tests.harness.waiting import wait_until
+
+
+@contextlib.contextmanager
+def rivals():
+    """A hub and a leaf that both have a stream on ``ord.>``, and the link between them."""
+    with parted_domains() as (there, here, link):
+        there.jetstream().create_stream(name="HUB", subjects=["ord.>"], storage="memory")
+        here.jetstream().create_stream(name="EDGE", subjects=["ord.>"], storage="memory")
+        yield there, here, link
+
+
+@pytest.fixture(scope="module")
+def domains():
+    with rivals() as (there, here, _):
+        yield there, here
+
+
+def stored(nc, name):
+    return nc.jetstream().stream(name).info().state.messages
+
+
+def test_every_publish_is_confirmed_by_the_domain_that_was_named(domains):
+    there, here = domains
+    js = here.jetstream(domain="hub")
+    before = stored(there, "HUB")
+    assert js.publish("ord.a").domain == "hub"
+    assert [js.publish_async("ord.a").result().domain for _ in range(5)] == ["hub"] * 5
+    assert js.publish_many([("ord.a", b"")] * 5).stored == 5
+    assert stored(there, "HUB") == before + 11
+
+
+def test_a_refusal_of_the_nearer_stream_does_not_count(domains):
+    _, here = domains
+    js = here.jetstream(domain="hub")
+    assert js.publish("ord.a", expected_stream="HUB").stream == "HUB"
+    assert js.publish_async("ord.a", expected_stream="HUB").result().stream == "HUB"
+    assert js.publish_many([("ord.a", b"")], expected_stream="HUB").stored == 1
+    with pytest.raises(jetsync.WrongLastSequenceError):
+        js.publish("ord.a", expected_last_seq=10**6)
+
+
+def test_while_the_domain_is_away_nothing_counts_as_stored_there():
+    with rivals() as (there, here, link):
+        js = here.jetstream(domain="hub")
+        link.stop()
+        wait_until(lambda: not link.connections)
+        with pytest.raises(jetsync.PublishUnknownError, match="'edge' has confirmed it, 'hub'"):
+            js.publish("ord.a", timeout=1)
+        error = js.publish_async("ord.a", timeout=1).exception()
+        assert isinstance(error, jetsync.PublishUnknownError)
+        assert "'edge' has confirmed it" in str(error)
+        report = js.publish_many([("ord.a", b"")] * 3, timeout=1)
+        assert (report.stored, len(report.failed)) == (0, 3)
+        assert stored(there, "HUB") == 0
