@@ -68,6 +68,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, ClassVar
 
+from jetsync._printable import printable
+
 __all__ = [
     "APIError",
     "AuthorizationError",
@@ -132,11 +134,12 @@ class Error(Exception):
     """Base of everything jetsync raises.
 
     Subclasses take one positional message; anything else is a keyword with a default, so that
-    every error survives pickling (attributes travel in ``__dict__``).
+    every error survives pickling (attributes travel in ``__dict__``). Control characters in the
+    text, which a peer may have sent, are escaped: it is always one line.
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message)
+        super().__init__(printable(message) if isinstance(message, str) else message)
 
 
 class ConfigError(Error, ValueError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
 from jetsync.client.options import ConnectOptions, Secret
 from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
+from jetsync.protocol.auth import CredsSource
 
 __all__ = ["connect"]
 
@@ -23,7 +23,7 @@ def connect(
     user: Secret | None = None,
     password: Secret | None = None,
     token: Secret | None = None,
-    credentials: str | Path | None = None,
+    credentials: CredsSource | None = None,
     nkey_seed: Secret | None = None,
     jwt: Secret | None = None,
     tls: TLS | None = None,

@@ -10,10 +10,10 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetsync._printable import printable
 from jetsync.client.latch import Once
 from jetsync.client.runner import start_thread
 from jetsync.errors import Error
-from jetsync.protocol.printable import printable
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -97,8 +97,12 @@ class EventDispatcher:
                 self._work()
 
     def _run(self) -> None:
+        last: Event | None = None
         while (event := self._queue.get()) is not None:
+            last = event
             self._tell(event)
+        if last is not None:
+            self._tell_dropped(last)
 
     def _work(self) -> None:
         """Deal with what waits, on the calling thread."""
@@ -112,7 +116,11 @@ class EventDispatcher:
 
     def _tell(self, event: Event) -> None:
         self._deliver(event)
-        if self._dropped and not self._queue.qsize():
+        if not self._queue.qsize():
+            self._tell_dropped(event)
+
+    def _tell_dropped(self, event: Event) -> None:
+        if self._dropped:
             count, self._dropped = self._dropped, 0
             error = Error(f"{count} events were dropped: the handlers take longer than they may")
             self._deliver(Event("error", event.connection, error))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TypedDict
 
 from jetsync._deadline import to_seconds
 from jetsync.client.events import Handler
 from jetsync.client.tls import TLS, TLSConfig, make_context
 from jetsync.errors import ConfigError
-from jetsync.protocol.auth import Credentials
+from jetsync.protocol.auth import Credentials, CredsSource
 from jetsync.protocol.ids import check_inbox_prefix
 from jetsync.protocol.url import ServerURL, parse_servers
 
@@ -33,6 +33,10 @@ _DURATIONS = (
 )
 
 
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
 class ConnectFields(TypedDict, total=False):
     """The fields of ``ConnectOptions``, as keywords of the calls that take them."""
 
@@ -41,7 +45,7 @@ class ConnectFields(TypedDict, total=False):
     user: Secret | None
     password: Secret | None
     token: Secret | None
-    credentials: str | Path | None
+    credentials: CredsSource | None
     nkey_seed: Secret | None
     jwt: Secret | None
     tls: TLS | None
@@ -97,7 +101,7 @@ class ConnectOptions:
     user: Secret | None = None
     password: Secret | None = None
     token: Secret | None = None
-    credentials: str | Path | None = None
+    credentials: CredsSource | None = None
     nkey_seed: Secret | None = None
     jwt: Secret | None = None
     tls: TLS | None = None
@@ -196,7 +200,7 @@ class ConnectOptions:
                 continue
             if field.name == "servers":
                 text = repr(",".join(str(url) for url in self.server_urls()))
-            elif field.name in _SECRETS:
+            elif field.name in _SECRETS or (field.name == "credentials" and not _is_path(value)):
                 text = "'***'"
             else:
                 text = repr(value)

@@ -20,6 +20,7 @@ from jetsync._core.inbound import (
 )
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, to_seconds
+from jetsync._printable import printable
 from jetsync.client.dial import Link, dial
 from jetsync.client.latch import Latch
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
@@ -41,7 +42,6 @@ from jetsync.errors import (
     TLSRequiredError,
 )
 from jetsync.protocol.info import ServerInfo
-from jetsync.protocol.printable import printable
 from jetsync.protocol.server_errors import ServerErrorInfo
 from jetsync.protocol.serverpool import ServerPool
 from jetsync.protocol.states import Status

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["shared_connection"]
 
-_lock = threading.Lock()
-_connections: dict[tuple[int, ConnectOptions], Connection] = {}
+_Key = tuple[int, ConnectOptions]
+_locks: dict[_Key, threading.Lock] = {}
+_connections: dict[_Key, Connection] = {}
 
 
 def shared_connection(
@@ -41,7 +42,8 @@ def shared_connection(
     if fields:
         options = dataclasses.replace(options, **fields)
     key = (os.getpid(), options)
-    with _lock:
+    # One lock for each: a server that does not answer holds up those who want it, nobody else.
+    with _locks.setdefault(key, threading.Lock()):
         nc = _connections.get(key)
         if nc is None or nc.is_closed:
             nc = _connections[key] = connect(options=options)
@@ -50,8 +52,7 @@ def shared_connection(
 
 
 def _after_fork_in_child() -> None:
-    global _lock  # noqa: PLW0603 - the parent's lock may be held by a thread that is not here
-    _lock = threading.Lock()
+    _locks.clear()  # a thread that is not here may hold one
     _connections.clear()
 
 

@@ -7,7 +7,6 @@ fresh token takes effect with the next reconnect.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
@@ -26,9 +25,8 @@ CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
 """Where a ``.creds`` file is, or (as bytes) what is in it; or something to call that says so."""
 
 _MASK = "***"
-_CREDS_BLOCK = re.compile(
-    r"-{3,} *BEGIN (?P<label>[^\r\n]*?) *-{3,}\s+(?P<body>\S+)\s+-{3,} *END [^\r\n]*-{3,}"
-)
+_MOST_CREDS = 1 << 16
+"""Bytes of a ``.creds`` file or content; a JWT and a seed take two or three thousand."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -132,23 +130,33 @@ def parse_creds(content: bytes) -> tuple[str, str]:
     """Read the JWT and the seed out of the content of a ``.creds`` file.
 
     Takes any run of three or more dashes as framing. Raises ``ConfigError`` that never holds any
-    of the content.
+    of the content. Reads each line once; more than 64 KiB are refused.
     """
+    if len(content) > _MOST_CREDS:
+        raise ConfigError(f"the credentials are larger than {_MOST_CREDS} bytes")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise ConfigError("the credentials are not text") from None
-    jwt = seed = None
-    for block in _CREDS_BLOCK.finditer(text):
-        label = block["label"].upper()
-        if jwt is None and label.endswith("JWT"):
-            jwt = block["body"]
-        elif seed is None and label.endswith("SEED"):
-            seed = block["body"]
-    if jwt is None or seed is None:
-        missing = "user JWT" if jwt is None else "nkey seed"
-        raise ConfigError(f"the credentials hold no {missing} between lines of dashes")
-    return jwt, seed
+    found: dict[str, str] = {}
+    label, words = "", list[str]()
+    for line in text.splitlines():
+        frame = line.strip()
+        if not (frame.startswith("---") and frame.endswith("---")):
+            words += line.split()
+            continue
+        title = frame.strip("-").strip().upper()
+        if title.startswith("BEGIN "):
+            label = title.rpartition(" ")[2]
+        elif title.startswith("END ") and label in ("JWT", "SEED"):
+            if len(words) == 1:
+                found.setdefault(label, words[0])
+            label = ""
+        words = []
+    for name, what in (("JWT", "user JWT"), ("SEED", "nkey seed")):
+        if name not in found:
+            raise ConfigError(f"the credentials hold no {what} between lines of dashes")
+    return found["JWT"], found["SEED"]
 
 
 def _signature(seed: str, nonce: str | None) -> dict[str, str]:
@@ -209,7 +217,7 @@ def _read_creds(source: CredsSource) -> tuple[str, str]:
     path = os.path.expanduser(os.fspath(answer))
     try:
         with open(path, "rb") as file:
-            content = file.read()
+            content = file.read(_MOST_CREDS + 1)  # a device may have no end
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"credentials file {path!r} cannot be read: {reason}") from None

@@ -299,6 +299,9 @@ class LinkOptions:
     connection_name: str | None = None
     server_unavailable_timeout: float = 60.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "servers", tuple(map(ServerAddress, self.servers)))
+
     @classmethod
     def from_values(cls, values: Values) -> LinkOptions:
         """Read and check the connection options.
@@ -338,7 +341,7 @@ class LinkOptions:
                 "options tlsCert and tlsKey go together", code="JETSYNC_MISSING_OPTION"
             )
         return cls(
-            servers=tuple(ServerAddress(server) for server in servers),
+            servers=servers,
             creds_file=_file(values, "credsFile"),
             creds=values.secret("creds"),
             creds_env=values.text("credsEnv"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HALLWAY = {"errors", "_api_errors", "headers", "_deadline", "_version"}
+HALLWAY = {"errors", "_api_errors", "headers", "_deadline", "_printable", "_version"}
 
 # The doors up import lazily, inside a function or for type checkers: Connection.jetstream() and the
 # key-value and object store calls of JetStream.

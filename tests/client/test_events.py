@@ -1,0 +1,207 @@
+"""Events: told outside of the threads that receive, bounded, and whatever user code raises."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+
+import pytest
+
+import jetsync
+from jetsync.client.events import Event, EventDispatcher
+from tests.harness.conditioner import Link
+from tests.harness.fakeserver import FakeServer
+from tests.harness.insides import left_open
+from tests.harness.waiting import wait_until
+
+LONG = 20.0
+
+
+def test_a_callback_that_exits_is_reported_once_and_gets_the_next_message(url, caplog):
+    """``sys.exit()`` ends a program in the main thread, and nothing in another."""
+    told: list[jetsync.Event] = []
+    with jetsync.connect(url, on_error=told.append) as nc:
+        got = []
+
+        def callback(msg):
+            got.append(msg.data)
+            if msg.data == b"0":
+                sys.exit(3)
+
+        with caplog.at_level(logging.WARNING, logger="jetsync"):
+            sub = nc.subscribe("exit", callback=callback)
+            for number in range(3):
+                nc.publish("exit", b"%d" % number)
+            wait_until(lambda: len(got) == 3, timeout=LONG)
+            wait_until(lambda: told, timeout=LONG)
+        assert sub.is_active
+        assert [type(event.error) for event in told] == [SystemExit]
+        traces = [record for record in caplog.records if record.exc_info]
+        assert len(traces) == 1
+        assert "callback" in caplog.text
+
+
+def test_an_event_handler_that_exits_harms_nothing(url):
+    told: list[str] = []
+
+    def handler(event):
+        told.append(event.kind)
+        raise SystemExit
+
+    with jetsync.connect(url, on_disconnected=handler, on_reconnected=handler) as nc:
+        for number in range(3):
+            nc.force_reconnect()
+            wait_until(lambda count=number: nc.stats.reconnects > count, timeout=LONG)
+    assert told == ["disconnected", "reconnected"] * 3
+
+
+def test_a_log_handler_may_use_the_connection(url):
+    """It runs outside of the thread that receives, with handlers for events and without."""
+    answered = []
+
+    class Asking(logging.Handler):
+        def emit(self, record):
+            if nc is not None and not answered:
+                nc.flush(timeout=5)
+                answered.append(nc.request("echo", b"x", timeout=5).data)
+
+    logger, handler, nc = logging.getLogger("jetsync"), Asking(), None
+    logger.addHandler(handler)
+    try:
+        for options in ({}, {"on_error": lambda event: None}):
+            answered.clear()
+            with jetsync.connect(url, **options) as nc:
+                nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+                nc.subscribe("bad", callback=lambda msg: 1 / 0)
+                nc.publish("bad")
+                nc.flush(timeout=LONG)
+                wait_until(lambda: answered == [b"x"], timeout=LONG)
+            nc = None
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_errors_that_wait_for_a_slow_handler_are_bounded_and_counted():
+    go, told = threading.Event(), []
+
+    def slow(event):
+        told.append(event)
+        go.wait(LONG)
+
+    later = []
+    dispatcher = EventDispatcher("test", {"error": slow}, later.append)
+    for number in range(5000):
+        try:
+            payload = bytearray(1000)
+            raise ValueError(number, len(payload))
+        except ValueError as error:
+            dispatcher.post(Event("error", None, error))  # type: ignore[arg-type]
+    assert dispatcher._queue.qsize() == 1000
+    for function in later:
+        function()
+    go.set()
+    dispatcher.close(LONG)
+    assert len(told) == 1001
+    assert "4000 events were dropped" in str(told[-1].error)
+
+
+def test_waiting_errors_hold_no_messages(nc):
+    """Their tracebacks keep the lines, not the variables, once several wait."""
+    freed = []
+
+    class Payload:
+        def __del__(self):
+            freed.append(1)
+
+    go = threading.Event()
+    later = []
+    dispatcher = EventDispatcher("test", {"error": lambda event: go.wait(LONG)}, later.append)
+
+    def fail():
+        message = Payload()
+        raise ValueError(str(message))
+
+    for _ in range(100):
+        try:
+            fail()
+        except ValueError as error:
+            dispatcher.post(Event("error", nc, error))
+    assert len(freed) >= 80
+    go.set()
+    for function in later:
+        function()
+    dispatcher.close(LONG)
+
+
+# -- a link that is dead in one direction ----------------------------------------------------------
+
+
+def test_a_link_on_which_the_server_does_not_hear_us_is_left(url):
+    """Messages keep arriving, but no answer to a PING."""
+    stop = threading.Event()
+    with Link(url) as link, jetsync.connect(url) as sender:
+
+        def publish():
+            while not stop.wait(0.02):
+                sender.publish("steady", b"x")
+
+        with jetsync.connect(link.url, ping_interval=0.2, max_pings_outstanding=2) as nc:
+            nc.subscribe("steady", callback=lambda msg: None)
+            nc.flush(timeout=LONG)
+            thread = threading.Thread(target=publish)
+            thread.start()
+            try:
+                link.stall(way="to_server")
+                wait_until(
+                    lambda: isinstance(nc.last_error, jetsync.StaleConnectionError), timeout=LONG
+                )
+                link.resume()
+                wait_until(lambda: nc.is_connected and nc.stats.reconnects, timeout=LONG)
+            finally:
+                stop.set()
+                thread.join()
+
+
+def test_a_large_message_on_a_slow_link_is_a_sign_of_life(url):
+    """However long it takes, and although the PONG waits behind it."""
+    size = 1_000_000
+    with (
+        Link(url, bandwidth=200_000) as link,
+        jetsync.connect(url) as sender,
+        jetsync.connect(link.url, ping_interval=0.2, max_pings_outstanding=2) as nc,
+    ):
+        sub = nc.subscribe("large")
+        nc.flush(timeout=LONG)
+        sender.publish("large", bytes(size))
+        sender.flush(timeout=LONG)
+        assert len(sub.next(timeout=60).data) == size
+        assert nc.stats.reconnects == 0
+
+
+# -- what the server refuses -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3000])
+def test_many_refused_subscriptions_cost_each_the_same(count):
+    """Each is found by its subject, not by looking at all of them."""
+    ready = threading.Event()
+
+    def script(peer):
+        peer.handshake()
+        for _ in range(2 * count):
+            peer.expect(b"SUB")
+        lines = [
+            b"-ERR 'Permissions Violation for Subscription to \"bad.%d\"'\r\n" % n
+            for n in range(count)
+        ]
+        peer.send(b"".join(lines))
+        ready.set()
+        peer.serve()
+
+    with FakeServer(script) as fake, jetsync.connect(fake.url) as nc:
+        good = [nc.subscribe(f"good.{n}") for n in range(count)]
+        bad = [nc.subscribe(f"bad.{n}") for n in range(count)]
+        wait_until(lambda: not any(sub.is_active for sub in bad), timeout=60)
+        assert all(sub.is_active for sub in good)
+        assert left_open(nc)["subscriptions"] == count
