@@ -153,9 +153,13 @@ def test_any_number_of_servers_that_are_not_there_hides_none_that_is(server):
         peer.expect(b"PING")
         peer.send(b"PONG\r\n")
 
+    def again(peer):
+        peer.handshake()
+        peer.serve()
+
     known = []
     with (
-        FakeServer(script, lambda peer: (peer.handshake(), peer.serve())) as fake,
+        FakeServer(script, again) as fake,
         jetsync.connect(fake.url, on_discovered_servers=known.append) as nc,
     ):
         nc.flush(timeout=LONG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from functools import partial
 
 import pytest
 
@@ -70,6 +71,10 @@ def stream(js, request):
     made.delete()
 
 
+def all_stored(stream, writer):
+    return len(stored(stream, writer.subject)) == writer.count
+
+
 def stored(stream, subject):
     """The numbers of the messages on a subject, in the order of the stream."""
     numbers = []
@@ -133,7 +138,7 @@ def test_every_mixture_of_calls_keeps_the_order_of_each_thread(nc, stream):
     for writer in writers:
         writer.settle()
         nc.flush()
-        wait_until(lambda w=writer: len(stored(stream, w.subject)) == w.count)
+        wait_until(partial(all_stored, stream, writer))
         assert check(writer, stream) == list(range(1, writer.count + 1))
 
 

@@ -74,7 +74,11 @@ def all_end_in_time(kv):
     assert seen.keys() == calls(1).keys()
     for name, (error, seconds) in seen.items():
         assert seconds < 1 + GRACE, name
-        kinds = (jetsync.TimeoutError, jetsync.NotStoredError, jetsync.DisconnectedError)
+        kinds: tuple[type[jetsync.Error], ...] = (
+            jetsync.TimeoutError,
+            jetsync.NotStoredError,
+            jetsync.DisconnectedError,
+        )
         if name in ("put", "create", "update", "delete", "purge"):
             kinds = (jetsync.NotStoredError, jetsync.PublishUnknownError)
         assert isinstance(error, kinds), name

@@ -248,7 +248,10 @@ def test_a_frozen_server_with_a_mirror_stops_no_read_of_the_origin(fresh_cluster
     with jetsync.connect(cluster.servers[0].url) as any_server:
         js = any_server.jetstream(timeout=60)
         js.create_key_value(bucket="origin").put("a", b"1")
-        home = cluster.server(js.stream("KV_origin").info().cluster.leader)
+        placed = js.stream("KV_origin").info().cluster
+        assert placed is not None
+        assert placed.leader
+        home = cluster.server(placed.leader)
         js.create_key_value(bucket="mirror", mirror={"name": "origin"}, replicas=3)
         away = next(one for one in cluster.servers if one is not home)
         with jetsync.connect(home.url, ignore_discovered_servers=True) as nc:

@@ -33,7 +33,7 @@ def store(request, js, bucket):
 
 def together(*calls):
     """Run calls at the same moment; return what each returned or raised."""
-    results = [None] * len(calls)
+    results: list[object] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
 
     def run(number, call):

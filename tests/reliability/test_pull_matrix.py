@@ -49,7 +49,7 @@ class Reading:
         self.js, self.stream, self.count = js, stream, count
         self.got: list[int] = []
         self.deliveries: set[int] = set()
-        self.warnings: list[Exception] = []
+        self.warnings: list[BaseException | None] = []
         self.until = time.monotonic() + PATIENCE
 
     def add(self, msg: Any, *, ack: bool = True) -> None:

@@ -458,8 +458,8 @@ class Slow(Msg):
 def test_what_raises_while_a_message_is_made_leaves_it_for_the_next_call(take):
     inbound, box = receiver(msg_type=Slow)
     inbound.feed(status(b"100 Idle Heartbeat") + message(payload=b"0"))
-    taker: Any = box.get if take == "one" else lambda _: box.take_into(batch, 1)[0]
     batch = box.new_batch(MsgBatch, None)
+    taker: Any = box.get if take == "one" else lambda _: box.take_into(batch, 1)[0]
     Slow.failing = True
     with pytest.raises(Interrupted):
         taker(0)
