@@ -378,10 +378,11 @@ class MissedHeartbeatError(JetStreamError):
 
 
 class SlowAckWarning(JetStreamError):
-    """Messages of a consumer are acknowledged after its ``ack_wait``: they are delivered again.
+    """Messages of a consumer are acknowledged after its ``ack_wait``, so they are delivered again;
+    or so few are acknowledged that it may deliver no more (``max_ack_pending``).
 
-    Given to ``on_error``, once for each consumer object. ``held`` is how many seconds a message was
-    held at least, ``ack_wait`` how many it may be.
+    Given to ``on_error``, once each for each consumer object. ``held`` is how many seconds a
+    message was held at least, ``ack_wait`` how many it may be.
     """
 
     def __init__(self, message: str = "", *, held: float = 0.0, ack_wait: float = 0.0) -> None:

@@ -379,3 +379,22 @@ def test_ack_subjects_of_both_forms_are_read():
     for bad in ("", "a.b", "$JS.ACK.S.C.1.2.3.4", "$JS.ACK.S.C.1.2.3.4.5.6"):
         with pytest.raises(jetsync.NotJetStreamMessageError):
             jetsync.parse_ack_subject(bad)
+
+
+@pytest.mark.parametrize("call", ["fetch", "fetch_no_wait"])
+def test_a_consumer_that_waits_for_acknowledgements_is_told(url, js, stream, call):
+    """At max_ack_pending an empty batch is not the end of the messages."""
+    told: list[object] = []
+    with jetsync.connect(url, on_error=lambda event: told.append(event.error)) as nc:
+        theirs = nc.jetstream().stream(stream.name)
+        consumer = theirs.create_consumer(durable_name="full", max_ack_pending=5)
+        fill(js, stream, 10)
+        assert len(consumer.fetch(5, timeout=5)) == 5
+        for _ in range(2):
+            if call == "fetch":
+                assert len(consumer.fetch(5, timeout=0.3)) == 0
+            else:
+                assert len(consumer.fetch_no_wait(5)) == 0
+        wait_until(lambda: told, timeout=20)
+    assert [type(error) for error in told] == [jetsync.SlowAckWarning]
+    assert "5 messages are not acknowledged" in str(told[0])

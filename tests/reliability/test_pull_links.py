@@ -322,7 +322,9 @@ def subscriptions(nc, server):
     return one["subscriptions"]
 
 
-@pytest.mark.parametrize("use", ["fetch", "messages", "pull_subscribe", "ordered"])
+@pytest.mark.parametrize(
+    "use", ["fetch", "messages", "pull_subscribe", "ordered", "subscribe", "push", "ordered push"]
+)
 def test_handles_that_are_dropped_leave_nothing_behind(use):
     """No subscription on the server and no member of the connection, however many there were."""
     with NatsServer() as server, jetsync.connect(server.url) as nc:
@@ -340,8 +342,14 @@ def test_handles_that_are_dropped_leave_nothing_behind(use):
             elif use == "pull_subscribe":
                 with pytest.raises(jetsync.TimeoutError):
                     js.pull_subscribe(stream="S", consumer="c").fetch(1, timeout=0.001)
-            else:
+            elif use == "ordered":
                 js.ordered_consumer("S").fetch_no_wait(1)
+            elif use == "subscribe":
+                with pytest.raises(jetsync.TimeoutError):
+                    nc.subscribe("nothing").next(timeout=0)
+            else:
+                with pytest.raises(jetsync.TimeoutError):
+                    js.subscribe("S.a", ordered=use != "push", heartbeat=1).next(timeout=0)
 
         use_one()
         gc.collect()

@@ -12,6 +12,8 @@ import time
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
+from jetsync.errors import Error, SlowAckWarning
+from jetsync.jetstream.api import decode
 from jetsync.jetstream.consumers.config import AckPolicy
 from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.consumers.priority import Pin, check_group, shared_pin
@@ -21,6 +23,7 @@ from jetsync.jetstream.pull.options import PullOptions
 from jetsync.jetstream.pull.source import PlainSource
 
 if TYPE_CHECKING:
+    from jetsync.client.port import Reply
     from jetsync.jetstream.consumers.manager import ConsumerManager
     from jetsync.jetstream.message import MsgBatch
 
@@ -28,6 +31,11 @@ __all__ = ["SharedConsumer"]
 
 _KEPT_FOR = 1.0
 """Seconds for which messages that came too late for a fetch wait for the next one."""
+
+_MANY = 0.8
+"""The part of ``max_ack_pending`` from which on missing acknowledgements are told."""
+
+_ANSWERED_WITHIN = 1.0
 
 _OPEN_FOR = 60.0
 """Seconds for which the server may leave a pull of an earlier fetch without its last word."""
@@ -49,6 +57,8 @@ class SharedConsumer:
         self._fetch_pins: dict[str, Pin] = {}
         self._pins: dict[str, str] = {}
         self._told_late = False
+        self._told_full = False
+        self._given_out = 0  # messages since acknowledgements were looked at
         config = info.config
         self._ack_none = config is not None and config.ack_policy == AckPolicy.NONE
 
@@ -101,9 +111,46 @@ class SharedConsumer:
             inbox.pin = shared_pin(self, options.group.get("group")) if options.group else None
             batch = BatchPull(PlainSource(inbox), options).run()
             assert batch is not None
+            self._given_out += len(batch)
+            if not len(batch):
+                self._watch_acks()
             return batch
         finally:
             self._park(inbox)
+
+    def _watch_acks(self) -> None:
+        """An empty batch of a consumer that has given out most of what it may before it is
+        acknowledged: find out whether that is the reason, and tell the user. Does not block."""
+        config = self.cached_info.config
+        most = 0 if config is None or self._ack_none else config.max_ack_pending or 0
+        if most <= 0 or self._told_full or self._given_out < _MANY * most:
+            return
+        self._given_out = 0
+        port = self._js._port
+        subject = self._js._api.subject(f"CONSUMER.INFO.{self.stream_name}.{self.name}")
+        try:
+            reply = port.ask(subject, seconds=0.1)
+        except Error:
+            return  # there is no link at this moment
+        port.later(_ANSWERED_WITHIN, lambda: self._tell_if_full(reply, most))
+
+    def _tell_if_full(self, reply: Reply, most: int) -> None:
+        msg = reply.mailbox.get(0)
+        reply.close()
+        if msg is None:
+            return
+        try:
+            unacked = ConsumerInfo.from_wire(decode(msg.data)).num_ack_pending
+        except Error:
+            return
+        if unacked >= _MANY * most:
+            self._told_full = True
+            self._js._port.report(
+                SlowAckWarning(
+                    f"{self!r} delivers nothing more: {unacked} messages are not acknowledged, and "
+                    f"max_ack_pending is {most}; acknowledge them, or raise max_ack_pending"
+                )
+            )
 
     # -- inboxes: an idle one is kept, so the next fetch costs one request ------------------------
 

@@ -11,8 +11,9 @@ import collections
 import dataclasses
 import threading
 import time
+import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._core.deliveries import Deliveries
@@ -51,6 +52,8 @@ __all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver"]
 SHORTEST_LOOK = 0.1
 """Seconds for a request even when the caller has less: else polling would never learn anything."""
 
+T = TypeVar("T")
+
 _LOOKUP = 1.0
 _LOOK_AGAIN = 1.0
 
@@ -72,24 +75,56 @@ class _Receiving(Member):
     """Lets a push subscription follow the life of its connection."""
 
     def __init__(self, receiver: PushReceiver) -> None:
-        self._receiver = receiver
+        self._receiver = weakref.ref(receiver)  # one that the user drops ends by itself
 
     def link_changed(self) -> None:
-        self._receiver._on_link()
+        receiver = self._receiver()
+        if receiver is not None:
+            receiver._on_link()
 
     def drain(self, deadline: Deadline) -> None:
-        self._receiver._finish(deadline)
+        receiver = self._receiver()
+        if receiver is not None:
+            receiver._finish(deadline)
 
     def close(self) -> None:
-        receiver = self._receiver
+        receiver = self._receiver()
+        if receiver is None:
+            return
         if receiver._callback is not None and not receiver._port.drained:
             receiver._mailbox.discard()  # a callback that ran on could do nothing any more
         receiver._mailbox.poke()
 
     def join(self, timeout: float | None) -> None:
-        thread = self._receiver._thread
+        receiver = self._receiver()
+        thread = None if receiver is None else receiver._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
+
+
+class PushContext:
+    """What the messages of a push subscription know of their consumer. They do not refer to the
+    subscription: one that the user drops is gone with its mailbox."""
+
+    def __init__(self) -> None:
+        self.cached_info = ConsumerInfo()
+        self._ack_none = False
+        self._told_late = False
+
+    def __repr__(self) -> str:
+        info = self.cached_info
+        return f"push consumer {info.name!r} of stream {info.stream_name!r}"
+
+
+def _weakly(method: Callable[[], T]) -> Callable[[], T | None]:
+    """Return a function that calls a method as long as its object lives."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> T | None:
+        bound = reference()
+        return None if bound is None else bound()
+
+    return call
 
 
 class PushReceiver(Subscription):
@@ -99,6 +134,7 @@ class PushReceiver(Subscription):
     """
 
     def __init__(self, js: ConsumerManager, queue: str | None, options: PushOptions) -> None:
+        self._context = PushContext()
         super().__init__(
             js._port.connection, "", queue, self._new_mailbox(js, options), options.callback
         )
@@ -135,7 +171,7 @@ class PushReceiver(Subscription):
             limit_bytes=options.bytes_limit,
             msg_type=JetStreamMsg,
             owner=js._port.connection,
-            context=self,
+            context=self._context,
         )
 
     def _listen(self, subject: str) -> None:
@@ -162,6 +198,7 @@ class PushReceiver(Subscription):
             override=self._options.delete_consumer,
         )
         self._ack_none = info.config.ack_policy == AckPolicy.NONE
+        self._context.cached_info, self._context._ack_none = info, self._ack_none
         self._flow = self._flow_control(info)
         self._epoch = self._port.epoch
         if self.queue is None and not self._manual:
@@ -173,9 +210,9 @@ class PushReceiver(Subscription):
                 self._port,
                 beat,
                 self._options.heartbeat_alarm or ALARM_INTERVALS * beat,
-                last_sign=self._last_sign,
-                on_silence=self._on_silence,
-                on_tick=self._sweep,
+                last_sign=_weakly(self._last_sign),
+                on_silence=_weakly(self._on_silence),
+                on_tick=_weakly(self._sweep),
             )
             self._watch.tick()
 

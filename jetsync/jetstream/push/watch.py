@@ -30,8 +30,8 @@ class HeartbeatWatch:
         alarm: float,
         *,
         last_sign: Callable[[], float | None],
-        on_silence: Callable[[], None],
-        on_tick: Callable[[], None],
+        on_silence: Callable[[], object],
+        on_tick: Callable[[], object],
     ) -> None:
         self.beat = beat
         self.alarm = alarm
