@@ -245,13 +245,14 @@ class Connection(Publishing):
         domain: str | None = None,
         api_prefix: str | None = None,
         timeout: Seconds | None = None,
-        max_pending: int = 4096,
+        max_pending: int | None = None,
         auto_msg_id: bool = True,
     ) -> JetStream:
         """Return the entry to streams and consumers. Does not block and asks no server.
 
         ``domain`` or ``api_prefix`` (not both) select another JetStream; ``timeout`` is the default
-        budget of its calls, ``max_pending`` how many asynchronous publishes may be outstanding,
+        budget of its calls, ``max_pending`` how many publishes may be unconfirmed (None: 4,096,
+        and up to 32,768 or 16 MiB where the link holds more; a number is a hard bound),
         ``auto_msg_id`` whether publishes get a message id so that retries are never stored twice.
         """
         from jetsync.jetstream import JetStream

@@ -40,10 +40,10 @@ class JetStream(Publisher, StreamManager, Subscriber):
         domain: str | None,
         api_prefix: str | None,
         timeout: float,
-        max_pending: int,
+        max_pending: int | None,
         auto_msg_id: bool,
     ) -> None:
-        if max_pending < 1:
+        if max_pending is not None and max_pending < 1:
             raise ConfigError("max_pending must be 1 or more")
         self._nc = nc
         self._port = port_of(nc)

@@ -24,7 +24,7 @@ from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import ACKS, PubAck
-from jetsync.jetstream.publish.window_keeper import WindowKeeper
+from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     operation = "publish_async"
 
-    def __init__(self, port: Port, api: API, max_pending: int, auto_ids: bool) -> None:
+    def __init__(self, port: Port, api: API, max_pending: int | None, auto_ids: bool) -> None:
+        first, most = pending_bounds(max_pending)
         super().__init__(
             port,
             api,
@@ -65,10 +66,11 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 prefix,
                 f"{next_nuid()}.".encode(),
                 b"",
-                max_pending,
+                first,
                 only_linked=True,
                 # One message that nobody confirms does not hold up the others at once.
-                ring=2 * max_pending,
+                ring=2 * most,
+                most=most,
                 key=os.urandom(16),
                 domain=(api.domain or "").encode(),
             ),
@@ -76,7 +78,6 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self.window.auto_ids = auto_ids
         self.window.timeout = api.timeout
         self.window.bind(self, ACKS)
-        self._limit = max_pending
         self._room = threading.Condition()
         self._waiting = 0
         self._retired = False
@@ -129,7 +130,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def _crowded(self) -> Error:
         return TooManyPendingError(
-            f"{self._limit} messages are unconfirmed already and none was settled in time; this "
+            f"{self.window.capacity_now} messages are unconfirmed already and none was settled in time; this "
             "one was not sent",
             operation="publish_async",
         )

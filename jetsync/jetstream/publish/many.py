@@ -17,7 +17,7 @@ from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
-from jetsync.jetstream.publish.window_keeper import WindowKeeper
+from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
@@ -113,11 +113,12 @@ class _Bulk(WindowKeeper[BulkWindow]):
         api: API,
         *,
         timeout: float | None,
-        max_pending: int,
+        max_pending: int | None,
         ids: str | None,
         fixed: dict[str, str],
     ) -> None:
         block = encode_headers(fixed)
+        first, most = pending_bounds(max_pending)
         super().__init__(
             port,
             api,
@@ -127,8 +128,9 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 prefix,
                 None if ids is None else ids.encode(),
                 block[len(b"NATS/1.0\r\n") : -2] if block else b"",
-                max_pending,
+                first,
                 only_linked=True,
+                most=most,
                 key=os.urandom(16),
                 domain=(api.domain or "").encode(),
                 expected=fixed.get("Nats-Expected-Stream", "").encode(),
@@ -138,7 +140,6 @@ class _Bulk(WindowKeeper[BulkWindow]):
         self._expected = fixed.get("Nats-Expected-Stream", "")
         self._deadline = Deadline(timeout)
         self._timeout = timeout
-        self._max_pending = max_pending
         self._failed: dict[int, Exception] = {}
         self._progress = time.monotonic()  # last confirmation
 
@@ -162,7 +163,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                         # Waiting begins only now: the source may have taken its time.
                         self._progress = time.monotonic()
                     self._collect(0.0)
-                elif more and window.in_flight < self._max_pending and self._port.linked:
+                elif more and window.in_flight < window.capacity_now and self._port.linked:
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now
                 else:
                     self._collect(self._deadline.within(self.pause))
@@ -208,12 +209,12 @@ def bulk_publish(
     source: _Source,
     *,
     timeout: float | None,
-    max_pending: int,
+    max_pending: int | None,
     auto_ids: bool,
     expected_stream: str | None,
 ) -> PublishReport:
     """Publish everything a source has and wait until each message is settled."""
-    if max_pending < 1:
+    if max_pending is not None and max_pending < 1:
         raise ConfigError("max_pending must be 1 or more")
     fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
     ids = f"{next_nuid()}." if auto_ids else None

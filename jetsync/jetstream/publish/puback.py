@@ -32,24 +32,35 @@ class PubAck:
 
 
 def decode_puback(data: bytes) -> PubAck:
-    """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense."""
+    """Read an acknowledgement. Raises the APIError it carries, ProtocolError for nonsense.
+
+    Nonsense beside a good stream and sequence is left out: the message is stored all the same."""
     usual = parse_puback(data)
     if usual is not None and data.count(b'"') <= 6 + 2 * usual[2]:
         return ACKS.make(*usual)  # no further names: no domain, value or batch
-    with reading("a confirmation"):
-        answer = decode(data)
-        stream, seq = answer.get("stream"), answer.get("seq")
-        if type(seq) is not int or not 0 < seq < 2**64 or not (stream and type(stream) is str):
-            raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
-        return PubAck(
-            stream=stream,
-            seq=seq,
-            duplicate=bool(answer.get("duplicate", False)),
-            domain=_text(answer, "domain"),
-            value=_text(answer, "val"),
-            batch=_text(answer, "batch"),
-            count=None if answer.get("count") is None else int(answer["count"]),
-        )
+    try:
+        with reading("a confirmation"):
+            return _read(data)
+    except ProtocolError:
+        if usual is None:
+            raise
+        return ACKS.make(*usual)
+
+
+def _read(data: bytes) -> PubAck:
+    answer = decode(data)
+    stream, seq = answer.get("stream"), answer.get("seq")
+    if type(seq) is not int or not 0 < seq < 2**64 or not (stream and type(stream) is str):
+        raise ProtocolError(f"a publish was answered with something else: {data[:100]!r}")
+    return PubAck(
+        stream=stream,
+        seq=seq,
+        duplicate=bool(answer.get("duplicate", False)),
+        domain=_text(answer, "domain"),
+        value=_text(answer, "val"),
+        batch=_text(answer, "batch"),
+        count=None if answer.get("count") is None else int(answer["count"]),
+    )
 
 
 def _text(answer: dict[str, Any], name: str) -> str | None:

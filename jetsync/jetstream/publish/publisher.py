@@ -38,7 +38,7 @@ class Publisher(AsyncPublishing):
     _nc: Connection
     _port: Port
     _api: API
-    _max_pending: int
+    _max_pending: int | None
     _auto_msg_id: bool
     _async: AsyncPublisher | None = None
 

@@ -26,7 +26,19 @@ from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.jetstream.publish.whose import Whose, streams_on
 
-__all__ = ["WindowKeeper"]
+__all__ = ["WindowKeeper", "pending_bounds"]
+
+_PENDING = 4096
+_MOST_PENDING = 32_768
+
+
+def pending_bounds(max_pending: int | None) -> tuple[int, int]:
+    """Return how many messages may be unconfirmed at first, and at most when the link holds more.
+
+    A number that was given is both: a hard bound. The memory of a window is bounded by 16 MiB of
+    messages in any case."""
+    return (_PENDING, _MOST_PENDING) if max_pending is None else (max_pending, max_pending)
+
 
 W = TypeVar("W", bound=PublishWindow)
 

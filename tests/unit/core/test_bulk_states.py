@@ -217,3 +217,32 @@ def test_a_ring_larger_than_its_capacity():
     window = BulkWindow(bench.outbound, bench.box, PREFIX, None, b"", 2, ring=10)
     assert window.add_rows(list(rows(5)), 0) == 2
     assert window.full
+
+
+def test_the_window_grows_with_what_the_link_holds_up_to_its_bound():
+    bench = Bench(ids=b"run.", capacity=10, most=40)
+    assert bench.window.capacity_now == 10
+    seq = 0
+    for _ in range(5):
+        bench.add(*rows(100))
+        for number in range(bench.window.oldest, bench.window.added):
+            seq += 1
+            bench.confirm(number, seq)
+            if number % 10 == 9:
+                bench.window.collect(0)
+                bench.add(*rows(10))
+        bench.window.collect(0)
+    assert 10 < bench.window.capacity_now <= 40
+
+
+def test_a_bound_that_was_given_is_hard():
+    bench = Bench(ids=b"run.", capacity=10)
+    seq = 0
+    for _ in range(5):
+        bench.add(*rows(100))
+        assert bench.window.in_flight == 10
+        for number in range(bench.window.oldest, bench.window.added):
+            seq += 1
+            bench.confirm(number, seq)
+        bench.window.collect(0)
+    assert bench.window.capacity_now == 10
