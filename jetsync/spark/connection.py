@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -212,46 +211,6 @@ def coded(error: Exception, what: str) -> Exception:
     return error
 
 
-class _Leases:
-    """Who uses which connection at this moment; one that failed is closed by its last user."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users: dict[Connection, int] = {}
-        self._failed: set[Connection] = set()
-
-    @contextlib.contextmanager
-    def lend(self, nc: Connection) -> Iterator[Connection]:
-        with self._lock:
-            self._users[nc] = self._users.get(nc, 0) + 1
-        try:
-            yield nc
-        except GeneratorExit:
-            raise  # Spark wants no more rows: nothing failed
-        except BaseException:
-            with self._lock:
-                self._failed.add(nc)
-            raise
-        finally:
-            if self._is_to_be_closed(nc):
-                nc.close()
-
-    def _is_to_be_closed(self, nc: Connection) -> bool:
-        with self._lock:
-            self._users[nc] = left = self._users.get(nc, 1) - 1
-            if left:
-                return False
-            del self._users[nc]
-            failed = nc in self._failed
-            self._failed.discard(nc)
-            return failed
-
-
-_leases = _Leases()
-# The lock may be held at the moment of a fork, and a child has connections of its own.
-os.register_at_fork(after_in_child=_leases.__init__)  # type: ignore[misc]
-
-
 def link_of(options: Mapping[str, str] | None) -> LinkOptions:
     """Check connection options. Keeps what it found, so that helpers may ask for each row."""
     given = tuple(sorted((options or {}).items()))
@@ -270,12 +229,18 @@ def connection(options: Mapping[str, str] | None = None) -> Iterator[Connection]
     Takes the connection options of the ``jetstream`` format. There is one connection per process
     and options: made when first needed, kept for later tasks of the same Python worker, never
     shared across a fork. One that rested for a second has to answer before it is given out. Leaving
-    the block returns it without closing; an exception in the block closes it, so that the next user
-    gets a new one (when nobody else is using it any more).
+    the block returns it without closing: others in this process use it, too. After an exception in
+    the block it has to answer before it is given out again.
 
     Workers end without running exit handlers, so wait for the acknowledgements of what you publish
     before the task ends. Raises ``ConfigError`` for wrong options, ``ConnectError`` if no server
     answers. Safe in several threads.
     """
-    with _leases.lend(shared(link_of(options))) as nc:
+    nc = shared(link_of(options))
+    try:
         yield nc
+    except GeneratorExit:
+        raise  # Spark wants no more rows: nothing failed
+    except BaseException:
+        _last_used[nc] = float("-inf")
+        raise

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.stream_reader import JetStreamStreamReader
+from jetsync.spark.versions import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,9 +72,7 @@ def arrow_batches(items: Iterable[Any], schema: StructType) -> Iterator[pa.Recor
     if isinstance(first, pa.RecordBatch):
         yield from whole
         return
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = arrow_schema(schema)
     while rows := list(itertools.islice(whole, ROWS)):
         yield pa.RecordBatch.from_arrays(
             [

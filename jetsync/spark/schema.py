@@ -80,13 +80,13 @@ class Layout:
     def __init__(
         self, schema: StructType, *, include_headers: bool = True, bucket: str | None = None
     ) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
+        from jetsync.spark.versions import arrow_schema
 
         check_schema(schema, bucket=bucket is not None)
         self._prefix = "" if bucket is None else subject_prefix(bucket)
         self._names = schema.fieldNames()
         # The exact types, names and nullability that Spark compares the first batch with.
-        self.target = to_arrow_schema(schema, timezone="UTC")
+        self.target = arrow_schema(schema)
         self._with_headers = include_headers and "headers" in self._names
         self.text_headers = (
             "headers" in self._names

@@ -22,6 +22,7 @@ __all__ = [
     "ReadMaxRows",
     "ReadMinRows",
     "SupportsTriggerAvailableNow",
+    "arrow_schema",
     "check_version",
 ]
 
@@ -38,7 +39,18 @@ def check_version(version: str) -> None:
         )
 
 
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the types, names and nullability that Spark compares Arrow batches with."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except TypeError:  # PySpark 4.0 knows no other time zone
+        return to_arrow_schema(schema)
+
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -48,6 +60,7 @@ if TYPE_CHECKING:
         ReadMinRows,
         SupportsTriggerAvailableNow,
     )
+    from pyspark.sql.types import StructType
 
     HAS_READ_LIMITS = HAS_ARROW_STREAM_WRITER = HAS_FILTERS = True
 else:

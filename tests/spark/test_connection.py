@@ -102,23 +102,32 @@ def test_a_connection_has_the_name_it_was_given(spark, fresh_server):
         assert names(fresh_server) == {"night job", known}
 
 
-def test_an_exception_closes_the_connection_and_the_next_user_gets_a_new_one(server):
+def test_an_exception_of_one_user_leaves_the_connection_to_the_others(server):
     options = {"servers": server.url, "connectionName": "fails"}
-    with pytest.raises(ZeroDivisionError), connection(options) as first:
-        raise ZeroDivisionError
-    assert first.is_closed
-    with connection(options) as second:
-        assert second.is_connected
-        assert second is not first
-
-
-def test_a_connection_that_failed_one_user_stays_open_for_the_others(server):
-    options = {"servers": server.url, "connectionName": "fails for one"}
     with connection(options) as kept:
         with pytest.raises(ZeroDivisionError), connection(options):
             raise ZeroDivisionError
         assert kept.is_connected
-    assert kept.is_closed
+    with connection(options) as again:
+        assert again is kept
+
+
+def test_after_an_exception_the_connection_has_to_answer_first(server, monkeypatch):
+    options = {"servers": server.url, "connectionName": "fails"}
+    with pytest.raises(ZeroDivisionError), connection(options) as nc:
+        raise ZeroDivisionError
+    asked: list[object] = []
+    flush = type(nc).flush
+
+    def counted(self, *args):
+        asked.append(self)
+        return flush(self, *args)
+
+    monkeypatch.setattr(type(nc), "flush", counted)
+    with connection(options) as again:
+        assert again is nc
+    with connection(options):
+        assert asked == [nc]
 
 
 def test_rows_that_nobody_wants_any_more_are_no_failure(server):

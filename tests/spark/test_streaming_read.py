@@ -94,7 +94,7 @@ def test_latest_reads_only_what_comes_later(spark, new_stream, tmp_path):
     assert (nothing.rows, later.rows) == ([], [6, 7, 8])
 
 
-def test_filters_give_no_empty_batches_for_what_they_leave_out(spark, new_stream, tmp_path):
+def test_what_filters_leave_out_is_noted_by_one_empty_batch(spark, new_stream, tmp_path):
     stream = new_stream(5)
     frame = read_stream(spark, stream, filterSubjects=f"{stream.name}.wanted")
     run_available(frame, Collected(), tmp_path)
@@ -103,7 +103,8 @@ def test_filters_give_no_empty_batches_for_what_they_leave_out(spark, new_stream
     stream.fill(2, "wanted")
     stream.fill(3, "other")
     run_available(frame, wanted := Collected(), tmp_path)
-    assert unwanted.batches == {}
+    assert unwanted.batches == {1: []}
+    assert offset_log(tmp_path, 1)["streams"][stream.name]["seq"] == 105
     assert wanted.rows == [106, 107]
 
 

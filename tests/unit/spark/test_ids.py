@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream.publish.content_ids import ContentIds
-from jetsync.spark.ids import PositionIds, short_hash
+from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds, short_hash
 
 HEADERS = pa.map_(pa.string(), pa.binary())
 
@@ -193,3 +193,28 @@ def test_position_ids_count_over_batches():
 def test_queries_get_different_prefixes():
     assert short_hash("a") != short_hash("b")
     assert len(short_hash("a")) == 12
+
+
+def test_a_task_that_has_more_rows_than_are_remembered_says_so_once(caplog):
+    ids = LoggedContentIds("p", 10)
+    batch = pa.RecordBatch.from_pydict({"data": [b"%d" % number for number in range(8)]})
+    for _ in range(4):
+        ids.column(batch, "s")
+    assert caplog.text.count("more rows than contentIdRows") == 1
+
+
+def test_ids_by_source_follow_from_position_and_content_only():
+    rows = pa.RecordBatch.from_pydict(
+        {
+            "data": [b"a", b"b", b"a", b"a"],
+            "stream": ["S", "S", "S", "T"],
+            "seq": pa.array([1, 1, 2, 1], pa.int64()),
+        }
+    )
+    made = SourceIds("").column(rows, "s").to_pylist()
+    assert len(set(made)) == 4
+    backwards = SourceIds("").column(rows.take([3, 2, 1, 0]), "s").to_pylist()
+    assert backwards == made[::-1]
+    one_by_one = [SourceIds("").column(rows.slice(at, 1), "s")[0].as_py() for at in range(4)]
+    assert one_by_one == made
+    assert SourceIds("q").column(rows, "s").to_pylist() == ["q/" + one for one in made]
