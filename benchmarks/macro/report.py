@@ -26,6 +26,7 @@ from benchmarks.macro.figures import (
     readable,
     server_cpu,
 )
+from benchmarks.macro.goals import compared
 from benchmarks.macro.workloads import ALL, BUSY, GROWTH, PLAIN
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,16 @@ def merge(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Put runs together; rounds of different runs stay apart."""
     merged: dict[str, Any] = {"runs": [], "rows": [], "growth": [], "failed": {}, "micro": {}}
     for number, result in enumerate(results):
-        merged["runs"].append({"server": result["server"], **result["machine"]})
+        merged["runs"].append(
+            {
+                "server": result["server"],
+                "rounds": len({row["round"] for row in result["rows"]}),
+                "rows": len(result["rows"]),
+                "seconds": result.get("seconds", 0.0),
+                "cut": result.get("cut", False),
+                **result["machine"],
+            }
+        )
         for kind in ("rows", "growth"):
             merged[kind] += [
                 {**row, "round": row["round"] + 1000 * number} for row in result.get(kind, [])
@@ -189,15 +199,24 @@ def _micro(result: dict[str, Any]) -> str:
 
 
 def _machine(result: dict[str, Any]) -> str:
-    lines = []
+    number = len(result["runs"])
+    how = "one run" if number == 1 else f"{number} separate runs, put together"
+    lines = [f"The figures come from {how}:", ""]
     for run in result["runs"]:
         load = run["load_before"][0]
+        rounds = f"{run['rounds']} round{'s' if run['rounds'] != 1 else ''}"
+        ended = ", ended before its time was over" if run["cut"] else ""
         lines.append(
             f"- {run['when']}: {run['processors']} x {run['processor']}, {run['system']}, "
-            f"{run['python']}, {run['server']}; load before the run {load:.1f}."
-            + (f" {run['note']}" if run["note"] else "")
+            f"{run['python']}, {run['server']}; commit {run.get('commit', 'not recorded')}; "
+            f"{rounds}, {run['rows']} measurements kept, {run['seconds']:.0f} s{ended}; "
+            f"load before the run {load:.1f}." + (f" {run['note']}" if run["note"] else "")
         )
     return "\n".join(lines)
+
+
+def _compared(result: dict[str, Any]) -> str:
+    return _grid(["goal", "promised", "measured", ""], compared(result["rows"]))
 
 
 def _peers(result: dict[str, Any]) -> str:
@@ -225,6 +244,7 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "micro": _micro,
     "machine": _machine,
     "peers": _peers,
+    "compared": _compared,
     "failed": _failed,
 }
 

@@ -158,9 +158,16 @@ def _machine(note: str) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "commit": _commit(),
         "load_before": os.getloadavg(),
         "note": note,
     }
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _micro(out: Path) -> dict[str, Any]:
