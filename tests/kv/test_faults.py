@@ -84,6 +84,7 @@ def all_end_in_time(kv):
         assert isinstance(error, kinds), name
 
 
+@pytest.mark.timed
 def test_a_frozen_server(own_server):
     with jetsync.connect(own_server.url, ping_interval=60) as nc:
         kv = nc.jetstream(timeout=LONG).create_key_value(bucket="b")
@@ -95,6 +96,7 @@ def test_a_frozen_server(own_server):
             own_server.resume()
 
 
+@pytest.mark.timed
 def test_a_lost_link(own_server):
     with Proxy(own_server.url) as proxy:
         nc = jetsync.connect(proxy.url, reconnect_wait=0.05, max_reconnects=-1)
@@ -143,6 +145,7 @@ def test_a_full_bucket(js, bucket):
         js.delete_key_value(bucket)
 
 
+@pytest.mark.timed
 def test_missing_permissions():
     """The refusal names what is missing, and comes long before the time is over."""
     config = """

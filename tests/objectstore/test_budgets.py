@@ -12,6 +12,7 @@ from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timed
 LONG = 30
 PIECE = bytes(128 * 1024)
 GRACE = 0.25 + 0.75  # what the contract allows, and what a busy machine takes

@@ -75,8 +75,16 @@ def test_a_file_that_may_not_be_written_is_not_replaced(x, tmp_path, monkeypatch
 def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(x, tmp_path, monkeypatch):
     order: list[str] = []
     sync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: order.append("sync") or sync(handle))
-    monkeypatch.setattr(os, "replace", lambda *a: order.append("replace") or replace(*a))
+
+    def noted(name, function):
+        def call(*arguments):
+            order.append(name)
+            function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noted("sync", sync))
+    monkeypatch.setattr(os, "replace", noted("replace", replace))
     x.get_file("x", tmp_path / "file")
     assert order == ["sync", "replace"]
 

@@ -65,6 +65,7 @@ def test_what_the_guide_lists_is_enough(server):
         assert nc.last_error is None
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "call",
     [
