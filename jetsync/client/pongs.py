@@ -70,24 +70,27 @@ class Pongs:
 
     def __init__(self, round_trip: RoundTrip) -> None:
         # By number: a PING whose caller was interrupted leaves a gap here, no confusion.
-        self._waiting: dict[int, tuple[Pong | None, float]] = {}
+        self._waiting: dict[int, tuple[Pong | None, float, int]] = {}
         self._answered = 0
         self._lost: Exception | None = None
         self._round_trip = round_trip
 
-    def add(self, number: int, pong: Pong | None) -> None:
-        """Wait for the PONG of PING ``number``, which has just been put out."""
-        self._waiting[number] = (pong, time.monotonic())
+    def add(self, number: int, pong: Pong | None, mark: int = 0) -> None:
+        """Wait for the PONG of PING ``number``, which has just been put out. ``mark`` is given back
+        when it comes."""
+        self._waiting[number] = (pong, time.monotonic(), mark)
         if self._lost is not None:
             self._finish(number, self._lost)
         elif self._answered >= number:
             self._finish(number, None)
 
-    def answered(self, pings: int) -> None:
-        """A PONG has come, after so many PINGs: one that nobody asked for answers nothing. Only the
-        reader calls this."""
+    def answered(self, pings: int) -> int:
+        """A PONG has come, after so many PINGs: one that was not asked for answers nothing. Returns
+        the mark of its PING. Only the reader calls this."""
         self._answered = min(self._answered + 1, pings)
+        mark = self._waiting.get(self._answered, (None, 0.0, 0))[2]
         self._finish(self._answered, None)
+        return mark
 
     def fail(self, error: Exception) -> None:
         """The link is gone: no PONG comes any more."""
@@ -96,7 +99,7 @@ class Pongs:
             self._finish(number, error)
 
     def _finish(self, number: int, error: Exception | None) -> None:
-        pong, sent = self._waiting.pop(number, (None, 0.0))
+        pong, sent, _ = self._waiting.pop(number, (None, 0.0, 0))
         if error is None and sent:
             self._round_trip.measured(time.monotonic() - sent)
         if pong is not None:

@@ -13,8 +13,8 @@ from jetsync._deadline import Deadline
 from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
+    Error,
     NoRespondersError,
-    PermissionsError,
     TimeoutError,
 )
 from jetsync.headers import HeaderInput
@@ -208,10 +208,11 @@ class Requests:
         for mailbox in self._inbound.pending_replies():
             mailbox.finish(kind(reason))
 
-    def inbox_refused(self, error: PermissionsError) -> None:
-        """If the server refused the inbox: fail what waits; the next request tries a new one."""
+    def inbox_refused(self, subject: str | None, error: Error) -> None:
+        """If the subscription that the server refused is the inbox: fail what waits; the next
+        request tries a new one."""
         current = self._inboxes.get("current")
-        if current is None or error.subject != current.prefix + "*":
+        if current is None or subject != current.prefix + "*":
             return
         current.refused = error
         self._inboxes.pop("current", None)
@@ -231,7 +232,7 @@ class _ReplyInbox:
         self.inbox = inbox
         self.ready = False
         """Whether the reader looks for tokens in what it gets."""
-        self.refused: PermissionsError | None = None
+        self.refused: Error | None = None
 
 
 class Exchange:

@@ -9,6 +9,7 @@ what changed while a link was being taken over.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -16,7 +17,7 @@ from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
-from jetsync.errors import PermissionsError
+from jetsync.errors import Error, PermissionsError
 
 __all__ = ["Inbox", "Routes"]
 
@@ -102,9 +103,10 @@ class _Index(Generic[_K, _V]):
 class _Route:
     """What the table knows of an inbox, without holding it."""
 
-    __slots__ = ("answers", "asks", "mailbox", "queue", "subject")
+    __slots__ = ("answers", "asks", "mailbox", "number", "queue", "subject")
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, number: int) -> None:
+        self.number = number
         self.subject = inbox.subject
         self.queue = inbox.queue
         self.mailbox = inbox.mailbox
@@ -131,6 +133,10 @@ class Routes:
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
         self._by_asked: _Index[str, Mailbox] = _Index()
         self._dropped_by_ended = 0
+        self._numbers = itertools.count(1)
+        self.newest = 0
+        """The number of the subscription that was made last."""
+        self._confirmed = 0
 
     def open(
         self,
@@ -164,7 +170,9 @@ class Routes:
         self._by_subject.add((inbox.subject, inbox.queue), sid)
         if inbox.asks is not None:
             self.watch(inbox.asks, inbox.mailbox)
-        self.table[sid] = _Route(inbox)
+        number = next(self._numbers)
+        self.table[sid] = _Route(inbox, number)
+        self.newest = number
 
     def remove(self, mailbox: Mailbox) -> None:
         """Take nothing more in for a mailbox, and tell the server. Safe to repeat, also when an
@@ -195,6 +203,7 @@ class Routes:
     def replay(self) -> tuple[bytes, dict[int, int]]:
         """Return the SUB lines of all routes, and which routes they are of (with the number of
         messages after which each ends, 0: never)."""
+        self._confirmed = 0
         lines: list[bytes] = []
         covered: dict[int, int] = {}
         for sid, route in list(self.table.items()):
@@ -261,6 +270,22 @@ class Routes:
                 mailbox.finish(error)
         elif error.operation == "subscribe":
             self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)
+
+    def confirmed(self, number: int) -> None:
+        """The server has taken every subscription up to this number. Called by the reader."""
+        self._confirmed = max(self._confirmed, number)
+
+    def limit_reached(self, error: Error) -> str | None:
+        """End the subscription that was one too many; returns its subject. The server does not say
+        which it refused: it is the newest one that no PONG has confirmed. Called by the reader."""
+        for _, route in reversed(list(self.table.items())):
+            if route.number <= self._confirmed:
+                return None
+            if not route.mailbox.finished:
+                self.remove(route.mailbox)
+                route.mailbox.finish(error)
+                return route.subject
+        return None
 
     # -- looking at it ---------------------------------------------------------------------------
 

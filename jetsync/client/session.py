@@ -84,6 +84,7 @@ class Session:
         self._label = nc._label
         self._inbound = nc._inbound
         self._outbound: Outbound = nc._outbound
+        self._routes = nc._routes
         self._timer = nc._timer
         self._events = nc._events
         self._options = options = nc.options
@@ -347,7 +348,7 @@ class Session:
     def _on_pong(self) -> None:
         self._vitals.ponged()
         if self._link is not None:
-            self._link.pongs.answered(self._outbound.pings)
+            self._routes.confirmed(self._link.pongs.answered(self._outbound.pings))
 
     def _on_err(self, detail: bytes) -> None:
         problem = ServerErrorInfo.parse(detail)
@@ -358,7 +359,9 @@ class Session:
         if isinstance(error, PermissionsError):
             self._nc._routes.refused(error)
             if error.operation == "subscribe":
-                self._nc._requests.inbox_refused(error)
+                self._nc._requests.inbox_refused(error.subject, error)
+        elif problem.is_limit:
+            self._nc._requests.inbox_refused(self._routes.limit_reached(error), error)
         self._nc._post("error", error)
 
     def _on_slow(self, sid: int) -> None:
@@ -393,11 +396,12 @@ class Session:
     def ping(self, pong: Pong | None) -> None:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""
         while (link := self._link) is not None:
+            mark = self._routes.newest
             number = self._outbound.ping()
             if not number:
                 break
             if link is self._link:
-                link.pongs.add(number, pong)
+                link.pongs.add(number, pong, mark)
                 self._outbound.send_now()
                 return
             # Another link came meanwhile, and the number may be one of either: once more.

@@ -74,6 +74,11 @@ class ServerErrorInfo:
     sid: int | None = None
 
     @property
+    def is_limit(self) -> bool:
+        """Whether a subscription was refused because there are too many."""
+        return self.text.lower() == "maximum subscriptions exceeded"
+
+    @property
     def is_auth(self) -> bool:
         """Whether the credentials were refused or have expired."""
         return isinstance(self.error, AuthorizationError)

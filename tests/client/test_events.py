@@ -10,6 +10,7 @@ import pytest
 
 import jetsync
 from jetsync.client.events import Event, EventDispatcher
+from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.fakeserver import FakeServer
 from tests.harness.insides import left_open
@@ -206,3 +207,27 @@ def test_many_refused_subscriptions_cost_each_the_same(count):
         wait_until(lambda: not any(sub.is_active for sub in bad), timeout=60)
         assert all(sub.is_active for sub in good)
         assert left_open(nc)["subscriptions"] == count
+
+
+def test_the_limit_of_subscriptions_ends_those_beyond_it_and_nothing_else():
+    """Requests fail with the reason at once, and work again when there is room."""
+    with (
+        NatsServer(jetstream=False, config={"max_subscriptions": 10}) as server,
+        jetsync.connect(server.url) as nc,
+    ):
+        subs = [nc.subscribe(f"a.{n}") for n in range(10)]
+        nc.flush(timeout=LONG)
+        with pytest.raises(jetsync.ServerError, match="maximum subscriptions"):
+            nc.request("nobody", timeout=LONG)
+        more = [nc.subscribe(f"b.{n}") for n in range(3)]
+        nc.flush(timeout=LONG)
+        wait_until(lambda: not any(sub.is_active for sub in more), timeout=LONG)
+        with pytest.raises(jetsync.ServerError, match="maximum subscriptions"):
+            more[0].next(timeout=LONG)
+        assert all(sub.is_active for sub in subs)
+        for sub in subs[:5]:
+            sub.unsubscribe()
+        with pytest.raises(jetsync.NoRespondersError):
+            nc.request("nobody", timeout=LONG)
+        nc.publish("a.9", b"x")
+        assert subs[9].next(timeout=LONG).data == b"x"
