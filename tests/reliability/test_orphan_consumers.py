@@ -4,6 +4,7 @@ lost with the link."""
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import jetsync
 from jetsync.jetstream.ordered.orphans import Orphans
@@ -13,6 +14,10 @@ from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
 PATIENCE = 60.0
+
+
+def are(got: list[bytes], count: int) -> bool:
+    return len(got) == count
 
 
 def test_a_server_consumer_whose_creation_was_not_answered_is_deleted():
@@ -31,7 +36,7 @@ def test_a_server_consumer_whose_creation_was_not_answered_is_deleted():
             reader.start()
             for n in range(rounds):
                 js.publish("S.a", b"%d" % n)
-                wait_until(lambda n=n: len(got) == n + 1, timeout=PATIENCE)
+                wait_until(partial(are, got, n + 1), timeout=PATIENCE)
                 # Nothing comes back: the silence makes a new consumer, whose answer is lost.
                 link.stall(way="to_client")
                 creations.next(timeout=PATIENCE)
