@@ -5,3 +5,12 @@ Threads:   starts none; Inbound.pump and Outbound.pump are loops without the GIL
 Touch me:  to change how messages cross between the socket threads and Python.
 Not here:  the bytes themselves (csrc/), what a status or a subject means (client/, jetstream/).
 """
+
+import sys
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # A RuntimeError: whoever catches an ImportError takes the extension modules for missing.
+    raise RuntimeError(
+        "jetsync needs the GIL, which guards fields of its objects: run Python without PYTHON_GIL=0 "
+        "and -X gil=0; a free-threaded Python then turns the GIL on when jetsync is imported"
+    )

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """Deliveries: the messages of a push consumer, handed out without a Python frame for each."""
 
 from libc.stdint cimport uint64_t

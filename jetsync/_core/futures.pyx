@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """AsyncWindow: publishes that somebody has a future for. One small object per message."""
 
 import copy

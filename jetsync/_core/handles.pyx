@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """What users call for every single message, compiled: bases of what users hold."""
 
 import enum
