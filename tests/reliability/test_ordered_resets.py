@@ -81,7 +81,7 @@ def by_messages(ordered):
 
 def by_batches(ordered):
     with ordered.messages(max_messages=40) as messages:
-        for batch in messages.batches():
+        for batch in messages.batches(max_messages=20):
             yield from batch
 
 

@@ -227,8 +227,9 @@ class Consumer:
         """Ask why nothing comes, and say it in one sentence; None when nothing is in the way.
 
         It knows: no link, the stream or consumer gone, no leader, a push consumer, paused, too many
-        unacknowledged messages, pinned to another client, nothing (that matches) to deliver, nobody
-        pulls. Blocks for a round trip, with a filter for some more; raises ConnectionClosedError.
+        unacknowledged messages, pinned to another client, nothing (that matches) to deliver, no
+        client pulls. Blocks for a round trip, with a filter for some more; raises
+        ConnectionClosedError.
         """
         seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
         return explain_stall(self._shared, seconds)

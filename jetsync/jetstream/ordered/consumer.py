@@ -34,12 +34,12 @@ class OrderedConsumer:
     """Reads a stream from a chosen place on. Made by ``JetStream.ordered_consumer``.
 
     Every message comes exactly once and in the order of the stream. The server consumer underneath
-    is nobody's concern: it lives in memory, needs no acknowledgements, and is made anew behind the
+    needs no attention: it lives in memory, needs no acknowledgements, and is made anew behind the
     last message handed out whenever a message is missing, a heartbeat fails, the consumer is
     deleted, its leader or the link changes. All ways of reading share one place in the stream: each
     goes on where the last one ended.
 
-    Thread-safe: fetches take turns. While a message stream is open nobody else can read. As a
+    Thread-safe: fetches take turns. While a message stream is open no other call can read. As a
     context manager it is closed at the end, which deletes the server consumer.
     """
 

@@ -40,6 +40,10 @@ _QUIET = 0.1
 looked into: at ``max_ack_pending`` the server does not answer it."""
 
 
+_VAIN_PROBES = 2
+"""Probes in a row, each after such a silence, that show that nothing more is ready."""
+
+
 def _never() -> bool:
     return False
 
@@ -80,6 +84,7 @@ class BatchPull:
         self._number = 0  # of the pull that the server has not ended, or 0
         self._probe = 0  # of the one that looks into its silence, or 0
         self._probed_at = 0  # how many messages there were then
+        self._vain_probes = 0  # in a row
         self._is_stuck = False  # the server leaves the pull open without answering it
         self._sent_at = 0.0
         self._has_pulled = False
@@ -322,9 +327,14 @@ class BatchPull:
         return left - self._margin(inbox, left) > 2 * _SHORTEST
 
     def _on_probed(self, inbox: PullInbox) -> None:
-        """The server has answered the probe and not the pull before it."""
+        """The server has answered the probe and not the pull before it. The answer may overtake
+        messages that are being delivered, so it counts when nothing came after the last one too."""
         self._probe = 0
-        if self._number and len(inbox.batch) == self._probed_at:
+        if not self._number or len(inbox.batch) != self._probed_at:
+            self._vain_probes = 0
+            return
+        self._vain_probes += 1
+        if self._vain_probes == _VAIN_PROBES:
             self._is_stuck = True
             self._end()
 

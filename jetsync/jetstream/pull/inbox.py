@@ -142,7 +142,7 @@ class PullInbox(Member):
         return [ended for msg in statuses if (ended := self._on_status(msg)) is not None]
 
     def release(self) -> MsgBatch:
-        """Return the batch to whoever hands it out; the inbox goes on with an empty one."""
+        """Return the batch to the loop, which hands it out; the inbox goes on with an empty one."""
         batch, self.batch = self.batch, self.new_batch()
         return batch
 

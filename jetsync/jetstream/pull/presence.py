@@ -19,10 +19,10 @@ _ASK_AGAIN = 1.0
 
 
 class Presence:
-    """Whether a consumer exists, asked for when a pull found nobody who serves it.
+    """Whether a consumer exists, asked for when no server answered a pull.
 
-    While a consumer has no leader the question is answered by nobody, and it must not keep anyone
-    from pulling meanwhile: so it is asked once, and looked at as often as one likes.
+    While a consumer has no leader no server answers the question either, and the taker has to go on
+    pulling meanwhile: so it is asked once, and the answer is looked for as often as needed.
     """
 
     def __init__(self, consumer: SharedConsumer) -> None:

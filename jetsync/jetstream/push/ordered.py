@@ -2,8 +2,8 @@
 
 Its consumer needs no acknowledgements and may end at any time. Whenever something is missing, or
 might be (another link, no heartbeats, the consumer is gone), a new one is made behind the last
-message that was handed out, on a new inbox: what the old one still sends reaches nobody. Making it
-is a loop that whoever takes the next message walks; nothing is reset that nobody reads.
+message that was handed out, on a new inbox: what the old one still sends is dropped. The thread
+that takes the next message makes it; a subscription that is not read is not reset.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _PATIENCE = 2.0
 class OrderedPushSubscription(PushSubscription):
     """Every message of a stream once and in order. Made by ``JetStream.subscribe(ordered=True)``.
 
-    Resets happen while somebody waits for a message and are not seen. Ends with StreamNotFoundError
-    when the stream was deleted, JetStreamError when it was deleted and made again.
+    Resets happen while a thread waits for a message, which does not see them. Ends with
+    StreamNotFoundError when the stream was deleted, JetStreamError when it was deleted and made
+    again.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ class OrderedPushSubscription(PushSubscription):
         self._reset(reason)
 
     def _reset(self, reason: str) -> None:
-        """Have a new consumer made by whoever takes the next message. Any thread; never blocks."""
+        """Have a new consumer made by the thread that takes the next message. Any thread may call
+        this; it does not block."""
         if self._suspect_since is not None:
             return
         logger.info("ordered subscription of %s at %d: %s", self._stream, self._last, reason)

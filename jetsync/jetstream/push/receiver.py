@@ -1,8 +1,8 @@
 """PushReceiver: what comes to a deliver subject, judged in the order in which the server sent it.
 
-Messages and statuses wait in one mailbox, so whoever takes the next message also deals with the
-statuses before it: that is the moment at which flow control is to be answered. What nobody waits
-for (the heartbeat alarm) runs on the connection's timer.
+Messages and statuses wait in one mailbox, so the thread that takes the next message also deals with
+the statuses before it: that is the moment at which flow control is to be answered. The heartbeat
+alarm, for which no thread waits, runs on the connection's timer.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class PushReceiver(Subscription):
         self._bound = BoundConsumer(js, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
-        # What goes to the user at once; shut while somebody has the turn, and while anything is in
+        # What goes to the user at once; shut while a thread has the turn, and while anything is in
         # hand, which comes first.
         self._deliveries = Deliveries(js._port.connection, self._mailbox)
         # Held by who takes; it guards the next two. Reentrant, so that an interrupt at the wrong
@@ -324,7 +324,7 @@ class PushReceiver(Subscription):
         self._end()
         while (msg := self._hand.popleft() if self._hand else self._at_hand()) is not None:
             if not self._bound.ends_with_subscription and not msg.status:
-                msg.nak()  # somebody else may have it at once
+                msg.nak()  # another client may have it at once
         if self._bound.ends_with_subscription:
             self._port.start_thread("delete", self._bound.delete_and_tell)
 
@@ -408,9 +408,9 @@ class PushReceiver(Subscription):
         self._mailbox.poke()
 
     def _sweep(self) -> None:
-        """Deal with statuses at the head of the mailbox although nobody is taking: they would fill
-        it up, and a question before which everything was handed out is due for its answer. With a
-        callback its thread does that, when the callback has returned."""
+        """Deal with statuses at the head of the mailbox although no thread is taking: they would
+        fill it up, and a question before which everything was handed out is due for its answer.
+        With a callback its thread does that, when the callback has returned."""
         if self._callback is not None or not self._take_turn(Deadline(0)):
             return
         try:

@@ -51,7 +51,7 @@ class PushSubscription(PushReceiver):
                 run_callbacks(self._all(), callback, self._port.report)
             else:
                 self._run_and_acknowledge(callback)
-        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+        except Exception as error:  # noqa: BLE001 - the user learns of it by on_error
             if not self._port.closed:
                 self._port.report(error)
         finally:
@@ -141,7 +141,7 @@ class PushSubscription(PushReceiver):
 
         Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then, and
         what the deletion raises, which ``on_error`` gets too. With a callback this waits for it;
-        without one somebody else has to take the messages.
+        without one another thread has to take the messages.
         """
         self._port.check()
         seconds = self._port.seconds(timeout)
@@ -191,7 +191,8 @@ class PushSubscription(PushReceiver):
             self._port.sleep(left)
 
     def _keep_messages(self, deadline: Deadline) -> None:
-        """Separate what waits from the statuses between: those nobody will come for."""
+        """Separate the messages that wait from the statuses between them, which are of no use any
+        more."""
         if not self._take_turn(deadline):
             return
         try:

@@ -20,7 +20,7 @@ class HeartbeatWatch:
 
     ``last_sign`` tells when there was one, on the monotonic clock, and None when it is all over.
     ``on_silence`` is called once in each silence, ``on_tick`` every time; both on the timer thread,
-    so they must not block. Time without a link is nobody's silence.
+    so they must not block. Time without a link does not count as silence.
     """
 
     def __init__(
