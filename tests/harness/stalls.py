@@ -39,7 +39,7 @@ class Stalls:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._file.truncate(HEADER.size + MOST * PAUSE.size)
-        self._seen = mmap.mmap(self._file.fileno(), 0)
+        self._seen: mmap.mmap | bytes = mmap.mmap(self._file.fileno(), 0)
         self._process: subprocess.Popen[bytes] | None = None
 
     def _noted(self) -> Iterator[tuple[float, float]]:
@@ -76,7 +76,10 @@ class Stalls:
         self._process.wait()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        # The notes stay readable after the block; the descriptor is not needed for that.
+        # The notes stay readable after the block, without the descriptor that the map has too.
+        shared, self._seen = self._seen, bytes(self._seen)
+        assert isinstance(shared, mmap.mmap)
+        shared.close()
         self._file.close()
 
 

@@ -13,6 +13,8 @@ import jetsync
 from tests.harness.fakeserver import FakeServer, Peer
 from tests.harness.waiting import wait_until
 
+pytestmark = pytest.mark.timed
+
 GRACE = 0.25
 SHORT = 0.3
 PAYLOAD = b"x" * 2000

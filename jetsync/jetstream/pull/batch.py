@@ -195,7 +195,11 @@ class BatchPull:
             # Whether the first one arrived is not known: the acknowledgement goes out again.
             ack._answer(b"+ACK")
             ack = self._ack = None
-        self._number = inbox.pull(request, ack, is_exact=options.max_messages is not None)
+        self._number = inbox.pull(
+            request, ack, is_exact=options.max_messages is not None, seconds=left
+        )
+        if not self._number:
+            return  # no room for it: another try is made while there is time
         self._sent_at, self._has_pulled, self._probe = now, True, 0
 
     def _quiet_until(self, inbox: PullInbox) -> float | None:
@@ -216,7 +220,8 @@ class BatchPull:
             self._sent_at, self._probed_at = now, len(inbox.batch)
             group = self._options.group
             self._probe = inbox.pull(
-                PullOptions(1, _SHORTEST, no_wait=True, **group)  # type: ignore[arg-type]
+                PullOptions(1, _SHORTEST, no_wait=True, **group),  # type: ignore[arg-type]
+                seconds=max(0.0, self._ends_at - now),
             )
 
     # -- taking ------------------------------------------------------------------------------------

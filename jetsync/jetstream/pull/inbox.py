@@ -20,6 +20,7 @@ from jetsync.errors import (
     ConsumerDeletedError,
     DrainingError,
     JetStreamError,
+    OutboundFullError,
     PullTerminatedError,
 )
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
@@ -96,10 +97,15 @@ class PullInbox(Member):
     # -- pulling -----------------------------------------------------------------------------------
 
     def pull(
-        self, options: PullOptions, ack: JetStreamMsg | None = None, *, is_exact: bool = False
+        self,
+        options: PullOptions,
+        ack: JetStreamMsg | None = None,
+        *,
+        is_exact: bool = False,
+        seconds: float | None = None,
     ) -> int:
-        """Send one pull request; returns its number. Blocks only while the outbound buffer is
-        full.
+        """Send one pull request; returns its number, 0 when there was no room for it in the
+        outbound buffer. Waits for room up to ``seconds`` (None: ``write_timeout``).
 
         With ``ack`` it goes out with the acknowledgement of that message (``+NXT``). ``is_exact``:
         the user asked for this number of messages, and is told when the consumer does not take it.
@@ -111,11 +117,15 @@ class PullInbox(Member):
             options, time.monotonic(), self.mailbox.pending_messages, self._port.reads
         )
         body, reply = options.body(), f"{self._inbox}.{number}"
-        if ack is None:
-            self._port.send(self._subject, body, reply)
-        else:
-            self._port.send(ack.reply or "", b"+NXT " + body, reply)
-            ack._sent_ack()
+        try:
+            if ack is None:
+                self._port.send(self._subject, body, reply, seconds=seconds)
+            else:
+                self._port.send(ack.reply or "", b"+NXT " + body, reply, seconds=seconds)
+                ack._sent_ack()
+        except OutboundFullError:
+            self.state.not_sent(number, time.monotonic())
+            return 0
         return number
 
     def take(self, limit: int, wait: float, least: int = 1) -> list[Ended]:

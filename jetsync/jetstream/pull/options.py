@@ -50,6 +50,10 @@ _SHORTEST_WITH_HEARTBEAT = 1.0
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
+_LONGEST = 1e9
+"""Seconds (30 years) that a pull lasts at most: the server counts in nanoseconds of 64 bits."""
+
+
 @dataclasses.dataclass(frozen=True)
 class PullOptions:
     """The body of a pull request; durations in seconds. ``expires`` 0 is not sent."""
@@ -69,7 +73,7 @@ class PullOptions:
     def body(self) -> bytes:
         fields: dict[str, Any] = {"batch": self.batch}
         if self.expires:
-            fields["expires"] = round(self.expires * 1e9)
+            fields["expires"] = round(min(self.expires, _LONGEST) * 1e9)
         if self.max_bytes is not None:
             fields["max_bytes"] = self.max_bytes
         if self.heartbeat:

@@ -27,6 +27,9 @@ _SERVED_KEPT = 8
 
 _WARY_FOR = 1.0
 
+# Before a pull is tried again that had no room in the outbound buffer, in seconds.
+_NO_ROOM_WAIT = 0.02
+
 # Before what was refused is asked for again: the first wait and the longest, in seconds.
 _WAITS = {
     Fate.VOID: (0.01, 0.25),
@@ -146,6 +149,11 @@ class PullState:
         self._sign_reads, self._asked_at = reads, None
         self.not_before = 0.0
         return self.number
+
+    def not_sent(self, number: int, now: float) -> None:
+        """Take a pull back that could not be sent: there was no room for it. Try again soon."""
+        self._pulls.pop(number, None)
+        self.not_before = now + _NO_ROOM_WAIT
 
     def took(self, count: int, size: int, reads: int = 0) -> None:
         """Charge messages that were taken (and their bytes) to the pulls, oldest first. ``reads``

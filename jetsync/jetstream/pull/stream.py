@@ -147,7 +147,7 @@ class PullStream(Hand):
             self._load(self._window.max_messages, deadline)
         msg: JetStreamMsg | None = None if self._stopped else self._pop()
         if msg is not None:
-            self._refill()
+            self._refill(0.0)
         return msg
 
     def _batch_inside(self, wanted: tuple[int, Deadline]) -> MsgBatch:
@@ -158,7 +158,7 @@ class PullStream(Hand):
         if self._held and not self._stopped:
             self._give(batch, limit)
         # What was just taken makes room: ask before the caller starts its work.
-        self._refill()
+        self._refill(0.0)
         return batch
 
     def _empty_batch(self) -> MsgBatch:
@@ -179,7 +179,7 @@ class PullStream(Hand):
             if inbox is None:
                 return
             if not self._is_settled or inbox.has_link_news:
-                self._refill()
+                self._refill(deadline.remaining())
             most = 1 if self._source.takes_singly else limit
             now = time.monotonic()
             wait = inbox.state.next_look(now, inbox.mailbox.last_put)
@@ -256,9 +256,10 @@ class PullStream(Hand):
 
     # -- pulling -----------------------------------------------------------------------------------
 
-    def _refill(self) -> None:
+    def _refill(self, seconds: float | None) -> None:
         """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
-        to it that the stream looks again when they have."""
+        to it that the stream looks again when they have. Waits up to ``seconds`` for room in the
+        outbound buffer; without room it is tried again when the hand is empty."""
         self._pause(0)
         self._is_settled = False
         inbox = self._inbox
@@ -294,15 +295,17 @@ class PullStream(Hand):
             return
         expires = state.pull_length(self._expires, now)
         self._came = False
-        inbox.pull(
+        number = inbox.pull(
             PullOptions(
                 batch=count,
                 expires=expires,
                 max_bytes=window.bytes_for(count, waiting_bytes + held_bytes),
                 heartbeat=state.heartbeat(self._heartbeat, expires, now),
                 **self._group,  # type: ignore[arg-type]
-            )
+            ),
+            seconds=seconds,
         )
+        self._is_settled = number > 0
 
     def _on_end(self, inbox: PullInbox, ended: Ended) -> None:
         self._is_settled = False
