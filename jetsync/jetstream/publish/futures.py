@@ -130,8 +130,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def _crowded(self) -> Error:
         return TooManyPendingError(
-            f"{self.window.capacity_now} messages are unconfirmed already and none was settled in time; this "
-            "one was not sent",
+            f"{self.window.capacity_now} messages are unconfirmed already and none was settled in "
+            "time; this one was not sent",
             operation="publish_async",
         )
 
