@@ -6,6 +6,10 @@ from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._core.window import PublishWindow
+from jetsync.errors import ConfigError
+
+class ShapeError(ConfigError):
+    """A row is no message at all; the rows behind it are hardly any better."""
 
 class BulkWindow(PublishWindow):
     """A window that is filled from rows, a chunk at a time. One thread adds."""

@@ -17,6 +17,13 @@ cdef enum:
     CHUNK_ROWS = 512
 
 
+class ShapeError(ConfigError):
+    """A row is no message at all; the rows behind it are hardly any better."""
+
+
+ShapeError.__module__ = "jetsync._core.bulk"
+
+
 cdef class BulkWindow(PublishWindow):
     """A window that is filled from rows, a chunk at a time. One thread adds."""
     cdef readonly list rejected   # (number, error) of messages that were never sent
@@ -75,7 +82,7 @@ cdef class BulkWindow(PublishWindow):
                 i += 1
                 try:
                     if not isinstance(row, (tuple, list)) or not 2 <= len(row) <= 3:
-                        raise ConfigError("a message is (subject, data) or (subject, data, headers)")
+                        raise ShapeError("a message is (subject, data) or (subject, data, headers)")
                     subject = row[0]
                     data = row[1]
                     kept = text_span(subject, "subject", &subject_span)

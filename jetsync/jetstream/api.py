@@ -37,7 +37,6 @@ _LONGEST_SILENCE = 3.0
 """And after so many at the most: an answer is known that much later than it could be."""
 _UNSERVED_WAIT = 0.25
 """After so many seconds a request is sent again that nobody could answer."""
-_LAST_ATTEMPT = 0.02
 
 
 @contextlib.contextmanager
@@ -130,21 +129,22 @@ class API:
                         f"nobody serves {self.prefix!r}: JetStream is not enabled for this account,"
                         " or the domain or prefix is wrong"
                     ) from error
-                if not repeatable or deadline.expired:
+                if not repeatable or deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT:
                     raise JetStreamUnavailableError(
                         f"nobody serves {self.prefix!r} any more: the link of a leaf node or "
                         "gateway may be down, or JetStream was switched off"
                     ) from error
-                self.port.sleep(deadline.within(_UNSERVED_WAIT))
+                self.port.sleep(_UNSERVED_WAIT)
             except DisconnectedError:
                 if not repeatable or deadline.expired:
                     raise
                 self.port.sleep(deadline.within(0.05))
             except APIError as error:
                 self._answered = True
-                if not (repeatable and error.retryable) or deadline.within(1.0) < _LAST_ATTEMPT:
+                is_last = deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT
+                if not (repeatable and error.retryable) or is_last:
                     raise
-                self.port.sleep(deadline.within(_UNSERVED_WAIT))
+                self.port.sleep(_UNSERVED_WAIT)
             else:
                 self._answered = True
                 return decoded

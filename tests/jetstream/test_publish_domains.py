@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 import pytest
 
@@ -24,6 +25,17 @@ def rivals():
 def domains():
     with rivals() as (there, here, _):
         yield there, here
+
+
+def is_away(nc):
+    """Whether the server has noticed that nobody serves the hub any more."""
+    try:
+        nc.request("$JS.hub.API.INFO", timeout=0.2)
+    except jetsync.NoRespondersError:
+        return True
+    except jetsync.TimeoutError:
+        pass
+    return False
 
 
 def stored(nc, name):
@@ -63,3 +75,23 @@ def test_while_the_domain_is_away_nothing_counts_as_stored_there():
         report = js.publish_many([("ord.a", b"")] * 3, timeout=1)
         assert (report.stored, len(report.failed)) == (0, 3)
         assert stored(there, "HUB") == 0
+
+
+def test_calls_wait_while_the_link_to_the_domain_is_away_for_a_moment():
+    with rivals() as (_, here, link):
+        js = here.jetstream(domain="hub")
+        stream = js.stream("HUB")
+        link.stop()
+        wait_until(lambda: is_away(here))
+        with pytest.raises(jetsync.JetStreamUnavailableError) as caught:
+            stream.info(timeout=0.3)
+        assert caught.value.retryable
+        back = threading.Timer(1.0, link.restart)
+        back.start()
+        try:
+            assert stream.info(timeout=30).config.name == "HUB"
+            assert js.account_info(timeout=30).domain == "hub"
+        finally:
+            back.join()
+        with pytest.raises(jetsync.JetStreamNotEnabledError):
+            here.jetstream(domain="typo").account_info(timeout=5)

@@ -98,3 +98,22 @@ def test_features_of_newer_servers_are_refused_before_anything_is_sent(js, nc, m
         for publish in (js.publish, js.publish_async):
             with pytest.raises(jetsync.ApiLevelRequiredError):
                 publish("s", b"", **options)
+
+
+def test_too_many_failures_end_a_bulk_publish_and_its_report_stays_short(js, streams):
+    streams("FEW", max_msgs=1, discard="new")
+    report = js.publish_many((("FEW", b"x") for _ in range(100_000)), max_failed=100)
+    assert report.stored == 1
+    assert not report.complete
+    assert 100 < len(report.failed) < 50_000
+    assert len(repr(report)) < 2000
+
+
+def test_rows_of_another_shape_end_a_bulk_publish(js, streams):
+    streams("SHAPE")
+    rows = [("SHAPE", b"fine"), *[("SHAPE", b"x", None, "an id")] * 100_000]
+    report = js.publish_many(rows)
+    assert report.stored == 1
+    assert not report.complete
+    assert isinstance(report.failed[0][1], jetsync.ConfigError)
+    assert len(report.failed) < 1000

@@ -43,7 +43,7 @@ CALLS = {
         "publish": PUBLISH,
         "publish_async": "subject data headers timeout msg_id options",
         "publish_async_wait": "timeout",
-        "publish_many": "messages timeout max_pending msg_id",
+        "publish_many": "messages timeout max_pending msg_id max_failed",
         "publish_arrow": "batch subject data headers msg_id",
         "batch": "",
         "create_stream": "config timeout",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._core.arrow_rows import ArrowRows
-from jetsync._core.bulk import BulkWindow
+from jetsync._core.bulk import BulkWindow, ShapeError
 from jetsync._core.encoding import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
@@ -114,6 +114,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
         *,
         timeout: float | None,
         max_pending: int | None,
+        max_failed: int | None,
         ids: str | None,
         fixed: dict[str, str],
     ) -> None:
@@ -140,20 +141,23 @@ class _Bulk(WindowKeeper[BulkWindow]):
         self._expected = fixed.get("Nats-Expected-Stream", "")
         self._deadline = Deadline(timeout)
         self._timeout = timeout
+        self._max_failed = max_failed
         self._failed: dict[int, Exception] = {}
         self._progress = time.monotonic()  # last confirmation
 
     def run(self, source: _Source) -> PublishReport:
         window = self.window
         try:
-            more, in_turn = True, False
+            more, in_turn, cut_short = True, False, False
             while more or window.in_flight:
                 self._port.check()
                 if self._out_of_time():
                     self.collect(0.05)  # answers that are on their way
                     self.give_up_all()
-                    return self._report(complete=not more)
+                    return self._report(complete=not more and not cut_short)
                 self.recover()
+                if more and self._has_failed_too_often():
+                    more, cut_short = False, True
                 if not in_turn:
                     in_turn = await_turn(self._port, Deadline(0.05))
                 if more and in_turn and self._port.linked and not window.full:
@@ -167,7 +171,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now
                 else:
                     self._collect(self._deadline.within(self.pause))
-            return self._report(complete=True)
+            return self._report(complete=not cut_short)
         finally:
             self.give_up_inbox()
 
@@ -190,6 +194,13 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def may_ask_for(self) -> float:
         return max(PERSISTENCE.slack, self._deadline.within(PERSISTENCE.ask_within))
 
+    def _has_failed_too_often(self) -> bool:
+        """Whether to take nothing more: the rest would most likely fail like what came before."""
+        rejected = self.window.rejected
+        if any(isinstance(error, ShapeError) for _, error in rejected):
+            return True
+        return self._max_failed is not None and len(self._failed) + len(rejected) > self._max_failed
+
     def _out_of_time(self) -> bool:
         if self._timeout is not None:
             return self._deadline.expired
@@ -210,13 +221,24 @@ def bulk_publish(
     *,
     timeout: float | None,
     max_pending: int | None,
+    max_failed: int | None,
     auto_ids: bool,
     expected_stream: str | None,
 ) -> PublishReport:
     """Publish everything a source has and wait until each message is settled."""
+    if max_failed is not None and max_failed < 0:
+        raise ConfigError("max_failed must be 0 or more")
     if max_pending is not None and max_pending < 1:
         raise ConfigError("max_pending must be 1 or more")
     fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
     ids = f"{next_nuid()}." if auto_ids else None
-    bulk = _Bulk(port, api, timeout=timeout, max_pending=max_pending, ids=ids, fixed=fixed)
+    bulk = _Bulk(
+        port,
+        api,
+        timeout=timeout,
+        max_pending=max_pending,
+        max_failed=max_failed,
+        ids=ids,
+        fixed=fixed,
+    )
     return bulk.run(source)

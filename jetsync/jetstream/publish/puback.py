@@ -72,15 +72,15 @@ ACKS = AckForm(PubAck, decode_puback)
 """How the compiled core makes confirmations."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class PublishReport:
     """What became of a bulk publish.
 
     ``stored`` messages are in the stream, ``duplicates`` of them were there before. ``failed`` has
     ``(index, error)`` for every other message, in order: NotStoredError, PublishUnknownError, or
     ConfigError / MaxPayloadError for one that could not be sent. Sequences are 0 when nothing was
-    stored. ``complete`` is False when the time was over before every message was taken from the
-    source: what comes after ``stored`` and ``failed`` was never sent.
+    stored. ``complete`` is False when the time was over, or too many had failed, before every
+    message was taken from the source: what comes after ``stored`` and ``failed`` was never sent.
     """
 
     stored: int
@@ -89,6 +89,15 @@ class PublishReport:
     first_seq: int
     last_seq: int
     complete: bool = True
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"({index}, {error!r})" for index, error in self.failed[:3])
+        more = f", ... {len(self.failed)} in all" if len(self.failed) > 3 else ""
+        return (
+            f"PublishReport(stored={self.stored}, duplicates={self.duplicates}, "
+            f"failed=[{shown}{more}], first_seq={self.first_seq}, last_seq={self.last_seq}, "
+            f"complete={self.complete})"
+        )
 
     def raise_for_failed(self) -> PublishReport:
         """Raise when a message failed: PublishUnknownError when any outcome is unknown, else

@@ -172,6 +172,7 @@ class Publisher(AsyncPublishing):
         max_pending: int | None = None,
         msg_id: Auto | None = AUTO,
         expected_stream: str | None = None,
+        max_failed: int | None = 1000,
     ) -> PublishReport:
         """Store many messages and wait until each one is confirmed or has failed.
 
@@ -180,6 +181,9 @@ class Publisher(AsyncPublishing):
         (automatic, or a ``Nats-Msg-Id`` among their headers) are sent again after a lost
         connection, and the stream drops the copies; without an id an unknown outcome is reported,
         not repeated.
+
+        After more than ``max_failed`` failures (None: never), or a row of another shape, nothing
+        more is taken from ``messages``; the report is not ``complete`` then.
 
         Blocks up to ``timeout`` seconds for everything; None: as long as confirmations keep coming
         (it gives up after 30 seconds without any). Never raises for single messages: look at
@@ -194,6 +198,7 @@ class Publisher(AsyncPublishing):
             IterableRows(messages),
             timeout=None if timeout is None else to_seconds(timeout),
             max_pending=self._max_pending if max_pending is None else max_pending,
+            max_failed=max_failed,
             auto_ids=auto,
             expected_stream=expected_stream,
         )
@@ -226,6 +231,7 @@ class Publisher(AsyncPublishing):
             ArrowBatches(batch, subject=subject, data_column=data, headers=headers, msg_id=column),
             timeout=None if timeout is None else to_seconds(timeout),
             max_pending=self._max_pending if max_pending is None else max_pending,
+            max_failed=None,  # a batch lies in memory, as its errors may
             auto_ids=auto,
             expected_stream=expected_stream,
         )
