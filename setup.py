@@ -3,8 +3,8 @@
 Environment, each switched on by 1:
 
 - JETSYNC_DEBUG: no optimisation, debug information, and the checks that Cython can add to its code
-  (bounds of arrays and memoryviews, attributes of None, variables that were never set); locks are
-  asserted to be held where they must be.
+  (bounds of arrays and memoryviews, and that they were ever set); locks are asserted to be held
+  where they must be.
 - JETSYNC_SANITIZE: the address and undefined-behaviour sanitizers, with the same checks.
 - JETSYNC_COVERAGE: gcov.
 - JETSYNC_WERROR: warnings are errors. For development and continuous integration: a compiler that
@@ -108,7 +108,6 @@ setup(
             "language_level": "3",
             "boundscheck": checked,
             "initializedcheck": checked,
-            "nonecheck": checked,
             "wraparound": False,
             "cdivision": True,
             "embedsignature": True,
