@@ -38,8 +38,8 @@ class _Known:
     """What one process knows of the streams behind one link."""
 
     since: float
-    patterns: list[str] = field(default_factory=list)
-    configs: dict[str, StreamConfig] = field(default_factory=dict)
+    # By stream: the patterns of its subjects, and its settings.
+    streams: dict[str, tuple[list[str], StreamConfig]] = field(default_factory=dict)
 
 
 _lock = threading.Lock()
@@ -77,20 +77,32 @@ class Destinations:
 
         known = _known_of(self._options.link)
         subjects = pc.unique(rows.column("subject"))
-        while True:
-            if known.patterns:
-                subjects = subjects.filter(pc.invert(matches(subjects, known.patterns)))
-            self._check(known)
-            if not len(subjects):
-                return None
+        for stream, (patterns, config) in list(known.streams.items()):
+            subjects = self._checked_of(stream, patterns, config, subjects)
+        while len(subjects):
             subject = subjects[0].as_py()
             try:
                 stream = find_stream(self._options, subject)
-                known.configs[stream] = config = stream_config(self._options, stream)
+                config = stream_config(self._options, stream)
             except SparkSourceError as error:
                 return self._without_api(error, rows, subject)
             # A subject that the stream takes in another way than by its own list counts as well.
-            known.patterns += [*(config.subjects or ()), subject]
+            patterns = [*(config.subjects or ()), subject]
+            known.streams[stream] = patterns, config
+            subjects = self._checked_of(stream, patterns, config, subjects)
+        return None
+
+    def _checked_of(
+        self, stream: str, patterns: list[str], config: StreamConfig, subjects: pa.Array
+    ) -> pa.Array:
+        """Check a stream if some of the subjects lead to it; return those that do not."""
+        import pyarrow.compute as pc
+
+        others = subjects.filter(pc.invert(matches(subjects, patterns)))
+        if len(others) < len(subjects) and stream not in self._checked:
+            check_stream(stream, config, self._options, self._columns)
+            self._checked.add(stream)
+        return others
 
     def _without_api(
         self, error: SparkSourceError, rows: pa.RecordBatch, subject: str
@@ -108,12 +120,6 @@ class Destinations:
             raise error
         self._unknown = True
         return row, stored
-
-    def _check(self, known: _Known) -> None:
-        for stream, config in known.configs.items():
-            if stream not in self._checked:
-                self._checked.add(stream)
-                check_stream(stream, config, self._options, self._columns)
 
     def _try(self, rows: pa.RecordBatch, row: int) -> int | None:
         """Publish a row: a stream of another account or domain may take it.

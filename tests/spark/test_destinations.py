@@ -74,6 +74,13 @@ def test_a_setting_that_a_column_needs_is_missed_before_a_row_is_stored(new_stre
     assert stream.messages == 0
 
 
+def test_what_another_write_of_the_process_led_to_is_none_of_this_one(new_stream):
+    other, stream = new_stream(duplicate_window=1), new_stream()
+    publisher(other.url).publish(rows(f"{other.name}.x"))
+    done = publisher(stream.url, minDuplicateWindow="error:90s").publish(rows(f"{stream.name}.x"))
+    assert done.stored == 1
+
+
 ACCOUNTS = {
     "accounts": {
         "OWNER": {
