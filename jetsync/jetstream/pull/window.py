@@ -94,6 +94,8 @@ class Window:
     def starved(self, round_trip: float, each: int) -> None:
         """The user waits although the server has more ready: double it if the link holds so much.
         ``round_trip`` in seconds, ``each``: bytes of a message."""
+        if not self._grows:
+            return
         most = min(self._most, LARGEST_BUFFER // (2 * max(1, each)))
         useful = _ENOUGH * self._rate * round_trip
         if self.max_messages < min(most, useful):
