@@ -10,6 +10,8 @@ import time
 import pytest
 
 import jetsync
+from jetsync.client.port import port_of
+from jetsync.jetstream.acks import confirm
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
@@ -395,3 +397,25 @@ def test_keep_alive_minds_backoff(js, stream):
     fill(js, stream, 1)
     with consumer.next(timeout=LONG).keep_alive() as alive:
         assert alive.interval == pytest.approx(0.2)
+
+
+def test_ack_sync_goes_on_while_nobody_serves_the_consumer(url, js, stream, patient):
+    """As between the crash of a consumer's leader and the election of the next one: nobody listens
+    for its acknowledgements, but it exists. A subscriber stands for the new leader."""
+    fill(js, stream, 1)
+    [msg] = patient.fetch(1, timeout=LONG)
+    elsewhere = msg.reply.replace("$JS.ACK", "$ELSEWHERE.ACK")
+    with jetsync.connect(url) as other:
+        late: list[object] = []
+
+        def lead():
+            late.append(other.subscribe(elsewhere, callback=lambda msg: msg.respond(b"")))
+            other.flush()
+
+        timer = threading.Timer(3.5, lead)
+        timer.start()
+        try:
+            confirm(port_of(other), elsewhere, LONG)
+        finally:
+            timer.join()
+        assert late
