@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
@@ -185,7 +186,7 @@ class SharedConsumer:
             inbox.close()
         elif inbox.is_left_over:
             now = time.monotonic()
-            self._js._port.later(_KEPT_FOR, lambda: self._sweep(inbox, now))
+            self._sweep_later(inbox, now)
 
     @property
     def delivers_again(self) -> bool:
@@ -194,6 +195,17 @@ class SharedConsumer:
         if config is None or self._ack_none:
             return False
         return config.max_deliver is None or config.max_deliver <= 0
+
+    def _sweep_later(self, inbox: PullInbox, since: float) -> None:
+        """Look at an inbox in a while. The timer holds neither it nor the connection."""
+        consumer, kept = weakref.ref(self), weakref.ref(inbox)
+
+        def sweep() -> None:
+            one, other = consumer(), kept()
+            if one is not None and other is not None:
+                one._sweep(other, since)
+
+        self._js._port.later(_KEPT_FOR, sweep)
 
     def _sweep(self, inbox: PullInbox, since: float) -> None:
         """No call came for what was left in an inbox. On the timer thread.
@@ -217,7 +229,7 @@ class SharedConsumer:
         if not stays:
             inbox.retire()
         elif inbox.state.is_open:
-            self._js._port.later(_KEPT_FOR, lambda: self._sweep(inbox, since))
+            self._sweep_later(inbox, since)
 
     def keep_left(self, inbox: PullInbox) -> None:
         """Keep what a closed inbox had got before the server knew, for the next call."""
