@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jetsync._core
-
-CORE = Path(jetsync._core.__file__).parent
+ROOT = Path(__file__).parents[3]
+CORE = ROOT / "jetsync/_core"
 MODULES = sorted(path.stem for path in CORE.glob("*.pyx"))
 
 # Names that Cython adds, classes that only Cython sees, and a property of every extension class
@@ -34,7 +33,7 @@ def test_the_stubs_match_the_compiled_modules(tmp_path):
             *("-m", "mypy.stubtest", "--allowlist", str(allowed), "--ignore-unused-allowlist"),
             *("--mypy-config-file", "pyproject.toml", "--concise", *names),
         ],
-        cwd=CORE.parents[1],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
