@@ -240,7 +240,7 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
     """What was taken out of the mailbox when a signal came is the first that comes next."""
     fill(js, stream, 10)
     messages = consumer.messages(max_messages=10)
-    messages._refill()  # the first pull goes out
+    messages._refill(PATIENCE)  # the first pull goes out
     wait_until(lambda: messages.pending == 10, timeout=PATIENCE)
     calls = iter([KeyboardInterrupt])
 
