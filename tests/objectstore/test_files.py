@@ -92,7 +92,7 @@ def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(x, tmp_path, monk
 NONE_OF_THESE: list[Any] = [5, None, 1.5, object(), "text", [b"a", "b"], [None], threading]
 
 
-@pytest.mark.parametrize("source", NONE_OF_THESE, ids=str)
+@pytest.mark.parametrize("source", NONE_OF_THESE, ids=lambda source: type(source).__name__)
 def test_sources_that_are_no_bytes(store, source):
     with pytest.raises(jetsync.ConfigError):
         store.put("x", source)
