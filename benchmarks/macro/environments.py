@@ -123,10 +123,16 @@ def _pyenv(minor: int) -> str | None:
     return str(found[-1]) if found else None
 
 
+def surroundings() -> dict[str, str]:
+    """The environment variables of a peer: it finds its modules in the folder it stands in."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+
+
 def _run(command: Sequence[str]) -> str:
     done = subprocess.run(
         command,
         check=False,
+        env=surroundings(),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import jetsync
-from benchmarks.macro.environments import Peer
+from benchmarks.macro.environments import Peer, surroundings
 from benchmarks.macro.workloads import FETCH, Growth, Workload
 from jetsync.server import NatsServer
 
@@ -158,7 +158,12 @@ class Bench:
         arguments = [f"{key}={value}" for key, value in given.items()]
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [*command, *arguments], stdin=pipe, stdout=pipe, stderr=complaints, text=True
+            [*command, *arguments],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=complaints,
+            text=True,
+            env=surroundings(),
         )
 
     def _empty_sink(self) -> None:

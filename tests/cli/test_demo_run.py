@@ -10,6 +10,7 @@ import pytest
 from jetsync import connect
 from jetsync.server import NatsServer
 from tests.cli.demo_process import Ended, Running, jetsync
+from tests.harness.soak import scaled
 
 ROWS = 12_000
 LOAD = "load the flights into JetStream"
@@ -59,7 +60,11 @@ def test_the_results_are_one_row_for_each_day_and_carrier(undisturbed: str) -> N
 
 @pytest.mark.parametrize(
     ("fault", "steps"),
-    [("server", [LOAD, TO_PARQUET, TO_RESULTS]), ("worker", [TO_PARQUET, TO_RESULTS])],
+    # What a worker that is killed costs, tests/spark shows on every commit.
+    scaled(
+        [("server", [LOAD, TO_PARQUET, TO_RESULTS])],
+        [("server", [LOAD, TO_PARQUET, TO_RESULTS]), ("worker", [TO_PARQUET, TO_RESULTS])],
+    ),
 )
 def test_the_results_are_the_same_when_something_dies_midway(
     tmp_path: Path, undisturbed: str, fault: str, steps: list[str]
@@ -75,7 +80,8 @@ def test_ctrl_c_at_any_step_leaves_nothing_running_and_a_repeat_completes(
     tmp_path: Path, undisturbed: str
 ) -> None:
     out = tmp_path / "out"
-    for step in ("start nats-server", LOAD, "start Spark", TO_PARQUET, TO_RESULTS):
+    every_step = ("start nats-server", LOAD, "start Spark", TO_PARQUET, TO_RESULTS)
+    for step in scaled(("start Spark", TO_PARQUET), every_step):
         running = demo(tmp_path, out)
         running.wait_for(f"{step} ...")
         running.press_ctrl_c()
