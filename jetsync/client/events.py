@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import queue
 import threading
 import traceback
 from collections.abc import Callable
+from queue import Empty
 from typing import TYPE_CHECKING
 
 from jetsync._printable import printable
 from jetsync.client.latch import Once
-from jetsync.client.runner import start_thread
+from jetsync.client.runner import NativeQueue, start_thread
 from jetsync.errors import Error
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class EventDispatcher:
         self._name = name
         self._handlers = {kind: handler for kind, handler in handlers.items() if handler}
         self._later = later
-        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._queue: NativeQueue[Event | None] = NativeQueue()
         self._starts = Once()
         self._thread: threading.Thread | None = None
         self._dropped = 0
@@ -109,7 +109,7 @@ class EventDispatcher:
         while True:
             try:
                 event = self._queue.get_nowait()
-            except queue.Empty:
+            except Empty:
                 return
             if event is not None:
                 self._tell(event)

@@ -7,13 +7,16 @@ import logging
 import signal
 import sys
 import threading
+from _queue import SimpleQueue as NativeQueue
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from jetsync.client.latch import Latch
 from jetsync.errors import ConfigError
 
-__all__ = ["check_callback", "run_callbacks", "start_thread"]
+__all__ = ["NativeQueue", "check_callback", "run_callbacks", "start_thread"]
+# NativeQueue: gevent's patches put a queue for greenlets into the place of ``queue.SimpleQueue``.
+# The threads here are native ones and need the original.
 
 logger = logging.getLogger("jetsync")
 

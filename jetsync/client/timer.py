@@ -5,14 +5,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
-import queue
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from queue import Empty
 from typing import Any
 
-from jetsync.client.runner import start_thread
+from jetsync.client.runner import NativeQueue, start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 
@@ -56,7 +56,7 @@ class Timer:
     """
 
     def __init__(self, name: str) -> None:
-        self._new: queue.SimpleQueue[_Entry | Guard | None] = queue.SimpleQueue()
+        self._new: NativeQueue[_Entry | Guard | None] = NativeQueue()
         self._order = itertools.count()
         self._closed = False
         self._name = name
@@ -91,7 +91,7 @@ class Timer:
             wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)
         try:
             entry = self._new.get(timeout=wait) if wait != 0 else self._new.get_nowait()
-        except queue.Empty:
+        except Empty:
             if schedule[0][0] <= time.monotonic():
                 handle = heapq.heappop(schedule)[2]
                 if not handle.cancelled:

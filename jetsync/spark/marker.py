@@ -55,7 +55,8 @@ class Size:
         """Return the size with the rows of an Arrow batch added."""
         import pyarrow.compute as pc
 
-        data = pc.sum(pc.binary_length(batch.column("data"))).as_py() or 0
+        payload = "data" if "data" in batch.schema.names else "value"  # of a bucket
+        data = pc.sum(pc.binary_length(batch.column(payload))).as_py() or 0
         return Size(self.rows + batch.num_rows, self.data_bytes + data)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -103,7 +104,8 @@ class Running:
     def end_all(self) -> None:
         """Kill whatever the command started, for tests that fail."""
         for pid in self._pids():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def survivors(self) -> list[str]:

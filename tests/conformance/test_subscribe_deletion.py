@@ -147,13 +147,14 @@ def test_draining_the_connection_deletes_what_its_subscriptions_made(
     url, js, stream, subject, callback
 ):
     with jetsync.connect(url) as other:
-        other.jetstream().subscribe(subject, durable="d", callback=callback)
-        other.jetstream().subscribe(subject, queue="q")
+        # A subscription that is dropped is no longer one of the connection's.
+        pushed = other.jetstream().subscribe(subject, durable="d", callback=callback)
+        queued = other.jetstream().subscribe(subject, queue="q")
         pulling = other.jetstream().pull_subscribe(subject, durable="p")
-        other.jetstream().pull_subscribe(subject, durable="left", delete_consumer=False)
+        left = other.jetstream().pull_subscribe(subject, durable="left", delete_consumer=False)
         other.jetstream().pull_subscribe(subject, durable="gone").unsubscribe()
     assert sorted(js.consumer_names(stream.name)) == ["left", "q"]
-    assert not pulling.is_active
+    assert not any(sub.is_active for sub in (pushed, queued, pulling, left))
     with pytest.raises(jetsync.ConnectionClosedError):
         pulling.fetch(1)
 

@@ -158,7 +158,10 @@ def work(js, ledger, dice):
     consumer = js.consumer("S", "c", timeout=LONG)
     while len(ledger) < CONFIRMED:
         asked_at = len(ledger)
-        batch = consumer.fetch(dice.choice([1, 20, 200]), timeout=0.5)
+        try:
+            batch = consumer.fetch(dice.choice([1, 20, 200]), timeout=0.5)
+        except jetsync.PullUnansweredError:
+            continue  # the link was away for all of this time
         ledger.delivered(batch, asked_at)
         # What a broken link left over would come first in the next batch, and is older than that.
         consumer.close()

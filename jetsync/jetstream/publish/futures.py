@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
-from jetsync.client.runner import start_thread
+from jetsync.client.runner import NativeQueue, start_thread
 from jetsync.errors import (
     ConnectionClosedError,
     Error,
@@ -81,7 +80,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._room = threading.Condition()
         self._waiting = 0
         self._retired = False
-        self._callbacks: queue.SimpleQueue[PubAckFuture | None] | None = None
+        self._callbacks: NativeQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
         port.outbound.enter_window(self.reply_prefix, self.window)
         self._thread = port.start_thread("publish", self._run)
@@ -260,7 +259,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 future.waiter.set()
             if future.callbacks is not None:
                 if self._callbacks is None:
-                    self._callbacks = queue.SimpleQueue()
+                    self._callbacks = NativeQueue()
                     self._callback_thread = start_thread(
                         f"published-{self._port.label}", self._call_back
                     )

@@ -49,8 +49,8 @@ class Whose:
 
         One that could be of either side does not count: the domain may have stored the message.
         """
-        if self.domain is None:
-            return True
+        if self.domain is None or subject.startswith(f"{self._api.prefix}."):
+            return True  # below the prefix of its API nothing but the domain answers
         stream = _stream_of(payload)
         if not stream:
             return True
