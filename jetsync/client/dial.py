@@ -14,6 +14,7 @@ from enum import Enum
 
 from jetsync._deadline import Deadline
 from jetsync.client.latch import Once
+from jetsync.client.native import original
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
 from jetsync.client.tls import TLSFilter, make_context
@@ -78,7 +79,8 @@ def dial(
     left open then.
     """
     try:
-        addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
+        look_up = original("socket", "getaddrinfo")
+        addresses = look_up(server.host, server.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ConnectError(
             f"cannot find {server.netloc}: {error.strerror or error}; check the name and the DNS"
@@ -90,7 +92,7 @@ def dial(
         share = Deadline(deadline.within(60.0) / (len(addresses) - tried))
         if share.expired:
             break
-        sock = socket.socket(family, kind, protocol)
+        sock: socket.socket = original("socket", "socket")(family, kind, protocol)
         try:
             watch(sock)
             sock.settimeout(share.within(60.0))

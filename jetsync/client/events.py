@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from jetsync._printable import printable
 from jetsync.client.latch import Once
-from jetsync.client.runner import NativeQueue, start_thread
+from jetsync.client.native import NativeQueue
+from jetsync.client.runner import start_thread
 from jetsync.errors import Error
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ import collections
 import itertools
 import threading
 
+from jetsync.client.native import original
+
 __all__ = ["Latch", "Once"]
 
 
@@ -42,7 +44,7 @@ class Latch:
         Ctrl-C interrupts."""
         if self._happened or (timeout is not None and timeout <= 0):
             return self._happened
-        waiter = threading.Lock()
+        waiter: threading.Lock = original("_thread", "allocate_lock")()
         waiter.acquire()
         self._waiters.append(waiter)
         try:

@@ -7,16 +7,14 @@ import logging
 import signal
 import sys
 import threading
-from _queue import SimpleQueue as NativeQueue
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from jetsync.client.latch import Latch
+from jetsync.client.native import original
 from jetsync.errors import ConfigError
 
-__all__ = ["NativeQueue", "check_callback", "run_callbacks", "start_thread"]
-# NativeQueue: gevent's patches put a queue for greenlets into the place of ``queue.SimpleQueue``.
-# The threads here are native ones and need the original.
+__all__ = ["check_callback", "run_callbacks", "start_thread"]
 
 logger = logging.getLogger("jetsync")
 
@@ -67,14 +65,11 @@ class Thread(threading.Thread):
 
 
 def _unpatched_start() -> Callable[..., object] | None:
-    """How to start a real thread when gevent has put its own in their place, else None.
-
-    Reader and writer block outside Python, which would stop every greenlet at once.
-    """
+    """How to start a native thread where gevent has put its own in their place, else None."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is None or not monkey.is_module_patched("_thread"):
         return None
-    start: Callable[..., object] = monkey.get_original("_thread", "start_new_thread")
+    start: Callable[..., object] = original("_thread", "start_new_thread")
     return start
 
 

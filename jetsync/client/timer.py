@@ -12,7 +12,8 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from jetsync.client.runner import NativeQueue, start_thread
+from jetsync.client.native import NativeQueue
+from jetsync.client.runner import start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 

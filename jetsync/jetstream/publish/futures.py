@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
-from jetsync.client.runner import NativeQueue, start_thread
+from jetsync.client.native import NativeQueue
+from jetsync.client.runner import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
     Error,
