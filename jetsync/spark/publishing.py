@@ -85,7 +85,7 @@ class Published:
 
 
 # Each publish ends with waiting for its last confirmations. So many rows, or bytes, make one.
-_JOINED_ROWS = 50_000
+JOINED_ROWS = 50_000
 _JOINED_BYTES = 16 << 20
 
 
@@ -101,7 +101,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
+        if rows >= JOINED_ROWS or size >= _JOINED_BYTES:
             yield held[0] if len(held) == 1 else pa.concat_batches(held)
             held, rows, size = [], 0, 0
     if held:
