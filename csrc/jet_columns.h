@@ -51,8 +51,8 @@ typedef struct jet_columns {
     uint64_t *num_delivered;
     uint64_t *num_pending;
     int64_t *timestamp_ns;
-    size_t metadata_rows; /* filled too: rows that have metadata (0 when nobody wants them, except
-                             for stored messages) */
+    size_t metadata_rows; /* filled too: rows that have metadata (0 when no metadata column was
+                             asked for, except for stored messages) */
 } jet_columns;
 
 /* Add what the chain needs to `size` (zero it first). `headers` 0 skips them. JET_ERR_MEMORY when

@@ -53,7 +53,7 @@ static int parse(jet_span json, jet_puback *out, jet_span *number) {
     for (;;) {
         jet_span key, value;
         if (!take_string(&c, &key) || !take(&c, ':')) return 0;
-        if (is(key, "error")) return 0; /* whatever else it says, it is no acknowledgement */
+        if (is(key, "error")) return 0; /* with an error it is no acknowledgement */
         skip_space(&c);
         if (c.p < c.end && *c.p == '"') {
             if (!take_string(&c, &value)) return 0;

@@ -2,7 +2,7 @@
  *
  * A chain is a queue of segments; a segment is a block of records; a record is the lengths of one
  * message followed by its bytes. Appending goes to the tail, reading starts at the head. Nothing is
- * shared and nothing is counted: whoever holds the chain owns all of it. */
+ * shared and nothing is counted: the holder of a chain owns all of it. */
 #ifndef JET_SEGMENT_H
 #define JET_SEGMENT_H
 

@@ -74,7 +74,7 @@ static int parse_forwards(jet_span block, jet_stored *out) {
     }
 }
 
-/* -- from the end: whatever a publisher left in front of them, or a server will write ------------ */
+/* -- from the end: where a publisher left odd lines in front of them --------------------------- */
 
 /* Cut the line "name: value" off the end of a block. `name` includes colon and blank. The value is
  * what follows it, up to the line's end; it holds no CR and no LF. */

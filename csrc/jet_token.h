@@ -1,15 +1,15 @@
-/* jet_token - the last part of a reply subject: which question an answer is to, and that whoever
- * answers was asked.
+/* jet_token - the last part of a reply subject: the request that a reply belongs to, and the proof
+ * that its sender has seen the request.
  *
  * A token is "<number>_<16 hex digits>". The digits are a keyed hash of the number (SipHash-2-4), so
- * without the key a token is a guess at 64 bits, also for someone who has seen all tokens before it.
+ * without the key a token is a guess at 64 bits, even with all earlier tokens known.
  * The numbers alone can be counted up. */
 #ifndef JET_TOKEN_H
 #define JET_TOKEN_H
 
 #include "jet_types.h"
 
-/* 128 bits from the system's random generator; never shown to anyone. */
+/* 128 bits from the system's random generator; never sent or logged. */
 typedef struct jet_token_key {
     uint64_t word[2];
 } jet_token_key;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that belong to somebody else. Valid as long as their owner says. */
+/* Borrowed bytes: a pointer and a length. Valid as long as their owner says. */
 typedef struct jet_span {
     const uint8_t *ptr;
     size_t len;

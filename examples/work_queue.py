@@ -19,7 +19,7 @@ from jetsync.spark import consume_partition
 def work(message: JetStreamMsg) -> None:
     """Do one message's work. It is acknowledged after this, and given back if this raises."""
     if message.data == b"unreadable":
-        message.term()  # nobody will ever be able to do this one
+        message.term()  # no retry can succeed: do not deliver it again
 
 
 def main() -> None:

@@ -227,7 +227,7 @@ if TYPE_CHECKING:
         PrunedChunks,
     )
 
-# Rooms that not everybody enters are imported when the first name of theirs is used.
+# Rooms that many programs never use are imported when the first of their names is used.
 _LATER = {
     "Entry": "jetsync.kv",
     "KeyValue": "jetsync.kv",

@@ -5,7 +5,7 @@ The class is chosen by ``err_code``, the stable number of an error (nats-server
 between releases). Numbers that are not in ``ERR_CODES`` become a plain ``APIError``. The table of
 numbers is generated: see ``tests/unit/jetstream/generate_api_errors.py``.
 
-``retryable`` says whether the same request can succeed later without anybody changing anything.
+``retryable`` says whether the same request can succeed later without any change.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ConsumerInUseError(_KnownError):
 
 
 class WrongLastSequenceError(_RefusedPublish):
-    """The stream or subject has moved on since ``expected_last_seq`` was read: somebody else wrote.
+    """Another publisher wrote to the stream or subject since ``expected_last_seq`` was read.
 
     ``actual_seq`` is where it is now, None if the server does not say. Read again and decide anew.
     """

@@ -18,7 +18,7 @@
     +-- ProtocolError                   the server broke the protocol; never a caller's mistake
     +-- TimeoutError(builtins.TimeoutError)   the time budget is used up (``.operation``)
     |   +-- PullUnansweredError(.cause)   the server did not answer a pull: no word on messages
-    +-- NoRespondersError               nobody listens on the requested subject (status 503)
+    +-- NoRespondersError               no subscriber on the requested subject (status 503)
     +-- MaxPayloadError                 message larger than the server takes
     +-- OutboundFullError               the outbound buffer stayed full for ``write_timeout``
     +-- SlowConsumerError               a subscription's limit was hit (given to ``on_error`` only)
@@ -29,7 +29,7 @@
         +-- ConsumerDeletedError        the consumer was deleted while messages were awaited
         +-- PullTerminatedError(.status)   the server ended a pull for a reason of its own
         +-- SubscribeError              the consumer that exists does not fit the subscription
-        |   +-- DuplicateSubscriptionError  somebody else receives from this push consumer
+        |   +-- DuplicateSubscriptionError  another subscriber receives from this push consumer
         |   +-- DeliverGroupMismatchError   queue and deliver group are not the same
         |   +-- SubjectMismatchError    the consumer is for another subject
         |   +-- PullConsumerError       it is a pull consumer, a push consumer was wanted
@@ -38,7 +38,7 @@
         |   +-- ConsumerMismatchError(.fields)   it is configured differently
         +-- MissedHeartbeatError        nothing came from the server for too long (for ``on_error``)
         +-- MessageGapError             messages did not arrive (for ``on_error``)
-        +-- UnexpectedStatusError(.status)   a status nobody knows (for ``on_error``)
+        +-- UnexpectedStatusError(.status)   a status that jetsync does not know (for ``on_error``)
         +-- PublishError
         |   +-- NotStoredError          certainly not in the stream
         |   +-- PublishUnknownError(TimeoutError)   may be in the stream
@@ -48,7 +48,7 @@
             +-- KeyNotFoundError        the key has no value (``.key``)
             |   +-- KeyDeletedError     ... any more: it was deleted or purged (``.revision``)
             +-- KeyExistsError(NotStoredError)        create: the key has a value
-            +-- KeyWrongRevisionError(NotStoredError)   update: somebody else wrote
+            +-- KeyWrongRevisionError(NotStoredError)   update: another client wrote
         +-- ObjectStoreError            the object store (``.bucket``)
             +-- ObjectStoreNotFoundError   there is no such bucket
             +-- ObjectStoreExistsError  it exists with another configuration
@@ -231,7 +231,7 @@ class PullUnansweredError(TimeoutError):
 
 
 class NoRespondersError(Error):
-    """Nobody listens on the requested subject (status 503). Known at once, not after a timeout."""
+    """The requested subject has no subscriber (status 503). Raised at once, not after a timeout."""
 
     def __init__(self, message: str = "", *, subject: str | None = None) -> None:
         super().__init__(message)
@@ -268,7 +268,7 @@ class APIError(JetStreamError):
 
     ``err_code`` is the stable number to branch on, ``code`` an HTTP-like class of it,
     ``description`` the server's own words. ``retryable`` says whether the same request can succeed
-    later without anybody changing anything.
+    later without any change.
     """
 
     retryable: ClassVar[bool] = False
@@ -488,7 +488,7 @@ class KeyExistsError(KeyValueError, NotStoredError):
 
 
 class KeyWrongRevisionError(KeyValueError, NotStoredError):
-    """Somebody else wrote the key since ``expected``. Nothing was stored; read it and decide anew.
+    """Another client wrote the key since ``expected``. Nothing was stored; read it and decide anew.
 
     ``actual`` is the key's last revision, None if the server does not say.
     """

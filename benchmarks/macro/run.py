@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"  {peer.spec.name}: {peer.version or 'left out, ' + peer.missing}")
     raw = peers[0]
     if raw.missing:
-        say(f"the raw client does not build, and it is everybody's sender: {raw.missing}")
+        say(f"the raw client does not build, and it sends for all peers: {raw.missing}")
         return 1
     result["peers"] = {
         p.spec.name: {"version": p.version, "runs": p.runs, "missing": p.missing} for p in peers

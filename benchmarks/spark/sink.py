@@ -7,7 +7,7 @@ measured on fewer rows (``--peer-rows``): its speed does not depend on their num
 one publish after the other, "gathered" awaits 500 at once. All run in turns in one Spark session,
 against one server; each row goes to one memory stream, made anew for each measurement (a server
 keeps the ids of a purged one, and its garbage collector goes through them again and again for
-whoever comes next). Every way waits for every confirmation.
+the next run). Every way waits for every confirmation.
 The ceiling is Spark's own: the same rows into a writer that does nothing with the Arrow batches.
 """
 

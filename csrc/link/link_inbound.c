@@ -78,7 +78,7 @@ static link_queue *find_route(const link_inbound *in, const jet_frame *f) {
     if (!in->reply_sid || f->sid != in->reply_sid) return jet_slots_get(&in->subs, f->sid);
     if (f->subject.len <= n || memcmp(f->subject.ptr, in->reply_prefix, n)) return NULL;
     jet_span rest = jet_span_of(f->subject.ptr + n, f->subject.len - n);
-    /* The token may be followed by "-" and whatever its owner wants to tell apart. */
+    /* The token may be followed by "-" and a suffix that its owner chose. */
     n = jet_token_read(&in->key, rest, &token);
     if (n == 0 || (n < rest.len && rest.ptr[n] != '-')) return NULL;
     return jet_slots_get(&in->replies, token);

@@ -28,7 +28,7 @@ typedef struct link_inbound {
     uint64_t reply_sid;
     jet_token_key key;   /* constant, set by the owner: of reply tokens */
 
-    jet_buf buf;         /* this and the rest belong to whoever reads: received, not yet parsed */
+    jet_buf buf;         /* this and the rest belong to the reading thread: received, not parsed */
     jet_parser parser;
     jet_buf raw;         /* on an encrypted link: where bytes are received */
     link_decrypt decrypt; /* NULL: what comes is plain */

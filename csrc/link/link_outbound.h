@@ -60,8 +60,8 @@ typedef enum link_sent { LINK_DRAINED = 0, LINK_BLOCKED = 1, LINK_BROKEN = 2 } l
 
 void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit);
 void link_outbound_free(link_outbound *o);
-/* In a forked child: closed and empty, whatever threads of the parent were half way through; what
- * they had is not freed. */
+/* In a forked child: make it closed and empty. A thread of the parent may have been changing it at
+ * the fork, so its memory is not freed. */
 void link_outbound_reset(link_outbound *o);
 
 /* -- putting in --------------------------------------------------------------------------------- */
@@ -124,8 +124,8 @@ void link_outbound_pump(link_outbound *o);
  * Blocks while another thread sends. */
 ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
                                link_encrypt encrypt, void *context);
-/* Stop using the descriptor; whoever waits for room finds out. It should be shut down before, so
- * that a send that blocks ends. */
+/* Stop using the descriptor and wake the publishers that wait for room. It should be shut down
+ * before, so that a send that blocks ends. */
 void link_outbound_detach(link_outbound *o);
 /* Then: drop what was half sent, since sending it again could store it twice. Blocks while another
  * thread sends. */

@@ -2,8 +2,8 @@
  * and the threads that take them.
  *
  * The reading thread appends under `lock`. A taker moves all that waits into its hand under the same
- * mutex, and walks through it without: the hand belongs to whoever has `take_turn`. Takers get their
- * turns in the order in which they came. */
+ * mutex, and walks through it without: `in_hand` belongs to the holder of `take_turn`. Takers get
+ * their turns in the order in which they came. */
 #ifndef LINK_QUEUE_H
 #define LINK_QUEUE_H
 
@@ -62,8 +62,8 @@ typedef struct link_counts {
 
 void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes);
 void link_queue_free(link_queue *q);
-/* In a forked child: empty and finished, whatever threads of the parent were half way through; what
- * it had is not freed. */
+/* In a forked child: make it empty and finished. A thread of the parent may have been changing it
+ * at the fork, so its memory is not freed. */
 void link_queue_reset(link_queue *q);
 
 /* -- for the reading thread --------------------------------------------------------------------- */

@@ -24,14 +24,14 @@ typedef struct link_reader_turn {
     jet_span left_text;
 } link_reader_turn;
 
-/* Receive once and deal with what came; returns an event and its text, or 0. Called by whoever has
- * the turn. */
+/* Receive once and deal with what came; returns an event and its text, or 0. Called by the holder
+ * of the turn. */
 typedef int (*link_look)(void *context, int fd, jet_span *text);
 
 /* Taken by the reader, with no link. */
 void link_reader_turn_init(link_reader_turn *t);
 void link_reader_turn_free(link_reader_turn *t);
-/* In a forked child: nobody reads any more, and old descriptors are closed. */
+/* In a forked child: reading has ended, and old descriptors are closed. */
 void link_reader_turn_reset(link_reader_turn *t);
 /* Let followers read `fd` from now on, where the system can do that. Only the reader, while it has
  * the turn. */

@@ -29,7 +29,7 @@ int link_resend_arrived(link_resend *r, uint64_t point, int last) {
     }
     if (r->mark) r->mark = n + LINK_RESEND_MORE;
     if (last && n == 0) {
-        /* Until now the memory stayed: whoever acknowledges goes on. */
+        /* Until now the memory was kept, since acknowledgements usually follow one another. */
         r->mark = 0;
         jet_buf_clear(&r->frames, LINK_RESEND_ROOM);
     }

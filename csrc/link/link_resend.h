@@ -17,14 +17,14 @@
 typedef struct link_resend {
     jet_buf frames;
     uint64_t end; /* bytes ever put in */
-    size_t mark;  /* with so many in there it is asked again what arrived; 0: it is not being asked */
+    size_t mark;  /* ask for a PONG when so many bytes are kept; 0: no question is on its way */
 } link_resend;
 
-/* What whoever put something in has to do about it. */
+/* What the caller of link_resend_add has to ask of the server. */
 typedef enum link_question {
     LINK_ASK_NOTHING = 0,
-    LINK_ASK_REGULARLY = 1, /* this is the first: begin to ask whether it arrives */
-    LINK_ASK_NOW = 2        /* it has become much: ask at once */
+    LINK_ASK_REGULARLY = 1, /* these are the first frames: begin to send PINGs for them */
+    LINK_ASK_NOW = 2        /* many bytes are kept: send a PING at once */
 } link_question;
 
 void link_resend_init(link_resend *r);

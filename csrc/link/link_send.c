@@ -19,8 +19,8 @@ enum {
     LITTLE = 16 * 1024,  /* what is sent with the interpreter's lock held */
     /* Where message follows message, to wake the writer for a few costs more than to send them: after
      * so many since it last woke up it waits for more, in microseconds. Answers to single requests
-     * never come to so many, so they leave at once. For what is kept nobody waits: that may take
-     * longer. */
+     * never come to so many, so they leave at once. No thread waits for the frames that are kept to
+     * be sent again: those may take longer. */
     MANY = 16,
     GATHER = 50,
     GATHER_KEPT = 200

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The order of mutexes: whoever holds one takes only later ones. docs/internals/threads.md has the
- * same list. */
+/* The order of mutexes: a thread that holds one takes only later ones. docs/internals/threads.md
+ * has the same list. */
 typedef enum link_order {
     LINK_ORDER_READER_TURN = 1, /* link_reader_turn: who reads the socket */
     LINK_ORDER_ROUTES,          /* link_inbound: the tables of subscription ids and reply tokens */

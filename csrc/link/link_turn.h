@@ -1,8 +1,8 @@
 /* link_turn - a lock whose waiters get it in the order in which they came.
  *
- * Who leaves hands it to the oldest waiter: a thread that comes back at once stands behind those who
- * wait. Taking a free one and leaving one that nobody waits for is one atomic step each. A holder may
- * keep it for long, and may wait meanwhile. */
+ * A holder that leaves hands it to the oldest waiter: a thread that comes back at once queues
+ * behind the waiters. Taking a free one, and leaving one without waiters, is one atomic step each.
+ * A holder may keep it for long, and may wait meanwhile. */
 #ifndef LINK_TURN_H
 #define LINK_TURN_H
 
@@ -35,8 +35,8 @@ typedef struct link_turn {
 
 void link_turn_init(link_turn *t);
 void link_turn_free(link_turn *t);
-/* In a forked child: free, whoever had it. A wait that a signal interrupted before the fork finds
- * out by link_turn_is_lost. */
+/* In a forked child: make it free, even if a thread of the parent had it. A wait that a signal
+ * interrupted before the fork finds out by link_turn_is_lost. */
 void link_turn_reset(link_turn *t);
 
 /* Take it if it is free. */

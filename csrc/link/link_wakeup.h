@@ -19,8 +19,8 @@ typedef struct link_wakeup {
 #endif
 } link_wakeup;
 
-/* A place where one thread waits for a condition that a mutex guards, so that nobody pays for a
- * wake-up that nobody waits for. Several threads wait one after another, each with its turn. */
+/* A place where one thread waits for a condition that a mutex guards. Waking it costs a system call
+ * only when a thread waits. Several threads wait one after another, each with its turn. */
 typedef struct link_gate {
     link_wakeup wakeup;
     int waiting; /* guarded by the mutex of the condition */
@@ -46,7 +46,7 @@ void link_gate_open(link_gate *g);
 /* After LINK_TIMEOUT, or when a signal ends the wait: stop waiting. The caller holds the mutex.
  * Returns whether it was opened in this very moment. */
 int link_gate_leave(link_gate *g);
-/* Wait without a deadline, whatever signals come. The caller holds `guard`, which is given back
+/* Wait without a deadline; signals do not end it. The caller holds `guard`, which is released
  * meanwhile. Blocks. */
 void link_gate_wait(link_gate *g, link_mutex *guard);
 

@@ -9,7 +9,7 @@ Not here:  the bytes themselves (csrc/), what a status or a subject means (clien
 import sys
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
-    # A RuntimeError: whoever catches an ImportError takes the extension modules for missing.
+    # A RuntimeError: code that catches an ImportError takes the extension modules for missing.
     raise RuntimeError(
         "jetsync needs the GIL, which guards fields of its objects: run without PYTHON_GIL=0 "
         "and -X gil=0; a free-threaded Python then turns the GIL on when jetsync is imported"

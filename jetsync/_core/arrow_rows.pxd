@@ -4,7 +4,7 @@ from jetsync._core.arrow cimport ArrowArray, ArrowSchema
 from jetsync._core.csrc cimport jet_buf, jet_span
 
 
-# One text or binary column of somebody else's record batch.
+# One text or binary column of a record batch that another library made.
 cdef struct Column:
     const uint8_t *validity    # NULL: no nulls
     const void *offsets

@@ -10,7 +10,7 @@ from jetsync._core.sync cimport monotonic
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 
 
-# Seconds: whoever held a message for a shorter time did not keep its consumer waiting.
+# Seconds: a message that the user had for less than this did not keep its consumer waiting.
 cdef enum:
     LONG = 1
 

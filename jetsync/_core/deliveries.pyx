@@ -30,8 +30,8 @@ cdef class Sequences:
 cdef class Deliveries:
     """What is handed out at once: the next delivery of a consumer, if nothing is odd about it.
 
-    Whoever judges everything else (statuses, gaps, the last message that was wanted) shuts this
-    while it does, so that messages and statuses keep their order. Thread-safe.
+    The receiver in Python deals with everything else (statuses, gaps, the last message that was
+    wanted). It shuts this meanwhile, so that messages and statuses keep their order. Thread-safe.
 
     `sequences`: what the next delivery is compared with, None: nothing. `ordered`: a lower stream
     sequence is odd too, and so is every message after one was dropped. `taken` counts what was handed

@@ -38,8 +38,8 @@ cdef class AsyncWindow(PublishWindow):
     cdef AckForm form
     cdef public bint auto_ids       # what a call without options asks for
     cdef public double timeout
-    cdef public bint idle           # nobody looks at the window until its keeper is woken
-    cdef public bint ended          # nobody settles anything any more
+    cdef public bint idle           # its keeper sleeps: a publish has to wake it
+    cdef public bint ended          # its keeper has ended: no future is settled any more
     cdef list outcomes              # a ring like the others
     cdef double *deadlines
     cdef bint chunk_open

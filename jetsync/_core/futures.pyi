@@ -1,4 +1,4 @@
-"""AsyncWindow: publishes that somebody has a future for. One small object per message."""
+"""AsyncWindow: publishes with a future each. One small object per message."""
 
 from collections.abc import Callable
 from datetime import timedelta

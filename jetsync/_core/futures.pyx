@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""AsyncWindow: publishes that somebody has a future for. One small object per message."""
+"""AsyncWindow: publishes with a future each. One small object per message."""
 
 import copy
 import threading
@@ -318,8 +318,8 @@ cdef class AsyncWindow(PublishWindow):
         return self.overtaken(mark)
 
     cdef int add_plain(self, subject, data, reply, bytes header) except -1:
-        """Add a message that nobody confirms, in its place behind the others. Raises what cannot be
-        sent, and OutboundFullError when too much waits."""
+        """Add a message without confirmation (a core publish) behind the others. Raises ConfigError
+        for what cannot be sent, and OutboundFullError when too much waits."""
         cdef Py_buffer view
         cdef jet_span subject_span, payload
         cdef jet_span reply_span = span_of(NULL, 0), header_span = span_of_bytes(header)
@@ -425,7 +425,7 @@ cdef class AsyncWindow(PublishWindow):
                 and self.deadlines[n & self.mask] <= now]
 
     def take_settled(self):
-        """The futures settled since the last call that somebody waits for or has callbacks on."""
+        """The futures settled since the last call that have a waiting thread or callbacks."""
         cdef list fresh = []
         cdef list taken
         acquire(self.guard, -1)

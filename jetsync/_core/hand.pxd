@@ -6,7 +6,7 @@ from jetsync._core.message cimport Maker, Msg
 
 
 cdef class Hand:
-    cdef jet_chain chain    # owned by whoever is inside
+    cdef jet_chain chain    # owned by the thread that is inside
     cdef double since       # see Msg.since
     cdef Maker maker        # what the batch had that was taken over last
     cdef tuple kept

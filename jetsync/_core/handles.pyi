@@ -37,7 +37,7 @@ class Publishing:
         reply: str | None = None,
         headers: HeaderInput | None = None,
     ) -> None:
-        """Send a message to whoever listens now. At most once: nobody confirms it.
+        """Send a message to the subscribers of this moment. At most once: it is not confirmed.
 
         Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
         only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes

@@ -28,7 +28,7 @@ cdef class Publishing:
         self._outbound = outbound
 
     def publish(self, subject, data=b"", *, reply=None, headers=None):
-        """Send a message to whoever listens now. At most once: nobody confirms it.
+        """Send a message to the subscribers of this moment. At most once: it is not confirmed.
 
         Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
         only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes

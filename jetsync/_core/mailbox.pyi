@@ -1,4 +1,4 @@
-"""Mailbox: the bounded inbox between the reader thread and whoever consumes."""
+"""Mailbox: the bounded inbox between the reader thread and the consuming thread."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

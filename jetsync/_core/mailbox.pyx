@@ -1,4 +1,4 @@
-"""Mailbox: the bounded inbox between the reader thread and whoever consumes. Binds link_queue."""
+"""Mailbox: the bounded inbox between the reader thread and the consuming thread (link_queue)."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_INCREF
@@ -102,7 +102,7 @@ cdef class Mailbox:
                 raise
 
     cdef Msg _build(self):
-        """Make the next message in hand, which stays there: whatever fails here loses nothing."""
+        """Make the next message in hand, which stays there: an error here loses no message."""
         cdef jet_record r
         jet_chain_peek(&self.queue.in_hand, &r)
         cdef Msg msg = self.maker.make(&r)

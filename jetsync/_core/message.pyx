@@ -161,7 +161,7 @@ cdef class Msg:
         `Connection.publish` raises.
         """
         if not self.reply_bytes:
-            raise ConfigError("the message has no reply subject, so nobody waits for an answer")
+            raise ConfigError("the message has no reply subject: its sender expects no response")
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
         self._owner.publish(self.reply, data, headers=headers)
@@ -201,8 +201,8 @@ cdef class Maker:
     def __init__(self, msg_type=Msg, owner=None, context=None):
         self.msg_type = msg_type
         self.plain = msg_type is Msg
-        # Weak: mailboxes are known to the reader thread, which must not keep a forgotten connection
-        # alive. Every message holds its own, so one that somebody has can be answered.
+        # Weak: the reader thread knows all mailboxes, and must not keep a forgotten connection
+        # alive. Every message holds its connection, so a message that is in use can be answered.
         self.owner = None if owner is None else PyWeakref_NewRef(owner, None)
         self.context = None if context is None else PyWeakref_NewRef(context, None)
         self.last_subject = ""

@@ -23,7 +23,7 @@ cdef class Numbering:
 
     `reply_prefix` is the reply subject up to the number; `id_prefix` (or None) makes the automatic
     message id together with it; `fixed` are header lines for every message. With a `key` of 16
-    random bytes no one can tell the reply subjects of other messages from those that were seen."""
+    random bytes, the reply subjects that were seen do not tell those of other messages."""
 
     def __cinit__(self, bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
                   bytes key not None=b""):

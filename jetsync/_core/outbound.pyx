@@ -28,8 +28,8 @@ from jetsync.errors import ConnectionClosedError, OutboundFullError
 
 
 cdef enum:
-    # With so much waiting a publisher waits too. More would help nobody: the kernel's buffers come
-    # on top, and what has left the caches by then is slower to send.
+    # With so many bytes pending a publisher waits. A larger buffer would not help: the kernel's
+    # buffers come on top, and bytes that have left the CPU caches by then are slower to send.
     HIGH_WATER = 2 << 20
 
 

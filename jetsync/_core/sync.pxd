@@ -17,7 +17,7 @@ cdef enum:
     ENDLESS = 1000000000
 
 
-# A lock that a holder may keep for long: whoever waits gets it in the order of coming.
+# A lock that a holder may keep for long: waiters get it in the order in which they came.
 ctypedef link_turn *Lock
 
 

@@ -15,7 +15,7 @@ cdef enum:
     HAS_ID = 2        # a copy inside the duplicate window is dropped by the stream
     REFUSED = 4       # certainly not stored since it was sent last (or never sent)
     UNKNOWN = 8       # a copy sent earlier may be stored
-    PLAIN = 16        # nobody confirms it: it only keeps its place in the order
+    PLAIN = 16        # has no confirmation: it only keeps its place in the order
     LOST = 32         # the answer to the copy sent last may never come
     # A chunk is handed to the outbound buffer when it holds this many bytes.
     CHUNK_BYTES = 128 * 1024

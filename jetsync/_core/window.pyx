@@ -85,7 +85,7 @@ cdef class PublishWindow:
 
     `reply_prefix` is the reply subject up to the message number; `id_prefix` (or None) makes the
     automatic message id together with the number; `fixed` are header lines for every message.
-    With `only_linked` nothing is left to the reconnect buffer and nobody waits for room: what
+    With `only_linked` nothing goes into the reconnect buffer and no call waits for room: what
     cannot be handed over now is handed over by a later `flush`.
 
     `capacity` messages may be unacknowledged, or what the link holds up to `most`, and
@@ -286,7 +286,7 @@ cdef class PublishWindow:
         return True
 
     cdef void _drop(self, Entry *entry) noexcept:
-        """Forget a message that nobody confirms."""
+        """Forget a message without confirmation."""
         entry.state = FREE
         self.open_bytes -= entry.length
         self.chunks[entry.chunk].open_ -= 1
@@ -360,7 +360,7 @@ cdef class PublishWindow:
         return True
 
     def settle(self, uint64_t number):
-        """Stop waiting for a message; returns False when nobody waits for it any more."""
+        """Stop waiting for a message; returns False when it was settled before."""
         cdef bint was_open
         acquire(self.guard, -1)
         was_open = self._settle(number)

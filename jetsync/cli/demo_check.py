@@ -52,7 +52,7 @@ class Reference:
             {
                 "flights": groups.size(),
                 "departures": groups["dep_delay"].count(),
-                # pandas would sum nothing to 0, Spark to null: a day on which nobody left.
+                # pandas would sum nothing to 0, Spark to null: a day without departures.
                 "delay_sum": groups["dep_delay"].sum(min_count=1),
                 "delay_mean": groups["dep_delay"].mean(),
                 "miles": groups["distance"].sum(),

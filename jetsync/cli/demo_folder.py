@@ -1,4 +1,4 @@
-"""The demo's output folder: one run at a time, never anybody else's files, enough space."""
+"""The demo's output folder: one run at a time, no files of other programs touched, enough space."""
 
 from __future__ import annotations
 

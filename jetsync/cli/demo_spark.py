@@ -84,7 +84,7 @@ class Spark:
         conf = SparkConf(loadDefaults=False)
         for key, value in self._settings().items():
             conf.set(key, value)
-        # Until the launch returns, nobody could stop the JVM that it started.
+        # Until the launch returns, this process has no handle to stop the JVM that it started.
         with interrupts.deferred(), self._descendants.inheriting(), self._log.open("ab") as log:
             try:
                 self._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})

@@ -1,7 +1,7 @@
 """Know and end the processes that a child process has started, even after the child has ended.
 
 Spark's JVM starts Python processes of its own. They leave when the JVM has left, but a moment
-later, and then nobody is their parent. A variable in the environment, which every descendant
+later, and then their parent is gone. A variable in the environment, which every descendant
 inherits, still tells them. Where there is no ``/proc`` they are left to leave by themselves.
 """
 

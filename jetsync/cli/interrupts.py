@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM, so that a command can be stopped at any moment and still tidies up.
 
 Python turns SIGINT into ``KeyboardInterrupt`` wherever the main thread happens to be. That is what
-a command wants, except in two places: while a child process is being started but nobody holds its
-handle yet, and while things are being stopped. ``deferred()`` moves the interrupt behind them.
+a command wants, except in two places: while a child process is being started and its handle is not
+stored yet, and while processes are being stopped. ``deferred()`` moves the interrupt behind them.
 """
 
 from __future__ import annotations

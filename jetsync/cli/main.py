@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Error as error:
         return _end(str(error), 2 if isinstance(error, ConfigError) else 1)
     except BrokenPipeError:
-        # Nobody reads the output any more (as in "jetsync demo | head"): nothing to say, nowhere.
+        # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

@@ -96,7 +96,7 @@ class Connection(Publishing):
         try:
             self._timer.start()
             self._session.start()
-        except BaseException:  # Ctrl-C while a thread starts: nobody has the object to close it
+        except BaseException:  # Ctrl-C while a thread starts: the caller has no object to close
             self.close()
             raise
 
@@ -112,8 +112,9 @@ class Connection(Publishing):
     ) -> Msg:
         """Send a message and return the reply. Blocks up to ``timeout`` seconds.
 
-        Raises NoRespondersError at once when nobody listens, TimeoutError, DisconnectedError when
-        the link broke meanwhile (the request may have been carried out), PermissionsError, and
+        Raises NoRespondersError at once when the subject has no subscriber, TimeoutError,
+        DisconnectedError when the link broke meanwhile (the request may have been carried out),
+        PermissionsError, and
         what :meth:`publish` raises. A late reply never reaches another caller.
         """
         self._check()
@@ -236,7 +237,7 @@ class Connection(Publishing):
     # -- the rest --------------------------------------------------------------------------------
 
     def new_inbox(self) -> str:
-        """Return a subject that nobody else has, for replies. Does not block."""
+        """Return a new unique subject for replies. Does not block."""
         return new_inbox(self.options.inbox_prefix)
 
     def jetstream(
@@ -372,8 +373,8 @@ class Connection(Publishing):
         try:
             warnings.warn(f"not closed: {self!r}", ResourceWarning, stacklevel=2, source=self)
         finally:
-            # Takes no lock: this may run in the middle of anything. The reader sees the end of the
-            # socket, finds nobody whom it concerns, and ends the other threads.
+            # Takes no lock: the garbage collector may run this while any lock is held. The reader
+            # sees the end of the socket, finds the connection gone, and ends the other threads.
             session.sockets.cut()
 
     def __reduce__(self) -> Any:

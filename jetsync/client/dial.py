@@ -151,8 +151,8 @@ def _greet(
 ) -> tuple[ServerInfo, tuple[str, ...]]:
     """Read INFO and start TLS, in the order that this server and these options want.
 
-    Returns the INFO, and the servers that it named before there was TLS: anybody on the way could
-    have written those. Servers from 2.12 on repeat them behind TLS, older ones do not.
+    Returns the INFO, and the servers that it named before there was TLS: an attacker on the network
+    path could have written those. Servers from 2.12 on repeat them behind TLS, older ones do not.
     """
     name = options.tls_hostname or server.hostname
     if options.tls_handshake_first:

@@ -52,7 +52,7 @@ class Lifecycle:
         self.drained = False
         self._closed = Latch()
         self.may_stay_open = False
-        """Whether nobody is expected to close it before the interpreter ends."""
+        """Whether the program need not close it before the interpreter ends."""
         open_connections.add(nc)
 
     def close(
@@ -156,7 +156,7 @@ class Lifecycle:
             self.wait_closed(deadline.within(0.02))
 
     def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
-        """Somebody else drains; whoever runs out of time first ends it."""
+        """Another thread drains: wait for it, and close when this call's time is over first."""
         if _on_own_thread() or self._closed.wait(deadline.remaining()):
             return
         self.close(flush=False, limit=AFTER_DRAIN)
@@ -188,7 +188,7 @@ def _close_all() -> None:
         with contextlib.suppress(Exception):
             pongs.append(Pong())
             nc._session.ping(pongs[-1])
-    with contextlib.suppress(KeyboardInterrupt):  # whoever is impatient does not wait for it
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends this wait, not the closing
         for pong in pongs:
             pong.wait(flushed.remaining())
     for nc in left:

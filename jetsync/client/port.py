@@ -171,7 +171,7 @@ class Port:
         return self._nc._routes.open(subject, queue, mailbox, answers=answers, asks=asks)
 
     def new_inbox(self) -> str:
-        """Return a subject that nobody else has. Does not block."""
+        """Return a new unique subject. Does not block."""
         return self._nc.new_inbox()
 
     # -- requests --------------------------------------------------------------------------------

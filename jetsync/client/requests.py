@@ -63,7 +63,7 @@ class Requests:
     A reply goes to ``<inbox>.<token>``; the reader finds the waiting mailbox by the token alone.
     A token is never used twice, so a late reply finds nothing and is counted, never delivered to
     another caller. It cannot be guessed from others (``csrc/jet_token.h``), so an answer counts
-    only when whoever sends it was shown the question.
+    only when its sender has seen the request.
     """
 
     def __init__(self, nc: Connection) -> None:
@@ -191,7 +191,9 @@ class Requests:
                     return
                 if msg.status == 503 and not msg.data:
                     if count == 0:
-                        raise NoRespondersError(f"nobody listens on {subject!r}", subject=subject)
+                        raise NoRespondersError(
+                            f"no subscriber listens on {subject!r}", subject=subject
+                        )
                     return
                 if sentinel is not None and self._is_sentinel(sentinel, msg):
                     return
@@ -275,7 +277,9 @@ class Exchange:
                 operation="request",
             )
         if msg.status == 503 and not msg.data:
-            raise NoRespondersError(f"nobody listens on {self._subject!r}", subject=self._subject)
+            raise NoRespondersError(
+                f"no subscriber listens on {self._subject!r}", subject=self._subject
+            )
         return msg
 
     @property

@@ -161,8 +161,8 @@ class Routes:
         return inbox
 
     def _add(self, inbox: Inbox) -> None:
-        # Everything below is undone by the guard or by `remove`, at whatever step an interrupt
-        # comes; the id is asked of the mailbox, for it may come before it is noted here.
+        # The guard or `remove` undoes everything below, at any step where an interrupt comes. They
+        # ask the mailbox for the id, since an interrupt may come before it is stored here.
         mailbox = inbox.mailbox
         self._guards[mailbox] = self._guard(inbox, lambda: self.remove(mailbox))
         self.inbound.add(mailbox)

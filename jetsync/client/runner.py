@@ -98,8 +98,8 @@ def run_callbacks(
 ) -> None:
     """Give every item to the callback: a callback is a ``for`` loop in a thread, nothing more.
 
-    Whatever the callback raises goes to ``on_error``, ``sys.exit()`` too: it ends a program in the
-    main thread only. The next item is still delivered.
+    An exception of the callback goes to ``on_error``, the SystemExit of ``sys.exit()`` too, which
+    ends a program in the main thread only. The next item is still delivered.
     """
     for item in items:
         try:

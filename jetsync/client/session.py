@@ -76,7 +76,7 @@ class Session:
     No lock is taken. What other threads change here is one attribute at a time; what belongs to one
     link is kept with the link, so nothing of an old link can be taken for the new one's.
 
-    It knows its connection weakly, so that one which nobody holds any more can be noticed.
+    It refers to its connection weakly, so that a connection without other references is collected.
     """
 
     def __init__(self, nc: Connection) -> None:
@@ -116,7 +116,7 @@ class Session:
 
     def start(self) -> None:
         """Start both threads. The reader may have given up, and closed the connection, before this
-        returns: whatever closing needs has to be in place before."""
+        returns: all that closing needs has to be in place before."""
         self._schedule_ping()
         self._threads.append(start_thread(f"writer-{self._label}", self._outbound.pump))
         self._threads.append(start_thread(f"reader-{self._label}", self._run))
@@ -125,7 +125,7 @@ class Session:
     def _nc(self) -> Connection:
         nc = self._connection()
         if nc is None:
-            raise _Forgotten("nobody holds the connection any more")
+            raise _Forgotten("the connection was garbage collected")
         return nc
 
     # -- the loop --------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Session:
             self._nc._lifecycle.give_up(error)
 
     def _leave_quietly(self) -> None:
-        """End everything of a connection that nobody holds, and that was never closed."""
+        """End all threads of a connection that was garbage collected without being closed."""
         self._stop.set()
         self._outbound.detach()
         self.sockets.close()
@@ -298,7 +298,7 @@ class Session:
         return DisconnectedError(f"{link.server.netloc}: {text}")
 
     def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
-        """Leave a dead link: nobody may use its descriptor once it is closed."""
+        """Leave a dead link: no thread may use its descriptor once it is closed."""
         self._link = None
         self.sockets.cut()
         self._outbound.detach()
@@ -384,8 +384,8 @@ class Session:
     def wait_first(self) -> Exception | None:
         """Wait for the first connection; returns why there is none. Ctrl-C interrupts.
 
-        Bounded by the connect timeout of each server: a name lookup may take longer than that, and
-        then nobody waits for it.
+        Bounded by the connect timeout of each server: a name lookup that takes longer than that is
+        not waited for.
         """
         servers = self._pool.servers
         limit = to_seconds(self._options.connect_timeout) * len(servers)

@@ -42,7 +42,7 @@ def shared_connection(
     if fields:
         options = dataclasses.replace(options, **fields)
     key = (os.getpid(), options)
-    # One lock for each: a server that does not answer holds up those who want it, nobody else.
+    # One lock for each key: a server that does not answer holds up only calls for that server.
     with _locks.setdefault(key, threading.Lock()):
         nc = _connections.get(key)
         if nc is None or nc.is_closed:

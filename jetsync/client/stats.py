@@ -12,7 +12,7 @@ class ConnectionStats:
     """A snapshot of the counters of a connection since it was made.
 
     Bytes count headers and payloads inwards, whole frames outwards. ``unmatched`` are messages
-    nobody waited for any more (late replies, ended subscriptions), ``dropped`` what slow
+    without a receiver (late replies, ended subscriptions), ``dropped`` those that slow
     subscriptions lost.
     """
 

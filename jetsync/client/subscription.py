@@ -93,7 +93,7 @@ class Subscription(Receiving):
         """Stop receiving, and wait until everything that the server had sent is consumed.
 
         Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then. With
-        a callback this waits for it; without one somebody else has to take the messages.
+        a callback this waits for it; without one another thread has to take the messages.
         """
         self._nc._check()
         seconds = self._nc._port.seconds(timeout)

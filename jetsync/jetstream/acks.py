@@ -21,8 +21,8 @@ election. After twice as many then, and so on up to the next one."""
 _LONGEST_SILENCE = 3.0
 _UNSERVED_WAIT = 0.1
 _ASK_AFTER = 2.0
-"""Nobody listens: the consumer is gone, gets a new leader, or its server has just been started.
-After so many seconds the servers are asked which."""
+"""The ack subject has no subscriber: the consumer is gone, gets a new leader, or its server has
+just been started. After so many seconds the servers are asked which of these it is."""
 
 
 def confirm(port: Port, reply: str, seconds: float) -> None:
@@ -107,6 +107,6 @@ def _unconfirmed(batch: MsgBatch, port: Port, deadline: Deadline) -> list[int]:
 
 
 def _index(subject: str) -> int:
-    """Which message an answer is about; -1 for a subject that nobody was told."""
+    """The index of the message that an answer is about; -1 for a subject that was not given out."""
     tail = subject.rpartition("-")[2]
     return int(tail) if tail.isdecimal() else -1

@@ -36,14 +36,14 @@ _FIRST_SILENCE = 2.0
 _LONGEST_SILENCE = 3.0
 """And after so many at the most: an answer is known that much later than it could be."""
 _UNSERVED_WAIT = 0.25
-"""After so many seconds a request is sent again that nobody could answer."""
+"""Seconds after which a request that no server could answer is sent again."""
 
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
     """Read an answer inside: nonsense in it becomes a ProtocolError for the call that asked.
 
-    Answers come from servers, and from whoever may answer on a subject."""
+    Any client with the right to publish to a reply subject can write an answer."""
     try:
         yield
     except Error:
@@ -104,11 +104,11 @@ class API:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
         A ``repeatable`` request is sent again when the link broke before the answer came, after
-        silence (nobody answers for a stream that is getting a new leader), when the servers say
-        that it may succeed later, and when nobody serves an API that has answered before: a leaf
+        silence (no server answers for a stream that is getting a new leader), when the servers say
+        that it may succeed later, and when no server serves an API that has answered before: a leaf
         node's or gateway's link may be away for a moment. Raises APIError (a subclass by
-        ``err_code``), JetStreamNotEnabledError when nobody serves the API,
-        JetStreamUnavailableError when nobody does any more, TimeoutError, DisconnectedError.
+        ``err_code``), JetStreamNotEnabledError when no server serves the API,
+        JetStreamUnavailableError when none does any more, TimeoutError, DisconnectedError.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
         payload = b"" if body is None else json.dumps(body).encode()
@@ -126,12 +126,12 @@ class API:
             except NoRespondersError as error:
                 if not self._answered:
                     raise JetStreamNotEnabledError(
-                        f"nobody serves {self.prefix!r}: JetStream is not enabled for this account,"
-                        " or the domain or prefix is wrong"
+                        f"no server answers {self.prefix!r}: JetStream is not enabled for this"
+                        " account, or the domain or prefix is wrong"
                     ) from error
                 if not repeatable or deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT:
                     raise JetStreamUnavailableError(
-                        f"nobody serves {self.prefix!r} any more: the link of a leaf node or "
+                        f"no server answers {self.prefix!r} any more: the link of a leaf node or "
                         "gateway may be down, or JetStream was switched off"
                     ) from error
                 self.port.sleep(_UNSERVED_WAIT)

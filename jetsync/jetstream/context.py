@@ -85,9 +85,9 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """Change a bucket. Raises BucketNotFoundError, InvalidStreamConfigError.
 
         With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
-        keywords alone only those fields change. What a bucket does not speak of stays as it is in
-        its stream. The stream is read first: somebody else's change between the reading and the
-        writing is overwritten.
+        keywords alone only those fields change. Fields of the stream that a bucket's configuration
+        does not have keep their values. The stream is read first: another client's change between
+        the reading and the writing is overwritten.
         """
         from jetsync.kv import manager
 
@@ -159,7 +159,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """Change a bucket. Raises ObjectStoreNotFoundError, InvalidStreamConfigError.
 
         With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
-        keywords alone only those fields change. The stream is read first: somebody else's change
+        keywords alone only those fields change. The stream is read first: another client's change
         between the reading and the writing is overwritten.
         """
         from jetsync.objectstore import manager

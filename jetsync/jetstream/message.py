@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
-_LONG = 1.0  # whoever held messages for a shorter time did not keep a consumer waiting
+_LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -105,7 +105,7 @@ class JetStreamMsg(Delivered):
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
-        # Not to be sent twice: the second one could take it from whoever works on it by then.
+        # Not to be sent twice: the second one could take it from the client that works on it then.
         self._settle(_nak(delay), DONE, False)
 
     def term(self, reason: str | None = None) -> None:
@@ -151,7 +151,7 @@ class JetStreamMsg(Delivered):
 
         Takes and returns what ``Consumer.fetch`` does: blocks up to ``timeout`` seconds (default:
         the connection's) until ``max_messages`` came, or with ``no_wait`` for a round trip only;
-        the batch may be empty. The acknowledgement is like :meth:`ack`: nobody confirms it. On a
+        the batch may be empty. The acknowledgement is like :meth:`ack`: it is not confirmed. On a
         message that is settled already it only fetches. Raises like ``Consumer.fetch``, and
         ConfigError with ack policy ``none`` and for a message without its consumer.
         """

@@ -64,7 +64,7 @@ class KeyValue(Reading):
         """Give a key a value if ``revision`` is its last one (0: if it never had any); return the
         new revision.
 
-        Raises KeyWrongRevisionError when somebody else wrote it. An earlier attempt of this very
+        Raises KeyWrongRevisionError when another client wrote it. An earlier attempt of this very
         call is no reason for it.
         """
         check_revision(revision, least=0)
@@ -128,7 +128,7 @@ class KeyValue(Reading):
         change is applied twice: after a lost answer the write is found by its message id.
 
         Raises what ``change`` raises, KeyWrongRevisionError when others were faster until the time
-        was over, PublishUnknownError when nobody can tell whether the last attempt was stored.
+        was over, PublishUnknownError when it is unknown whether the last attempt was stored.
         """
         check_key(key)
         deadline = self._deadline(timeout)

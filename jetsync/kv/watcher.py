@@ -19,8 +19,8 @@ class Watcher(BucketWatcher[Entry]):
     """An endless iterator over the entries of a bucket. Made by ``KeyValue.watch``.
 
     First come the initial entries, those that were there when the watch began; :meth:`initial`
-    iterates over them alone. Then it blocks until somebody writes. Nothing is left out and no
-    revision comes twice, whatever happens to servers and connections. An entry that is replaced
+    iterates over them alone. Then it blocks until a key is written. No entry is left out and no
+    revision comes twice, also when servers and connections fail. An entry that is replaced
     before its turn comes as its replacement; one that is replaced again and again while the initial
     ones are read may come after them, as the update that it is.
 

@@ -109,7 +109,7 @@ class Write:
                 raise self._unknown or self._exists(last.seq)
             behind = 0 if last is None else last.seq
             if behind == expected:
-                self._wait()  # somebody's write is under way, or what was there has just aged out
+                self._wait()  # another client's write is under way, or the entry has just expired
             expected = behind
 
     # -- attempts ----------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class ObjectStoreConfig(WireObject):
 def stream_config(config: ObjectStoreConfig, found: StreamConfig | None = None) -> StreamConfig:
     """The stream of a bucket: a new one, or the one ``found`` with the bucket's settings changed.
 
-    What somebody else has set on the stream that a bucket does not speak of stays as it is.
+    Fields of the stream that a bucket's configuration does not have keep their values.
     """
     fields: dict[str, Any] = {
         "description": config.description,

@@ -1,6 +1,6 @@
 """ObjectMeta, ObjectInfo, ObjectLink: what a bucket says about an object, and its JSON (ADR-20).
 
-What is read was written by anybody: it is checked here, once, so that no other file has to wonder.
+Any client may have written what is read: it is validated here, so that other files need not.
 """
 
 from __future__ import annotations

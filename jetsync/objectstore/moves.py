@@ -1,5 +1,5 @@
-"""Renaming: an object is under exactly one name at every moment, whoever else writes either name,
-and whoever stops in the middle.
+"""Renaming: an object is under exactly one name at every moment, also when other clients write
+either name meanwhile, and when the renaming process ends half way.
 
 A rename is three messages, each stored on the condition that the name it is about was not written
 since it was looked at:

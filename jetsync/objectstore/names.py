@@ -69,5 +69,5 @@ def subjects(bucket: str) -> str:
 
 
 def new_nuid() -> str:
-    """An id that nobody else has."""
+    """A unique id."""
     return secrets.token_hex(11)

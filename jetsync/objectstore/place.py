@@ -64,8 +64,8 @@ class Place:
         self.every_meta = f"{self.prefix}M.>"
         """What is said about all objects."""
         # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
-        # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, which
-        # nobody writes to); as they are they pass every leaf node.
+        # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, to
+        # which no client writes); unprefixed subjects pass every leaf node.
         self.api = api_of(js)
         api = self.api.prefix
         self._write = "" if _OWN_API.fullmatch(api) else f"{api}."
@@ -201,7 +201,7 @@ class Place:
     ) -> tuple[Found | None, ObjectInfo]:
         """Store what ``decide`` makes of what is there; return both. Blocks.
 
-        Decided anew when somebody else was faster. Raises what ``decide`` raises, NotStoredError,
+        Decided anew when another client was faster. Raises what ``decide`` raises, NotStoredError,
         or PublishUnknownError when it may be stored.
         """
         found = self.settled(name, deadline)

@@ -44,9 +44,9 @@ class ObjectStore(Reading):
 
     Thread-safe; every call blocks up to ``timeout`` seconds (default: the JetStream object's, where
     nothing else is said) and raises TimeoutError, ObjectStoreNotFoundError when the bucket is gone,
-    ConfigError for what cannot be before anything is sent, ObjectMetaError for what some other
-    program has left. The leader is asked about objects, so everybody sees what was put before.
-    Names are any text.
+    ConfigError for invalid arguments before anything is sent, ObjectMetaError for a description of
+    another program that cannot be read. The leader is asked about objects, so every client sees
+    what was put before. Names are any text.
     """
 
     # -- putting -----------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class ObjectStore(Reading):
 
         Raises NotStoredError (the bucket is sealed or full, or its ``ttl`` is over before the end),
         MaxPayloadError (a smaller ``chunk_size`` helps), what the source raises, and
-        PublishUnknownError when the connection was lost at the very end and nobody can tell whether
+        PublishUnknownError when the connection was lost at the very end and it is unknown whether
         the object was stored: then nothing is removed.
         """
         meta = _meta(name_or_meta)
@@ -192,7 +192,7 @@ class ObjectStore(Reading):
         place = self._place
 
         def emptied(found: Found | None) -> ObjectInfo:
-            if found is not None and found.info is None:  # nobody can read it: it may be deleted
+            if found is not None and found.info is None:  # unreadable: it may be deleted
                 return ObjectInfo(name=name, bucket=self.bucket, nuid=new_nuid(), deleted=True)
             info = place.existing(name, found, show_deleted=True)
             return dataclasses.replace(info, deleted=True, size=0, chunks=0, digest="")

@@ -33,7 +33,7 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
     """An endless iterator over what happens to objects. Made by ``ObjectStore.watch``.
 
     First come the initial ones, those that were there when the watch began; :meth:`initial`
-    iterates over them alone. Then it blocks until somebody puts, changes or deletes an object. An
+    iterates over them alone. Then it blocks until an object is put, changed or deleted. An
     object that is replaced before its turn comes as its replacement. What cannot be read is left
     out, and the connection's ``on_error`` hears of it (ObjectMetaError).
 

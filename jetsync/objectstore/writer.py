@@ -75,7 +75,7 @@ class ObjectWriter(io.BufferedIOBase):
         """Store what is left and make the object visible. Safe to repeat.
 
         After an error nothing is changed and the chunks are removed; only after
-        PublishUnknownError, when nobody can tell whether the object is stored, they stay.
+        PublishUnknownError, when it is unknown whether the object is stored, they stay.
         """
         if self.closed:
             return

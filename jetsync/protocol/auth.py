@@ -183,7 +183,7 @@ def _ask(name: str, value: TextSource) -> str:
 def _call(name: str, function: Callable[[], object]) -> object:
     try:
         return function()
-    except Exception as error:  # whatever it is, it is about one option and ends one attempt
+    except Exception as error:  # any exception concerns one option and ends one attempt
         raise ConfigError(f"the callable for {name} raised {type(error).__name__}") from error
 
 

@@ -1,4 +1,4 @@
-"""Names that nobody else has: NUIDs and inboxes."""
+"""Unique names: NUIDs and inboxes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INBOX_PREFIX_MAX = 1024  # leaves a control line of 4096 bytes room for the sub
 class Nuid(threading.local):
     """Makes ids of 22 random base62 characters: 131 bits from the system's random generator.
 
-    No id says anything about another, so whoever has seen some of them (an inbox, a message id)
-    can guess none. Every thread has ids of its own, which needs no lock; a forked child throws
-    away those that its parent goes on with.
+    An id does not depend on earlier ones: a party that has seen some (an inbox, a message id) can
+    guess no other. Every thread has random bytes of its own, which needs no lock; a forked child
+    discards those that it shares with its parent.
     """
 
     def __init__(self) -> None:
@@ -51,8 +51,8 @@ _nuid = Nuid()
 
 
 def next_nuid() -> str:
-    """Return a new NUID: 22 random base62 characters, 131 bits. Two equal ones do not occur, on
-    whatever machines they are made, and none can be guessed."""
+    """Return a new NUID: 22 random base62 characters, 131 bits. It is unique across machines and
+    cannot be guessed."""
     return _nuid.next()
 
 

@@ -38,7 +38,7 @@ _CLOSING: dict[str, type[Error]] = {
 }
 
 # The server writes the quoted parts as Go's %q does; a subject holds no spaces, so the end of one
-# can be told even where somebody left the quotes inside unescaped.
+# can be told even where quotes inside of it are not escaped.
 _PERMISSIONS = re.compile(
     r"permissions violation for (?P<what>publish to|publish with reply of|subscription to)"
     r' "(?P<subject>\S*?)"(?=,?\s|$)'
@@ -60,7 +60,7 @@ class ServerErrorInfo:
     """One ``-ERR`` line, understood. Immutable and picklable.
 
     ``closes`` is True when the server is known to close the link after this text; for a text that
-    nobody knows it is False, and the end of the link will tell. ``operation`` is ``"publish"``,
+    is not known it is False, and the end of the link will tell. ``operation`` is ``"publish"``,
     ``"reply"`` (``subject`` is then the reply subject of a publish) or ``"subscribe"`` when a
     permission is missing, else None, and so are ``subject``, ``queue`` and ``sid``.
     """

@@ -25,7 +25,7 @@ GROWTH = 1.5
 """Less than the usual doubling: a restart of 0.2 s is met again within 0.5 s in 95 of 100 cases."""
 
 MOST_DISCOVERED = 64
-"""So many servers are learnt from others. Whoever writes an INFO decides what the client dials."""
+"""Servers learnt from INFO at most: it bounds what a hostile INFO makes the client dial."""
 
 OWN_EVERY = 4
 """One attempt in so many goes to a server of the user's own, however many were learnt."""

@@ -18,7 +18,7 @@ class Held:
     """A process and a folder, each maybe.
 
     Apart from ``NatsServer``, so that the garbage collector and the interpreter's exit can give
-    them back when nobody else did.
+    them back when the owner did not.
     """
 
     def __init__(self) -> None:

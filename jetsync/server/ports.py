@@ -19,9 +19,9 @@ _TRIES = 200
 
 
 def free_port() -> int:
-    """Return a port that nobody uses at this moment. Does not block.
+    """Return a port that is free at this moment. Does not block.
 
-    It is not reserved: whoever binds it must be ready to lose the race and ask again.
+    It is not reserved: the caller must be ready to find it taken, and ask again.
     Raises ``ServerUnavailableError`` when none can be found. Safe from any thread.
     """
     for _ in range(_TRIES):

@@ -341,7 +341,7 @@ class NatsServer:
     def _await_ready(
         self, process: Process, scratch: Scratch, port: int, log_start: int, deadline: Deadline
     ) -> None:
-        # Its ports file first: who greets on the port may be somebody else.
+        # Its ports file first: another process may listen on the port.
         while not (
             scratch.has_ports() and takes_clients(port, deadline, with_jetstream=self._jetstream)
         ):

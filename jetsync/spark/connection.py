@@ -60,7 +60,7 @@ _TRANSIENT = (
     OutboundFullError,
     TimeoutError,
 )
-# A connection that nobody used for this long has to answer before it is used again, this soon.
+# Seconds: a connection that was not used for _REST has to answer within _SIGN_OF_LIFE before use.
 _REST = 1.0
 _SIGN_OF_LIFE = 2.0
 _last_used: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
@@ -73,11 +73,11 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, _REFUSED):
         return False
     if isinstance(error, APIError):
-        # No leader, a server that is starting, or nobody serving the API (yet).
+        # No leader, a server that is starting, or no server for the API (yet).
         unserved = isinstance(error.__cause__, NoRespondersError)
         return unserved or error.code == 503 or bool(getattr(error, "retryable", False))
     if isinstance(error, NotStoredError):
-        # Without a cause nobody took the message.
+        # Without a cause no stream took the message.
         return error.__cause__ is None or is_transient(error.__cause__)
     return isinstance(error, _TRANSIENT)
 
@@ -155,7 +155,7 @@ def shared(link: LinkOptions) -> Connection:
         try:
             nc.flush(_SIGN_OF_LIFE)
         except TimeoutError:
-            # Somebody else's answers are a sign of life, too.
+            # Answers to other threads are a sign of life, too.
             if nc.stats.in_bytes == heard:
                 nc.force_reconnect()
         except Error as error:

@@ -45,7 +45,7 @@ and removing a consumer costs more than the slower delivery. Measured by benchma
 
 # So many bytes of data that is not wanted are as quickly taken along as a consumer is made.
 MOST_UNWANTED = 256 << 10
-# The server removes a consumer that nobody pulls from after this long, whatever happens to us.
+# Seconds without a pull after which the server removes a consumer, also when this process dies.
 INACTIVE_THRESHOLD = 30.0
 # How long a pull waits for messages that the consumer said it has, before the leader is asked.
 PULL_TIMEOUT = 2.0

@@ -181,7 +181,7 @@ def publish_partition(
 def counts_like(item: Any, **counts: int) -> Iterator[Any]:
     """Return one row of numbers in the form of ``item``: a record batch or a pandas frame.
 
-    Nothing for any other item: nobody looks at what ``foreachPartition`` gets.
+    Nothing for any other item: Spark ignores what the function of ``foreachPartition`` returns.
     """
     import pyarrow as pa
 

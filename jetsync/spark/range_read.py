@@ -51,7 +51,7 @@ __all__ = ["read_range"]
 
 log = logging.getLogger("jetsync.spark")
 
-# Between two looks at somebody who lags behind the leader.
+# Seconds between two reads of a replica that lags behind the leader.
 LAG_PAUSE = 0.05
 CONSUMER_NOT_FOUND = 10014
 
@@ -113,7 +113,7 @@ class _RangeRead:
             elif patience.expired:
                 raise SparkSourceError(
                     f"{self._what}: the stream leader has messages from {self._next} on, but "
-                    f"nobody delivered them within {link.server_unavailable_timeout:g} s",
+                    f"no server delivered them within {link.server_unavailable_timeout:g} s",
                     code="JETSYNC_SERVER_UNAVAILABLE",
                 )
             else:

@@ -92,7 +92,7 @@ def _check_anchor(anchor: Consumer, options: ReadOptions) -> None:
         wrong = f"its filters are {_filters(anchor)}, those of the query {options.filter_subjects}"
     elif info.delivered.consumer_seq:
         # Being moved sets this back to 0, so only messages that were delivered count.
-        wrong = "somebody takes messages from it"
+        wrong = "another client takes messages from it"
     if wrong is not None:
         raise SparkSourceError(
             f"consumer {anchor.name!r} of stream {anchor.stream_name!r} cannot be the anchor of a "

@@ -71,7 +71,7 @@ def consume_partition(
 
     def consume(rows: Iterable[Any]) -> Iterator[Any]:
         example = None
-        for row in rows:  # Spark waits until somebody has taken them
+        for row in rows:  # Spark's writer process waits until all rows are read
             example = row
         worker = _Worker(link, stream, consumer, work, delay, max_failures)
         worker.run(max_messages, batch_size, idle)
@@ -135,7 +135,7 @@ class _Worker:
                     log.warning("%s: %s: %s", self._what, type(error).__name__, error)
                     if self.failed > self._max_failures:
                         trouble = error
-                        batch.nak()  # those that nobody has begun to work on
+                        batch.nak()  # those on which no work has begun
                         break
                 else:
                     message.ack()

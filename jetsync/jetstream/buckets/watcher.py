@@ -32,8 +32,8 @@ class BucketWatcher(ABC, Generic[T]):
     """An endless iterator over what is written to a bucket.
 
     First comes what was there when the watch began; :meth:`initial` iterates over that alone. Then
-    it blocks until somebody writes. Nothing is left out and nothing comes twice, whatever happens
-    to servers and connections. What is replaced before its turn comes as its replacement; what is
+    it blocks until there is a write. Nothing is left out and nothing comes twice, also when servers
+    and connections fail. What is replaced before its turn comes as its replacement; what is
     replaced again and again while the first part is read may come after it, as the update it is.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` may be called by any. As a
@@ -160,7 +160,7 @@ class BucketWatcher(ABC, Generic[T]):
 
     # -- where what was there ends -----------------------------------------------------------------
     #
-    # What the server says of pending messages would tell, if it were right while somebody writes:
+    # The server's count of pending messages would tell, if it were right during writes:
     # nats-server 2.15 counts each replaced one off, also those that were counted off before. The
     # last sequence that is there is always right.
 

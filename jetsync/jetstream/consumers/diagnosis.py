@@ -38,9 +38,9 @@ def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
     except ConsumerNotFoundError:
         return f"{name} does not exist (any more): it was deleted, or ended unused"
     except JetStreamNotEnabledError:
-        return "nobody serves JetStream here: it is not enabled, or has no leader at the moment"
+        return "no server answers for JetStream: it is not enabled, or has no leader at the moment"
     except (TimeoutError, DisconnectedError, JetStreamUnavailableError) as error:
-        return f"nobody answers for {name}: it has no leader at the moment ({error})"
+        return f"no server answers for {name}: it has no leader at the moment ({error})"
     return (
         _cannot_deliver(name, info)
         or _must_not_deliver(name, info)
@@ -138,7 +138,7 @@ def _nobody_asks(name: str, info: ConsumerInfo) -> str | None:
     if config.max_waiting and info.num_waiting >= config.max_waiting:
         return f"{info.num_waiting} pulls wait at {name}, more than its max_waiting takes"
     if not info.num_waiting:
-        return f"{info.num_pending} messages are ready, and no pull of anybody waits at {name}"
+        return f"{info.num_pending} messages are ready, and no client's pull waits at {name}"
     if config.replay_policy == ReplayPolicy.ORIGINAL:
         return f"{name} replays messages with the pauses that they were published with"
     return None

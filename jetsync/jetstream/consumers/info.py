@@ -92,7 +92,7 @@ class ConsumerInfo(WireObject):
     cluster: ClusterInfo | None = nested(ClusterInfo, optional=True)
     """The servers that hold its state; None without a cluster."""
     push_bound: bool = flag()
-    """Whether somebody listens on the deliver subject of a push consumer. Server 2.3.5."""
+    """Whether the deliver subject of a push consumer has a subscriber. Server 2.3.5."""
     paused: bool = flag()
     """Whether it is paused. Server 2.11."""
     pause_remaining: MaybeDuration = seconds(None)

@@ -194,8 +194,8 @@ class ConsumerManager:
 
         ``deliver_policy``, ``opt_start_seq`` and ``opt_start_time`` say where to begin, decided
         now and not at the first reset; ``filter_subjects`` (one, or several that do not overlap)
-        which subjects. With ``headers_only`` payloads are left out. A server consumer that nobody
-        reads for ``inactive_threshold`` seconds ends; the next read makes another. After
+        which subjects. With ``headers_only`` payloads are left out. A server consumer without a
+        pull for ``inactive_threshold`` seconds ends; the next read makes another. After
         ``max_reset_attempts`` resets in a row without a message or a heartbeat between them reading
         raises JetStreamError (-1: it tries for ever). Server consumers are called ``name_prefix``
         and a unique text.
@@ -372,7 +372,7 @@ def fill_in(
     cannot be had.
     """
     lost: list[str] = []
-    # Whoever answers at all answers quickly, and a damaged cluster has many that do not.
+    # A consumer with a leader answers quickly; a damaged cluster has many without.
     deadline = Deadline(deadline.within(_FILL_IN))
     for left, name in zip(range(len(missing), 0, -1), sorted(missing), strict=True):
         try:

@@ -126,7 +126,7 @@ class Pin:
             self._on_pinned(self.id)
 
     def lose(self, sent: str | None) -> None:
-        """A pull that carried this id was refused: somebody else is pinned, or nobody."""
+        """A pull that carried this id was refused: another client is pinned, or none."""
         if sent is None or sent != self.id:
             return  # a pull from before; the id was replaced meanwhile
         self.id = None
@@ -141,14 +141,14 @@ def new_pin(
     on_pinned: Callable[[str], Any] | None = None,
     on_unpinned: Callable[[str], Any] | None = None,
 ) -> Pin | None:
-    """The place of one stream of messages in a group; None when the group pins nobody."""
+    """The pin of one stream of messages in a group; None when the group does not pin clients."""
     if not isinstance(group, str) or not _pins(consumer):
         return None
     return Pin(group, consumer._pins, on_pinned, on_unpinned)
 
 
 def shared_pin(consumer: SharedConsumer, group: object) -> Pin | None:
-    """The place that all fetches of one consumer object share; None when the group pins nobody."""
+    """The pin that all fetches of one consumer object share; None when the group does not pin."""
     if not isinstance(group, str) or not _pins(consumer):
         return None
     with consumer._lock:

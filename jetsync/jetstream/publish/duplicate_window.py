@@ -20,8 +20,8 @@ RETRY_SHARE = 0.8
 def repeatable_for(api: API, subjects: Iterable[str], timeout: float) -> float | None:
     """Return for how many seconds messages on these subjects may be sent again with their ids.
 
-    Asks the streams, since a copy that comes later is stored a second time. None: nobody answered
-    within ``timeout`` seconds, so it is not known now. The answer proves too that the link carries
+    Asks the streams, since a copy that comes later is stored a second time. None: no answer within
+    ``timeout`` seconds, so it is not known now. The answer proves too that the link carries
     data both ways. Where the streams cannot be asked (no permission, in another domain) it is the
     share of the default window.
     """

@@ -68,7 +68,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 b"",
                 first,
                 only_linked=True,
-                # One message that nobody confirms does not hold up the others at once.
+                # A core publish among the messages does not hold up the others at once.
                 ring=2 * most,
                 most=most,
                 key=os.urandom(16),
@@ -115,7 +115,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         return future
 
     def wake(self) -> None:
-        """After a publish: make sure that somebody settles it."""
+        """After a publish: make sure that the keeper's thread runs and settles it."""
         if self.window.idle:
             self.window.idle = False
             self.link_changed()
@@ -165,7 +165,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         return self.window.open_count
 
     def check_process(self) -> None:
-        """Refuse to wait in a forked child, where nobody settles anything."""
+        """Refuse to wait in a forked child, where no thread settles futures."""
         if self._port.forked:
             self._port.check()
 
@@ -208,7 +208,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                     self._callbacks.put(None)
                 with contextlib.suppress(Error):
                     self.give_up_inbox()
-                if not self._port.closed:  # else somebody may be about to join this thread
+                if not self._port.closed:  # else `close` may be about to join this thread
                     self._port.detach(self)
 
     def _settle_until_end(self) -> None:

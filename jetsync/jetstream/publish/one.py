@@ -193,8 +193,8 @@ class _Publish:
         return True
 
     def _look_for_stream(self, error: NoRespondersError) -> None:
-        """Nobody took the message. Wait for a leader, but not for a stream that does not exist:
-        the servers have to say so twice."""
+        """No stream took the message. Wait for a leader, but not for a stream that does not exist,
+        which the servers have to say twice."""
         within = self._deadline.within(PERSISTENCE.ask_within)
         unserved = streams_on(self._api, self._subject, Deadline(within)) == []
         if unserved and self._unserved:

@@ -2,7 +2,7 @@
 
 ``publish_async`` returns before its message has left: it may wait for a link, for room, or until
 what the link lost before it was sent again. What the same thread publishes by another call must not
-overtake it. A core publish joins the window of ``publish_async`` as a message that nobody confirms
+overtake it. A core publish joins the window of ``publish_async`` as a message without confirmation
 (jetsync/_core/futures.pyx); the other calls wait here.
 """
 

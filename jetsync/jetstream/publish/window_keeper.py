@@ -65,7 +65,7 @@ class WindowKeeper(Member, Generic[W]):
         self._whose = Whose(api)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
         self._unserved: dict[str, int] = {}  # how often the servers knew no stream for a subject
-        self._look_for: set[str] = set()  # subjects on which nobody listened
+        self._look_for: set[str] = set()  # subjects on which no stream listened
         self._denials: list[tuple[float, PermissionsError]] = []  # when they count, and what
         self._denied = port.connection.last_error
         self._heard = time.monotonic()
@@ -261,8 +261,9 @@ class WindowKeeper(Member, Generic[W]):
         return PERSISTENCE.slack
 
     def _look_for_streams(self) -> None:
-        """Nobody listened on some subjects. Leaders are waited for, streams that do not exist are
-        not: when the servers have said twice that there is none, the messages are given up."""
+        """Look up streams for the subjects on which none listened. Messages wait for a leader, but
+        not for a stream that does not exist: when the servers have said twice that there is none,
+        they are given up."""
         subjects, self._look_for = self._look_for, set()
         for subject in subjects:
             if streams_on(self._api, subject, Deadline(self.may_ask_for())) == []:

@@ -68,8 +68,8 @@ class FlowControl:
     """Answers the questions of one consumer's flow control, each once: the server repeats its
     question in heartbeats.
 
-    Whoever may publish to the deliver subject can write such a question too, and the answer is a
-    message with the rights of this connection. So only what the server asks for this consumer is
+    Any client that may publish to the deliver subject can forge such a question, and the answer is
+    a message with the rights of this connection. So only what the server asks for this consumer is
     answered: ``$JS.FC.<stream>.<consumer>.<token>``, in the newer form with domain and account
     before the stream, behind what an import puts before the JetStream subjects (``prefix``).
     """

@@ -27,7 +27,7 @@ from jetsync.errors import (
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
 from jetsync.jetstream.api import reading
-from jetsync.jetstream.streams.direct_batch import NOBODY, DirectBatch, DirectMsg
+from jetsync.jetstream.streams.direct_batch import UNACKNOWLEDGED, DirectBatch, DirectMsg
 
 if TYPE_CHECKING:
     from jetsync.jetstream.streams.manager import StreamManager
@@ -252,7 +252,7 @@ class _Reader:
         with port.open_reply(subject) as reply:
             mailbox = reply.mailbox
             if not len(self._batch):
-                maker = StoredMaker(DirectMsg, port.connection, NOBODY)
+                maker = StoredMaker(DirectMsg, port.connection, UNACKNOWLEDGED)
                 self._batch = mailbox.new_batch(DirectBatch, None, maker)
             payload = json.dumps(body).encode()
             port.send(subject, payload, reply.subject, seconds=self._deadline.remaining())
@@ -299,7 +299,7 @@ class _Reader:
 
 
 def _explain(js: StreamManager, stream: str, deadline: Deadline) -> None:
-    """Nobody answered a direct get: raise the reason, or wait if it is only for a moment."""
+    """A direct get had no responder: raise the reason, or wait if that is only for a moment."""
     config = js._stream_info(stream, None, False, deadline.remaining()).config
     if not config.allow_direct:
         raise DirectGetNotAllowedError(

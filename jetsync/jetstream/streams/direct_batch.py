@@ -15,7 +15,7 @@ from jetsync._core.stored import parse_stored
 from jetsync.errors import NotJetStreamMessageError
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata
 
-__all__ = ["NOBODY", "DirectBatch", "DirectMsg"]
+__all__ = ["UNACKNOWLEDGED", "DirectBatch", "DirectMsg"]
 
 
 class _Unacknowledged:
@@ -24,7 +24,7 @@ class _Unacknowledged:
     _ack_none = True
 
 
-NOBODY = _Unacknowledged()
+UNACKNOWLEDGED = _Unacknowledged()
 
 
 class DirectMsg(JetStreamMsg):
@@ -54,7 +54,7 @@ class DirectMsg(JetStreamMsg):
 def _rebuild(subject: str, data: bytes, raw_headers: bytes, lines: bytes) -> DirectMsg:
     made = _rebuild_message(DirectMsg, subject, data, b"", raw_headers, 0)
     made._lines = lines
-    made._context = NOBODY
+    made._context = UNACKNOWLEDGED
     return made
 
 

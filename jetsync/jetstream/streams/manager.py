@@ -60,8 +60,8 @@ class StreamManager(ConsumerManager):
 
         With a ``config`` that becomes the configuration, keywords on top: what is not in it gets
         its default. With ``name=`` and keywords alone the configuration is read first and only
-        those fields change, the rest stays as it is, also what this version of jetsync does not
-        know; somebody else's change between the reading and the writing is overwritten.
+        those fields change; all others keep their values, also those that this version of jetsync
+        does not know. Another client's change between the reading and the writing is overwritten.
         """
         deadline = self._deadline(timeout)
         name = fields.get("name")

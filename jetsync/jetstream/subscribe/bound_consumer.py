@@ -61,8 +61,8 @@ class BoundConsumer(Member):
         self._delete = False
 
     def delete(self, timeout: Seconds | None = None) -> None:
-        """Delete it if it ends with the subscription. Blocks; raises what goes wrong, but not that
-        somebody else was quicker. Safe to repeat."""
+        """Delete it if it ends with the subscription. Blocks; raises what goes wrong, except that
+        it was deleted already. Safe to repeat."""
         delete, self._delete = self._delete, False
         if delete:
             # Repeatable, unlike the user's own call: "not found" is as good an answer.
@@ -71,7 +71,8 @@ class BoundConsumer(Member):
                 self._js._api.request(operation, timeout=timeout, repeatable=True)
 
     def delete_and_tell(self, timeout: Seconds | None = None) -> Error | None:
-        """The same where the error is nobody's result: it goes to ``on_error``, and is returned."""
+        """Like :meth:`delete`, where no caller can receive the error: it is reported to
+        ``on_error`` and returned."""
         try:
             self.delete(timeout)
         except Error as error:

@@ -18,7 +18,7 @@ DEFAULT_HEARTBEAT = 5.0
 """Seconds between heartbeats where one is needed and none was named."""
 
 ORDERED_THRESHOLD = 30.0
-"""Seconds after which the server deletes an ordered consumer that nobody listens to."""
+"""Seconds without a subscriber after which the server deletes an ordered consumer."""
 
 SERVER_MAX_ACK_PENDING = 1000
 """What a server takes when ``max_ack_pending`` is not given."""

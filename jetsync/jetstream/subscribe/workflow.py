@@ -61,7 +61,7 @@ _LEAVING = 0.3
 
 _LOOK_AGAIN = 0.05
 
-# No answer about a consumer: somebody who may only pull cannot look it up.
+# No answer about a consumer: a client with the right to pull only cannot look it up.
 _NO_ANSWER = (TimeoutError, JetStreamNotEnabledError, PermissionsError, DisconnectedError)
 
 
@@ -193,7 +193,8 @@ class Subscriber(ConsumerManager):
 
         ``subject``, ``stream``, ``consumer``, ``durable``, ``config`` and the fields of
         ConsumerConfig mean what they mean for :meth:`subscribe`; the ack policy is explicit. When
-        nobody answers the lookup of ``consumer``, because we may only pull, it is taken on trust.
+        the lookup of ``consumer`` is not answered, because this client may only pull, the consumer
+        is assumed to exist.
         New programs have ``consumer()`` and ``create_consumer()``, whose ``fetch``, ``messages``
         and ``consume`` do more.
 
@@ -227,7 +228,7 @@ class Subscriber(ConsumerManager):
                     name, plan.to_create(None), timeout=deadline.remaining()
                 )
             except ConsumerExistsError:
-                # Somebody made it between our two requests.
+                # Another client made it between our two requests.
                 created = False
                 info = self._look_up(plan, name, deadline)
                 if info is None:
@@ -289,7 +290,7 @@ class Subscriber(ConsumerManager):
             try:
                 check_existing(plan, info)
             except DuplicateSubscriptionError:
-                # A server takes a moment to see that whoever was bound has left.
+                # A server takes a moment to see that the bound subscriber has left.
                 if patience.expired:
                     raise
                 self._port.sleep(_LOOK_AGAIN)
@@ -314,7 +315,7 @@ class Subscriber(ConsumerManager):
         config = dataclasses.replace(info.config, deliver_subject=wanted)
         try:
             if info.push_bound:
-                raise ConsumerInUseError("somebody receives from it")
+                raise ConsumerInUseError("another subscriber receives from it")
             return self.update_consumer(
                 info.stream_name, config, timeout=deadline.remaining()
             ).cached_info
@@ -322,13 +323,13 @@ class Subscriber(ConsumerManager):
             theirs = info.config.deliver_subject
             raise ConsumerMismatchError(
                 f"consumer {info.name!r} of stream {info.stream_name!r} delivers to another "
-                "subject, which can only change while nobody receives from it: deliver_subject: "
-                f"yours {wanted!r}, the server's {theirs!r}",
+                "subject, which can only change while no subscriber receives from it: "
+                f"deliver_subject: yours {wanted!r}, the server's {theirs!r}",
                 fields={"deliver_subject": (wanted, theirs)},
             ) from error
 
     def _make(self, push: PushSubscription, plan: Plan, stream: str, deadline: Deadline) -> None:
-        """Make the consumer, and deal with somebody who makes the same at this moment."""
+        """Make the consumer, also when another client makes the same one at this moment."""
         for attempt in itertools.count(1):
             push._listen(plan.config.deliver_subject or self._port.new_inbox())
             try:
@@ -338,7 +339,7 @@ class Subscriber(ConsumerManager):
             except ConsumerExistsError:
                 info = self._look_up(plan, stream, deadline)
                 if info is None and attempt < _ATTEMPTS:
-                    continue  # made by somebody, and deleted again
+                    continue  # another client made it, and deleted it again
                 if info is None or plan.queue is None:
                     # Only a group can have more than one member.
                     raise

@@ -1,0 +1,45 @@
+"""Texts name who acts: words that hide the subject of a sentence stay out of code and documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HIDING = re.compile(
+    r"(?<!\w)(somebody|someone|anybody|anyone|everybody|everyone|nobody|whoever|no one)(?!\w)",
+    re.IGNORECASE,
+)
+SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".sh", ".toml", ".yml"}
+# Generated: made from the sources that are read here.
+COMPILED = {p.with_suffix(".c") for p in (ROOT / "jetsync/_core").glob("*.pyx")}
+
+
+def texts(*places: str) -> list[Path]:
+    found = []
+    for place in places:
+        path = ROOT / place
+        found += [path] if path.is_file() else sorted(path.rglob("*"))
+    return [p for p in found if p.suffix in SUFFIXES and p not in COMPILED]
+
+
+@pytest.mark.parametrize(
+    "place", ["csrc", "jetsync", "docs", "examples", "README.md", "SECURITY.md", "CONTRIBUTING.md"]
+)
+def test_a_sentence_says_who_acts(place):
+    """Which thread, client or server does something is what a reader has to know."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts(place)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if HIDING.search(line)
+    ]
+    assert found == []
+
+
+def test_the_check_finds_such_words():
+    assert HIDING.search("# Nobody reads it.")
+    assert HIDING.search("for no one else")
+    assert not HIDING.search("nobody_reads = anyone_else()")
