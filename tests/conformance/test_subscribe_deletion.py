@@ -159,6 +159,22 @@ def test_draining_the_connection_deletes_what_its_subscriptions_made(
         pulling.fetch(1)
 
 
+def test_draining_deletes_also_where_the_callback_thread_is_done_at_once(
+    url, js, stream, subject, monkeypatch
+):
+    """The thread may have ended before the drain comes to this subscription."""
+    with jetsync.connect(url) as other:
+        sub = other.jetstream().subscribe(subject, durable="d", callback=lambda msg: None)
+        close_all = type(other._routes).close_all
+
+        def close_and_wait(routes, stopped):
+            close_all(routes, stopped)
+            sub._thread.join(20)
+
+        monkeypatch.setattr(type(other._routes), "close_all", close_and_wait)
+    assert list(js.consumer_names(stream.name)) == []
+
+
 def test_drain_deletes_only_after_the_callback_had_everything(js, stream, subject):
     """While messages wait for the callback the consumer must exist, or their acks are lost."""
     gate, seen, existed = threading.Event(), [], []

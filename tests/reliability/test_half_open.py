@@ -112,8 +112,8 @@ def test_any_message_is_a_sign_of_life_and_silence_is_none():
         assert fell_silent.wait(20)
         assert nc.stats.reconnects == 0
         assert len(fake.peers) == 1
-        wait_until(lambda: len(fake.peers) > 1, timeout=20)
-        nc.close()
+        wait_until(lambda: len(fake.peers) > 1 and b"SUB a " in fake.peers[1].received, timeout=20)
+        nc.close()  # no drain: this peer answers nothing
 
 
 def test_a_pong_that_nobody_asked_for_confuses_no_flush():

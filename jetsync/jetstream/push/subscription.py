@@ -55,9 +55,11 @@ class PushSubscription(PushReceiver):
             if not self._port.closed:
                 self._port.report(error)
         finally:
+            # A drain of the connection waits for its members only: this one stays until the
+            # consumer is deleted.
+            if self._delete_at_end or self._port.draining:
+                self._bound.delete_and_tell()
             self._port.detach(self._member)
-        if self._delete_at_end:
-            self._bound.delete_and_tell()
 
     def _run_and_acknowledge(self, callback: Callable[[JetStreamMsg], Any]) -> None:
         for msg in self._all():
