@@ -169,6 +169,7 @@ def test_draining_deletes_also_where_the_callback_thread_is_done_at_once(
 
         def close_and_wait(routes, stopped):
             close_all(routes, stopped)
+            assert sub._thread is not None
             sub._thread.join(20)
 
         monkeypatch.setattr(type(other._routes), "close_all", close_and_wait)

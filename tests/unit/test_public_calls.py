@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import jetsync
+from jetsync.server import NatsServer
 from tests.harness.public_calls import CALLS, NOT_A_CALL, World, surface
 
 
@@ -16,17 +17,19 @@ def test_every_public_call_with_a_timeout_is_in_the_registry():
 
 
 @pytest.fixture(scope="module")
-def world(server):
-    with jetsync.connect(server.url) as nc, jetsync.connect(server.url) as other:
+def world():
+    # A server of its own: the calls make, purge and delete streams and buckets as they like.
+    with (
+        NatsServer() as server,
+        jetsync.connect(server.url) as nc,
+        jetsync.connect(server.url) as other,
+    ):
         other.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
         _silent = other.subscribe("silent")  # it lasts as long as it is held
         other.flush()
         one = World.open(nc)
         yield one
         one.close()
-        # Which of the streams and buckets there are depends on the calls that this process made.
-        for name in list(one.js.stream_names()):
-            one.js.delete_stream(name)
 
 
 @pytest.mark.parametrize("name", CALLS)
