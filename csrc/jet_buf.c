@@ -40,6 +40,11 @@ void jet_buf_consume(jet_buf *b, size_t n) {
     if (b->start == b->end) b->start = b->end = 0;
 }
 
+void jet_buf_cut(jet_buf *b, size_t n) {
+    b->end -= n;
+    if (b->start == b->end) b->start = b->end = 0;
+}
+
 void jet_buf_clear(jet_buf *b, size_t keep) {
     b->start = b->end = 0;
     if (b->cap > keep) jet_buf_free(b);

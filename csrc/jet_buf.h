@@ -24,6 +24,8 @@ uint8_t *jet_buf_reserve(jet_buf *b, size_t n);
 void jet_buf_commit(jet_buf *b, size_t n);
 /* Forget the first `n` bytes. */
 void jet_buf_consume(jet_buf *b, size_t n);
+/* Forget the last `n` bytes. */
+void jet_buf_cut(jet_buf *b, size_t n);
 /* Forget everything; keep at most `keep` bytes of memory. */
 void jet_buf_clear(jet_buf *b, size_t keep);
 /* Copy `n` bytes to the end. */

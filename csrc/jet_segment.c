@@ -146,9 +146,11 @@ static size_t read_record(const jet_segment *s, size_t pos, jet_record *out) {
 }
 
 int jet_chain_peek(const jet_chain *c, jet_record *out) {
-    jet_chain_iter it;
-    jet_chain_begin(c, &it);
-    return jet_chain_next(&it, out);
+    const jet_segment *s = c->head;
+    if (c->count == 0) return 0;
+    while (s->pos == s->len) s = s->next;
+    read_record(s, s->pos, out);
+    return 1;
 }
 
 int jet_chain_last(const jet_chain *c, jet_record *out) {
@@ -157,17 +159,23 @@ int jet_chain_last(const jet_chain *c, jet_record *out) {
     return 1;
 }
 
-int jet_chain_take(jet_chain *c, jet_record *out) {
-    if (c->count == 0) return 0;
+void jet_chain_drop(jet_chain *c, const jet_record *r) {
+    if (c->count == 0) return;
     while (c->head->pos == c->head->len) {
         jet_segment *done = c->head;
         c->head = done->next;
         segment_give(c->pool, done);
     }
-    c->head->pos = read_record(c->head, c->head->pos, out);
+    size_t bytes = jet_record_bytes(r);
+    c->head->pos += padded(sizeof(lengths) + bytes);
     c->count--;
-    c->bytes -= jet_record_bytes(out);
-    c->statuses -= out->status != 0;
+    c->bytes -= bytes;
+    c->statuses -= r->status != 0;
+}
+
+int jet_chain_take(jet_chain *c, jet_record *out) {
+    if (!jet_chain_peek(c, out)) return 0;
+    jet_chain_drop(c, out);
     return 1;
 }
 

@@ -59,6 +59,9 @@ jet_status jet_chain_append(jet_chain *c, const jet_record *r);
 int jet_chain_peek(const jet_chain *c, jet_record *out);
 /* Look at the last record. Returns 0 when there is none. */
 int jet_chain_last(const jet_chain *c, jet_record *out);
+/* Take the record that jet_chain_peek read last, whose length is known by that. Its spans stay valid
+ * as those of jet_chain_take do. Does nothing when the chain has been emptied meanwhile. */
+void jet_chain_drop(jet_chain *c, const jet_record *r);
 /* Take the next record: its spans stay valid until the next call on this chain, because the
  * segment it lies in is freed only then. Returns 0 when there is none. */
 int jet_chain_take(jet_chain *c, jet_record *out);

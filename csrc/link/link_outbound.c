@@ -88,10 +88,16 @@ static int append(link_outbound *o, link_put *p) {
         status = jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
     if (status != JET_OK) return status;
     size_t size = jet_buf_len(&o->pending) - before;
-    if (p->keep)
+    if (p->keep) {
         p->question = link_resend_add(&o->resend, jet_buf_ptr(&o->pending) + before, size);
-    else if (p->wake)
+        if (p->question == LINK_ASK_NO_MEMORY) {
+            p->question = LINK_ASK_NOTHING;
+            jet_buf_cut(&o->pending, size);
+            return JET_ERR_MEMORY;
+        }
+    } else if (p->wake) {
         o->hurried = 1;
+    }
     link_add(&o->msgs, p->messages);
     link_add(&o->bytes, size);
     if (p->wake) link_gate_open(&o->work);

@@ -15,7 +15,8 @@ link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n) {
         jet_buf_consume(&r->frames, jet_buf_len(&r->frames));
         r->mark = LINK_RESEND_MORE;
     }
-    if (jet_buf_append(&r->frames, frames, n) == JET_OK) r->end += n;
+    if (jet_buf_append(&r->frames, frames, n) != JET_OK) return LINK_ASK_NO_MEMORY;
+    r->end += n;
     if (!first && jet_buf_len(&r->frames) < r->mark) return LINK_ASK_NOTHING;
     r->mark = jet_buf_len(&r->frames) + LINK_RESEND_MORE;
     return first ? LINK_ASK_REGULARLY : LINK_ASK_NOW;

@@ -24,14 +24,14 @@ typedef struct link_resend {
 typedef enum link_question {
     LINK_ASK_NOTHING = 0,
     LINK_ASK_REGULARLY = 1, /* these are the first frames: begin to send PINGs for them */
-    LINK_ASK_NOW = 2        /* many bytes are kept: send a PING at once */
+    LINK_ASK_NOW = 2,       /* many bytes are kept: send a PING at once */
+    LINK_ASK_NO_MEMORY = -1 /* they are not kept: do not send them either */
 } link_question;
 
 void link_resend_init(link_resend *r);
 /* Free the memory; it is empty and usable afterwards. */
 void link_resend_free(link_resend *r);
-/* Copy `n` bytes to the end. When that would be more than the most, all before is forgotten; without
- * memory the new ones are not kept. */
+/* Copy `n` bytes to the end. When that would be more than the most, all before is forgotten. */
 link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n);
 /* Forget what was put in before `point` (a value of `end`). Returns whether there is more. If there
  * is none and this was the `last` question, the next frame put in is a first one again. */

@@ -8,10 +8,10 @@ from jetsync._core.arrow cimport export_chain
 from jetsync._core.message cimport ACKED, CONFIRMED, DONE
 from jetsync._core.sync cimport deadline_of, monotonic
 from jetsync._core.csrc cimport (
-    JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
+    JET_ERR_MEMORY, JET_OK, jet_buf, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_chain_append,
     jet_chain_begin, jet_chain_free, jet_chain_init, jet_chain_iter, jet_chain_last,
     jet_chain_move, jet_chain_next, jet_chain_peek, jet_encode_answer, jet_encode_u64, jet_jsack,
-    jet_jsack_parse, jet_span, span_of, span_of_bytes,
+    jet_jsack_parse, jet_span, jet_status, span_of, span_of_bytes,
 )
 from jetsync._core.stored cimport StoredMaker
 
@@ -66,6 +66,8 @@ cdef class MsgBatch:
         cdef size_t i = 0
         if self.messages is not None:
             return 0
+        free(self.index)  # of a call that had no memory for the rest
+        self.index = NULL
         if self.rows:
             self.index = <jet_record *>malloc(self.rows * sizeof(jet_record))
             if self.index == NULL:
@@ -206,6 +208,7 @@ cdef class MsgBatch:
         cdef jet_record r
         cdef size_t i, length = 0
         cdef uint64_t count = 0
+        cdef jet_status status = JET_OK
         cdef jet_span body = span_of_bytes(payload)
         cdef jet_span reply = span_of(NULL, 0)
         cdef bint confirming = prefix is not None
@@ -223,8 +226,13 @@ cdef class MsgBatch:
                     continue
                 if confirming:
                     reply = span_of(text, length + jet_encode_u64(text + length, i))
-                if jet_encode_answer(frames, r.reply, reply, body) == JET_OK:
+                status = jet_encode_answer(frames, r.reply, reply, body)
+                if status == JET_OK:
                     count += 1
+                elif status == JET_ERR_MEMORY:
+                    break
+        if status == JET_ERR_MEMORY:
+            raise MemoryError("no memory for the answers of a batch")
         return count
 
     def _note(self, uint8_t flags):
@@ -273,14 +281,17 @@ cdef class BatchIterator:
 
     def __next__(self):
         cdef jet_record r
+        cdef jet_chain_iter it
         cdef object msg = None
         if self.changes != self.batch.changes:
             self.begin()
-        if not jet_chain_next(&self.it, &r):
+        it = self.it
+        if not jet_chain_next(&it, &r):
             raise StopIteration
         if self.batch.messages is not None:
             msg = self.batch.messages[self.at]
         if msg is None:
             msg = self.batch.message(self.at, &r)
+        self.it = it  # only now: without memory for this one it is the next one again
         self.at += 1
         return msg

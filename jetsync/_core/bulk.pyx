@@ -7,7 +7,8 @@ from libc.stdint cimport int64_t, uint64_t
 from jetsync._core.arrow_rows cimport ArrowRows, Column, column_get
 from jetsync._core.csrc cimport JET_OK, jet_buf_len, jet_span, span_of, span_of_bytes
 from jetsync._core.encoding cimport data_span, raise_status, text_span
-from jetsync._core.window cimport CHUNK_BYTES, FREE, Chunk, PublishWindow
+from jetsync._core.in_flight cimport CHUNK_BYTES, FREE, Chunk
+from jetsync._core.window cimport PublishWindow
 
 from jetsync._core.encoding import encode_headers
 from jetsync.errors import ConfigError, MaxPayloadError

@@ -131,6 +131,7 @@ cdef extern from "jet.h" nogil:
     int jet_chain_peek(const jet_chain *c, jet_record *out)
     int jet_chain_last(const jet_chain *c, jet_record *out)
     int jet_chain_take(jet_chain *c, jet_record *out)
+    void jet_chain_drop(jet_chain *c, const jet_record *r)
     void jet_chain_move(jet_chain *to, jet_chain *from_)
     size_t jet_record_bytes(const jet_record *r)
     void jet_chain_begin(const jet_chain *c, jet_chain_iter *it)

@@ -44,6 +44,7 @@ cdef class Deliveries:
 
     cdef Msg quick(self):
         cdef jet_record r
+        cdef Msg msg
         cdef uint64_t stream_seq, consumer_seq
         cdef Mailbox box = self.mailbox
         cdef Sequences last = self.sequences
@@ -56,15 +57,21 @@ cdef class Deliveries:
             jet_chain_peek(&box.queue.in_hand, &r)
             if r.status:
                 return None
+            if last is not None and (
+                    jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
+                    or not last.known or consumer_seq != last.consumer + 1
+                    or (self.ordered and (stream_seq <= last.stream
+                                          or link_queue_look(&box.queue).dropped))):
+                return None
+            # Made first and accounted for then: without memory it is the next one again.
+            msg = box.maker.make(&r)
+            msg.since = box.queue.in_hand_since
+            box._take(&r)
             if last is not None:
-                if (jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
-                        or not last.known or consumer_seq != last.consumer + 1
-                        or (self.ordered and (stream_seq <= last.stream or link_queue_look(&box.queue).dropped))):
-                    return None
                 last.consumer = consumer_seq
                 last.stream = stream_seq
             self.taken += 1
-            return box._pop()
+            return msg
         finally:
             unlock(&box.queue.take_turn)
 

@@ -61,7 +61,7 @@ cdef class AsyncWindow(PublishWindow):
     cdef bint _owned(self) noexcept
     cdef bint overtaken(self, uint64_t mark) noexcept
     cdef int add_plain(self, subject, data, reply, bytes header) except -1
-    cdef void _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) noexcept
+    cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1
 
 
 cdef AsyncWindow window_ahead(Outbound outbound)

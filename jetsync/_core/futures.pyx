@@ -16,8 +16,9 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.encoding cimport data_span, raise_status, text_span
 from jetsync._core.outbound cimport Outbound
-from jetsync._core.sync cimport acquire, monotonic, unlock
-from jetsync._core.window cimport CHUNK_BYTES, OPEN, PLAIN, Chunk, PublishWindow, same
+from jetsync._core.sync cimport monotonic
+from jetsync._core.in_flight cimport CHUNK_BYTES, OPEN, PLAIN, Chunk
+from jetsync._core.window cimport PublishWindow, same
 
 from jetsync._deadline import Deadline, to_seconds
 from jetsync.errors import OutboundFullError, TimeoutError
@@ -205,9 +206,7 @@ cdef class AsyncWindow(PublishWindow):
             outcome.window = self
             outcome.form = self.form
             outcome.expected = expected
-            acquire(self.guard, -1)
             status = self._put(outcome, subject_span, payload, block, auto_id, seconds)
-            unlock(self.guard)
         finally:
             PyBuffer_Release(&view)
         if status == JET_OK:
@@ -242,7 +241,7 @@ cdef class AsyncWindow(PublishWindow):
 
     cdef int _put(self, PubAckFuture outcome, jet_span subject, jet_span payload, bytes block,
                   bint auto_id, double seconds) noexcept:
-        """Add a message; the caller holds `guard`. Returns a status of the encoder, FULL or
+        """Add a message. Returns a status of the encoder, FULL or
         TOO_LARGE; nothing was added unless it is JET_OK."""
         cdef uint32_t at = self.next_ & self.mask
         cdef int status
@@ -305,11 +304,9 @@ cdef class AsyncWindow(PublishWindow):
             return False
         if self.unsent >= mark and not self.lost and self.link == self.outbound.link_now():
             return False
-        acquire(self.guard, -1)
         self._flush()
         behind = (max(self.unsent, self.head) < mark or self.lost
                   or (self.head < self.unsent and self.link != self.outbound.link_now()))
-        unlock(self.guard)
         return behind
 
     def would_be_overtaken(self, uint64_t mark):
@@ -330,7 +327,6 @@ cdef class AsyncWindow(PublishWindow):
             data_span(data, &view, &payload)
             if header_span.len + payload.len > self.outbound.max_payload:
                 self._raise_too_large(header_span.len + payload.len)
-            acquire(self.guard, -1)
             if self._has_room():
                 status = self._chunk()
                 if status == JET_OK:
@@ -338,7 +334,6 @@ cdef class AsyncWindow(PublishWindow):
                     status = self._append(subject_span, reply_span, header_span, payload, PLAIN)
                 if status == JET_OK:
                     self._flush()
-            unlock(self.guard)
         finally:
             PyBuffer_Release(&view)
         if status == FULL:
@@ -350,12 +345,14 @@ cdef class AsyncWindow(PublishWindow):
 
     # -- settling --------------------------------------------------------------------------------
 
-    cdef void _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) noexcept:
+    cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
+        """Let an outcome be known. Without memory to tell who waits it raises and changes nothing."""
+        if outcome.waiter is not None or outcome.callbacks is not None:
+            self.settled.append(outcome)
         outcome.window = None
         outcome.state = state
         self.outcomes[number & self.mask] = None
-        if outcome.waiter is not None or outcome.callbacks is not None:
-            self.settled.append(outcome)
+        return 0
 
     cdef bint _expects(self, uint64_t number, jet_span stream) noexcept:
         cdef PubAckFuture outcome
@@ -364,18 +361,20 @@ cdef class AsyncWindow(PublishWindow):
         outcome = <PubAckFuture>self.outcomes[number & self.mask]
         return outcome.expected is None or same(stream, outcome.expected)
 
-    cdef void _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) noexcept:
+    cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
         cdef PubAckFuture outcome = <PubAckFuture>self.outcomes[number & self.mask]
-        self._count(ack.seq, ack.duplicate)
+        cdef str stream
+        cdef bytes name
         if not same(ack.stream, self.stream_bytes):
-            self.stream_bytes = bytes_of(ack.stream)
-            self.stream = self.stream_bytes.decode("utf-8", "replace")
+            name = bytes_of(ack.stream)
+            stream = name.decode("utf-8", "replace")
+            self.stream_bytes, self.stream = name, stream
+        if ack.further:  # a domain, a counter's value and the like
+            outcome.text = bytes_of(payload)
         outcome.stream = self.stream
         outcome.seq = ack.seq
         outcome.duplicate = ack.duplicate
-        if ack.further:  # a domain, a counter's value and the like
-            outcome.text = bytes_of(payload)
-        self._end(number, outcome, STORED)
+        return self._end(number, outcome, STORED)
 
     def expects(self, uint64_t number, str stream not None):
         """Whether an open message may be stored in this stream."""
@@ -384,27 +383,26 @@ cdef class AsyncWindow(PublishWindow):
 
     def confirm_text(self, uint64_t number, bytes text not None, uint64_t seq, bint duplicate):
         """Settle a message by an acknowledgement in an unusual layout."""
-        cdef PubAckFuture outcome = None
-        acquire(self.guard, -1)
-        if self._settle(number):
-            self._count(seq, duplicate)
+        cdef PubAckFuture outcome
+        if self._open_entry(number) != NULL:
             outcome = <PubAckFuture>self.outcomes[number & self.mask]
             outcome.text = text
             self._end(number, outcome, STORED)
+            self._settle(number)
+            self._count(seq, duplicate)
             self._advance()
-        unlock(self.guard)
 
     def fail(self, uint64_t number, error not None):
         """Settle a message with an error; returns False when it is settled already."""
-        cdef PubAckFuture outcome = None  # given up outside of the guard: it may be the last reference
-        acquire(self.guard, -1)
-        if self._settle(number):
-            outcome = <PubAckFuture>self.outcomes[number & self.mask]
-            outcome.error = error
-            self._end(number, outcome, FAILED)
-            self._advance()
-        unlock(self.guard)
-        return outcome is not None
+        cdef PubAckFuture outcome
+        if self._open_entry(number) == NULL:
+            return False
+        outcome = <PubAckFuture>self.outcomes[number & self.mask]
+        outcome.error = error
+        self._end(number, outcome, FAILED)
+        self._settle(number)
+        self._advance()
+        return True
 
     def next_deadline(self):
         """Seconds until the time of an open message is over; None when there is none."""
@@ -428,32 +426,26 @@ cdef class AsyncWindow(PublishWindow):
         """The futures settled since the last call that have a waiting thread or callbacks."""
         cdef list fresh = []
         cdef list taken
-        acquire(self.guard, -1)
         taken = self.settled
         self.settled = fresh
-        unlock(self.guard)
         return taken
 
     def wake_with(self, PubAckFuture outcome not None, waiter):
         """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
         or None when it is settled already."""
-        acquire(self.guard, -1)
         if outcome.state == PENDING and outcome.waiter is None:
             outcome.waiter = waiter
-        unlock(self.guard)
         return outcome.waiter if outcome.state == PENDING else None
 
     def call_with(self, PubAckFuture outcome not None, callback):
         """Add a callback; returns False when it is settled already."""
         cdef list fresh = []
         cdef bint pending
-        acquire(self.guard, -1)
         pending = outcome.state == PENDING
         if pending:
             if outcome.callbacks is None:
                 outcome.callbacks = fresh
             outcome.callbacks.append(callback)
-        unlock(self.guard)
         return pending
 
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport (
-    jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_peek, jet_chain_take, jet_record,
+    jet_chain_drop, jet_chain_free, jet_chain_init, jet_chain_move, jet_chain_peek, jet_record,
 )
 from jetsync._core.message cimport Msg
 from jetsync._core.link cimport link_load, link_store
@@ -91,7 +91,7 @@ cdef class Hand:
             return
         while limit and jet_chain_peek(&self.chain, &r):
             batch.add(&r)
-            jet_chain_take(&self.chain, &r)
+            jet_chain_drop(&self.chain, &r)
             limit -= 1
 
     def _pop(self):
@@ -104,7 +104,7 @@ cdef class Hand:
         jet_chain_peek(&self.chain, &r)
         cdef Msg msg = self.maker.make(&r)
         msg.since = self.since
-        jet_chain_take(&self.chain, &r)
+        jet_chain_drop(&self.chain, &r)
         return msg
 
     def _pause(self, size_t held):

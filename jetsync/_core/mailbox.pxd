@@ -1,6 +1,7 @@
 from libc.stddef cimport size_t
 
 from jetsync._core.batch cimport MsgBatch
+from jetsync._core.csrc cimport jet_record
 from jetsync._core.link cimport link_inbound, link_queue
 from jetsync._core.message cimport Maker, Msg
 
@@ -16,6 +17,5 @@ cdef class Mailbox:
     cdef int _follow(self, double deadline) except -1
     cdef bint _sleep(self, double deadline) except -1
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
-    cdef Msg _build(self)
-    cdef void _take(self) noexcept nogil
-    cdef Msg _pop(self)
+    cdef Msg _build(self, jet_record *r)
+    cdef void _take(self, const jet_record *r) noexcept nogil

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
-from jetsync._core.csrc cimport jet_chain_peek, jet_chain_take, jet_pool, jet_record
+from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_pool, jet_record
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
     link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
@@ -101,40 +101,34 @@ cdef class Mailbox:
                 link_queue_leave(&self.queue)
                 raise
 
-    cdef Msg _build(self):
-        """Make the next message in hand, which stays there: an error here loses no message."""
-        cdef jet_record r
-        jet_chain_peek(&self.queue.in_hand, &r)
-        cdef Msg msg = self.maker.make(&r)
+    cdef Msg _build(self, jet_record *r):
+        """Make the next message in hand, `r`, which stays there: an error here loses no message."""
+        jet_chain_peek(&self.queue.in_hand, r)
+        cdef Msg msg = self.maker.make(r)
         msg.since = self.queue.in_hand_since
         return msg
 
-    cdef void _take(self) noexcept nogil:
+    cdef void _take(self, const jet_record *r) noexcept nogil:
         """Take the message that was made."""
-        cdef jet_record r
-        jet_chain_take(&self.queue.in_hand, &r)
+        jet_chain_drop(&self.queue.in_hand, r)
         link_queue_tell_held(&self.queue)
         link_add(&self.queue.taken, 1)
-
-    cdef Msg _pop(self):
-        cdef Msg msg = self._build()
-        self._take()
-        return msg
 
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
         limit; 0: do not wait), when the box has ended, or after `poke()`. Ctrl-C interrupts."""
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
         cdef Msg msg
+        cdef jet_record r
         if not acquire(&self.queue.take_turn, deadline):
             return None
         try:
             if self._fill(deadline):
                 # A signal that came by now is handled before the message is taken: if its handler
                 # raises, the message is still there.
-                msg = self._build()
+                msg = self._build(&r)
                 PyErr_CheckSignals()
-                self._take()
+                self._take(&r)
                 return msg
             return None
         finally:
@@ -155,7 +149,11 @@ cdef class Mailbox:
                 missing = least - batch.rows if least > batch.rows else 1
                 if not self._fill(deadline, missing):
                     break
-                self._move(batch, limit, statuses)
+                try:
+                    self._move(batch, limit, statuses)
+                except MemoryError:
+                    if not statuses:  # what was moved is in the batch, the rest is still in hand
+                        raise
                 if statuses or batch.rows >= least:
                     break
             return statuses
@@ -178,7 +176,7 @@ cdef class Mailbox:
             else:
                 batch.add(&r)
                 link_add(&self.queue.taken, 1)
-            jet_chain_take(&self.queue.in_hand, &r)
+            jet_chain_drop(&self.queue.in_hand, &r)
         return 0
 
     def new_batch(self, batch_type, outbound, Maker maker=None):

@@ -221,7 +221,7 @@ def test_a_ring_larger_than_its_capacity():
 
 def test_the_window_grows_with_what_the_link_holds_up_to_its_bound():
     bench = Bench(ids=b"run.", capacity=10, most=40)
-    assert bench.window.capacity_now == 10
+    seen = [bench.window.capacity_now]
     seq = 0
     for _ in range(5):
         bench.add(*rows(100))
@@ -230,9 +230,12 @@ def test_the_window_grows_with_what_the_link_holds_up_to_its_bound():
             bench.confirm(number, seq)
             if number % 10 == 9:
                 bench.window.collect(0)
+                seen.append(bench.window.capacity_now)
                 bench.add(*rows(10))
         bench.window.collect(0)
-    assert 10 < bench.window.capacity_now <= 40
+    # The newest measure is small where the machine stood still just then; the largest is not.
+    assert seen[0] == 10
+    assert 10 < max(seen) <= 40
 
 
 def test_a_bound_that_was_given_is_hard():

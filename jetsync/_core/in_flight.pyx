@@ -1,0 +1,312 @@
+"""InFlight: numbered publishes that are not confirmed, in the order in which they leave.
+
+Messages get numbers 0, 1, 2 ... in the order they are added, and are handed over in that order: the
+ones from `unsent` on wait for a link, for room, or until what was lost before them is sent again.
+Encoded frames are kept until the message is settled: sending again is a copy.
+
+The GIL guards all of this; csrc/link has what runs without it. From the first change that a method
+makes to the last it neither gives up the GIL, nor raises, nor makes or drops a Python object that
+could run other code (a collection runs finalizers, and these may publish). So no other thread, signal
+handler or finalizer ever meets a window that is half changed. A test reads the sources for this.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from jetsync._core.csrc cimport (
+    JET_ERR_MEMORY, JET_OK, jet_buf, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
+    jet_buf_ptr, jet_buf_reserve, jet_encode_pub, jet_span, span_of,
+)
+from jetsync._core.mailbox cimport Mailbox
+from jetsync._core.numbering cimport Numbering
+from jetsync._core.outbound cimport Outbound
+from jetsync._core.sync cimport monotonic
+
+from jetsync.errors import MaxPayloadError
+
+
+cdef enum:
+    MAX_CAPACITY = 1 << 24
+
+
+cdef class InFlight:
+    """Numbered messages and their frames, up to a bound. One thread adds, any may do the rest.
+
+    `reply_prefix` is the reply subject up to the message number; `id_prefix` (or None) makes the
+    automatic message id together with the number; `fixed` are header lines for every message.
+    With `only_linked` nothing goes into the reconnect buffer and no call waits for room: what
+    cannot be handed over now is handed over by a later `flush`.
+
+    `capacity` messages may be unacknowledged, or what the link holds up to `most`, and
+    `capacity_bytes` of their frames. `domain` and `expected`: see `PublishWindow`.
+    """
+
+    def __cinit__(self, Outbound outbound not None, Mailbox mailbox not None,
+                  bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
+                  uint32_t capacity, size_t capacity_bytes=16 << 20, bint only_linked=False,
+                  uint32_t ring=0, uint32_t most=0, domain=None, expected=None, bytes key=b""):
+        self.outbound = outbound
+        self.mailbox = mailbox
+        self.reply_prefix = reply_prefix
+        self.numbering = Numbering(reply_prefix, id_prefix, fixed, key)
+        self.base = self.capacity = min(max(capacity, 1), MAX_CAPACITY)
+        self.most = min(max(most, self.capacity), <uint32_t>MAX_CAPACITY)
+        self.capacity_bytes = capacity_bytes
+        self.only_linked = only_linked
+        self.ring = min(max(ring, self.most), <uint32_t>MAX_CAPACITY)
+        self.size = 2
+        while self.size <= self.ring:
+            self.size *= 2
+        self.mask = self.size - 1
+        self.entries = <Entry *>calloc(self.size, sizeof(Entry))
+        self.chunks = <Chunk *>calloc(self.size, sizeof(Chunk))
+        if self.entries == NULL or self.chunks == NULL:
+            raise MemoryError("no memory for a publish window")
+
+    def __dealloc__(self):
+        cdef uint64_t i
+        if self.chunks != NULL:
+            for i in range(min(<uint64_t>self.size, self.chunk_next + 1)):
+                jet_buf_free(&self.chunks[i].frames)
+        free(self.chunks)
+        free(self.entries)
+
+    @property
+    def in_flight(self):
+        """Messages from the oldest unsettled one to the newest."""
+        return self.next_ - self.head
+
+    @property
+    def open_count(self):
+        """Messages that are not settled."""
+        return self.open_
+
+    @property
+    def oldest(self):
+        """The number of the oldest message that is not settled; `added` when all are."""
+        return self.head
+
+    @property
+    def added(self):
+        """Messages added so far; the number of the next one."""
+        return self.next_
+
+    @property
+    def capacity_now(self):
+        """How many messages may be unacknowledged at present."""
+        return self.capacity
+
+    @property
+    def full(self):
+        """Whether the window takes no more messages now."""
+        return (self.next_ - self.head >= self.capacity
+                or self.open_bytes >= self.capacity_bytes
+                or self.unsent != self.next_)
+
+    # -- adding ----------------------------------------------------------------------------------
+
+    cdef jet_status _begin(self) noexcept:
+        """Begin a chunk, in the memory of a settled one if there is any."""
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
+        cdef jet_buf *spare = &self.chunks[self.chunk_spare & self.mask].frames
+        if self.chunk_spare < self.chunk_head:
+            jet_buf_free(&chunk.frames)  # it has some if nothing of the chunk before could be sent
+            chunk.frames = spare[0]
+            jet_buf_init(spare)
+            self.chunk_spare += 1
+        chunk.open_ = 0
+        chunk.sent = 0
+        return JET_ERR_MEMORY if jet_buf_reserve(&chunk.frames, CHUNK_MEMORY) == NULL else JET_OK
+
+    def trim(self):
+        """Give back the memory that is kept for messages to come."""
+        while self.chunk_spare < self.chunk_head:
+            jet_buf_free(&self.chunks[self.chunk_spare & self.mask].frames)
+            self.chunk_spare += 1
+
+    cdef jet_status _add(self, jet_span subject, jet_span payload) noexcept:
+        """Encode the next message, as `numbering` has prepared it, into the open chunk."""
+        return self._append(subject, self.numbering.reply, self.numbering.header, payload,
+                            OPEN | (HAS_ID if self.numbering.has_id else 0))
+
+    cdef jet_status _append(self, jet_span subject, jet_span reply, jet_span header,
+                            jet_span payload, uint8_t state) noexcept:
+        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
+        cdef Entry *entry = &self.entries[self.next_ & self.mask]
+        cdef size_t before = jet_buf_len(&chunk.frames)
+        cdef jet_status status
+        status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
+        if status != JET_OK:
+            return status
+        entry.chunk = self.chunk_next & self.mask
+        entry.offset = <uint32_t>before
+        entry.length = <uint32_t>(jet_buf_len(&chunk.frames) - before)
+        entry.header = <uint32_t>header.len
+        entry.size = <uint32_t>(header.len + payload.len)
+        entry.state = state
+        chunk.open_ += 1
+        if state & OPEN:
+            self.open_ += 1
+        self.open_bytes += entry.length
+        self.next_ += 1
+        return JET_OK
+
+    cdef int _raise_too_large(self, size_t size) except -1:
+        raise MaxPayloadError(
+            f"message of {size} bytes (headers and payload) is over the server's limit of "
+            f"{self.outbound.max_payload}"
+        )
+
+    # -- handing over ----------------------------------------------------------------------------
+
+    cdef bint _in_step(self) noexcept:
+        """Whether what is new may go out: nothing that was handed over before it has to go out
+        again first."""
+        if self.head == self.unsent:
+            self.resending = self.lost = False
+            self._on_link()
+        return not self.resending
+
+    cdef void _on_link(self) noexcept:
+        """Hand over on the present link from now on."""
+        if self.link != self.outbound.link_number():
+            self.link = self.outbound.link_number()
+            self.sampling = False
+            self.trip = 0
+
+    cdef bint _flush(self, bint wake=True) noexcept:
+        """Hand over what was not handed over yet, as far as there is a link and room.
+        Returns whether nothing is left. With `wake=False` the caller has it sent."""
+        cdef uint64_t n, first, count
+        cdef size_t length
+        cdef Entry *entry
+        cdef Chunk *chunk
+        self.unsent = max(self.unsent, self.head)
+        if self.unsent == self.next_:
+            return True
+        if not self._in_step():
+            return False
+        n = self.unsent
+        while n < self.next_:
+            entry = &self.entries[n & self.mask]
+            if not entry.state:  # its time was over before it was handed over
+                n += 1
+                continue
+            if entry.size > self.outbound.max_payload:
+                if entry.state & OPEN:  # the keeper gives it up
+                    self.unsent = n
+                    return False
+                self._drop(entry)
+                n += 1
+                continue
+            chunk = &self.chunks[entry.chunk]
+            first, length, count = n, 0, 0
+            while (n < self.next_ and self.entries[n & self.mask].state
+                   and self.entries[n & self.mask].chunk == entry.chunk
+                   and self.entries[n & self.mask].offset == entry.offset + length
+                   and self.entries[n & self.mask].size <= self.outbound.max_payload
+                   and length < CHUNK_BYTES):
+                length += self.entries[n & self.mask].length
+                n += 1
+                count += 1
+            if not self.outbound.offer_frames(
+                    span_of(jet_buf_ptr(&chunk.frames) + entry.offset, length), count,
+                    self.link if self.only_linked else 0, wake):
+                self.unsent = first
+                return False
+            if chunk.sent == 0 or not self.sampling:
+                self._sent_first(chunk, first)
+            self.unsent = n
+            while first < n:
+                if not self.entries[first & self.mask].state & OPEN:
+                    self._drop(&self.entries[first & self.mask])
+                first += 1
+        self.unsent = n
+        return True
+
+    cdef void _drop(self, Entry *entry) noexcept:
+        """Forget a message without confirmation."""
+        entry.state = FREE
+        self.open_bytes -= entry.length
+        self.chunks[entry.chunk].open_ -= 1
+
+    def flush(self):
+        """Hand over what was not handed over yet, as far as that is possible. Does not wait.
+
+        Returns whether nothing is left."""
+        cdef bint all_
+        if self.unsent == self.next_:
+            return True
+        all_ = self._flush()
+        return all_
+
+    # -- how much is in flight -------------------------------------------------------------------
+
+    cdef void _sent_first(self, Chunk *chunk, uint64_t number) noexcept:
+        """Messages from `number` on leave now, the first ones of `chunk` or of a new measurement."""
+        cdef double now = monotonic()
+        if chunk.sent == 0:
+            chunk.sent = now
+        if not self.sampling or self.sample < self.head:
+            self.sampling = True
+            self.sample = number
+            self.sampled_at = now
+            self.sampled_stored = self.stored
+
+    cdef void _measure(self) noexcept:
+        """The sampled message is confirmed. Let the window be what the link holds: what is
+        confirmed in the time of the shortest round trip, a quarter more, and `base` for the server
+        to work on."""
+        cdef double seconds = monotonic() - self.sampled_at
+        cdef double wanted
+        self.sampling = False
+        if seconds <= 0 or self.base == self.most:
+            return
+        if self.trip == 0 or seconds < self.trip:
+            self.trip = seconds
+        wanted = self.base + 1.25 * self.trip * (self.stored - self.sampled_stored) / seconds
+        self.capacity = <uint32_t>min(wanted, <double>self.most)
+
+    # -- settling --------------------------------------------------------------------------------
+
+    cdef void _advance(self) noexcept:
+        """Move past settled messages and chunks."""
+        while self.head < self.next_ and not self.entries[self.head & self.mask].state:
+            self.head += 1
+        while (self.chunk_head < self.chunk_next
+               and self.chunks[self.chunk_head & self.mask].open_ == 0):
+            jet_buf_clear(&self.chunks[self.chunk_head & self.mask].frames, CHUNK_MEMORY)
+            self.chunk_head += 1
+
+    cdef Entry *_open_entry(self, uint64_t number) noexcept:
+        """The entry of a message that is not settled, or NULL."""
+        cdef Entry *entry
+        if number < self.head or number >= self.next_:
+            return NULL
+        entry = &self.entries[number & self.mask]
+        return entry if entry.state & OPEN else NULL
+
+    cdef bint _settle(self, uint64_t number) noexcept:
+        cdef Entry *entry = self._open_entry(number)
+        if entry == NULL:
+            return False
+        entry.state = FREE
+        self.open_ -= 1
+        self.open_bytes -= entry.length
+        self.chunks[entry.chunk].open_ -= 1
+        return True
+
+    def settle(self, uint64_t number):
+        """Stop waiting for a message; returns False when it was settled before."""
+        cdef bint was_open = self._settle(number)
+        self._advance()
+        return was_open
+
+    cdef void _count(self, uint64_t seq, bint duplicate) noexcept:
+        self.stored += 1
+        self.duplicates += duplicate
+        if self.first_seq == 0 or seq < self.first_seq:
+            self.first_seq = seq
+        if seq > self.last_seq:
+            self.last_seq = seq
