@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -9,11 +11,29 @@ from jetsync.headers import Headers
 from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream._wire import WireEnum
 
-__all__ = ["OPERATION", "Entry", "KeyValueOperation", "from_delivery", "from_store", "operation_of"]
+__all__ = [
+    "OPERATION",
+    "Entry",
+    "KeyValueOperation",
+    "from_delivery",
+    "from_store",
+    "operation_of",
+    "ttl_of",
+]
 
 OPERATION = "KV-Operation"
 _REASON = "Nats-Marker-Reason"
+_TTL = "Nats-TTL"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LONGEST = 292 * 365 * 86400.0
+"""Seconds: what 64 bits of nanoseconds hold, so the longest time that a server knows."""
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_GO_DURATION = re.compile(r"(?:[0-9]{1,18}(?:\.[0-9]{0,18})?(?:h|ms|m|us|\u00b5s|\u03bcs|ns|s))+")
+_GO_PART = re.compile(r"([0-9.]+)([^0-9.]+)")
+_GO_UNITS = {
+    "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6,
+    "ns": 1e-9,
+}  # fmt: skip
 
 
 class KeyValueOperation(WireEnum):
@@ -42,11 +62,27 @@ class Entry:
     delta: int = 0
     """How many entries were behind it when it was read: 0 for the latest."""
     operation: KeyValueOperation = KeyValueOperation.PUT
+    ttl: float | None = None
+    """The time of its own that it was given, in seconds from ``created`` on (``create(ttl=)``,
+    ``purge(ttl=)``); None when it has none. The ``ttl`` of the bucket counts beside it."""
 
     @property
     def created(self) -> datetime:
         """When the bucket received it (UTC, microseconds)."""
         return _EPOCH + timedelta(microseconds=self.created_ns // 1000)
+
+    @property
+    def expires(self) -> datetime | None:
+        """When its own ``ttl`` is over (UTC, microseconds); None when it has none."""
+        return None if self.ttl is None else self.created + timedelta(seconds=self.ttl)
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds of its own ``ttl`` are left now, 0.0 when it is over; None when it has
+        none. Compares the server's clock with the one of this machine."""
+        if self.ttl is None:
+            return None
+        return max(0.0, self.created_ns / 1e9 + self.ttl - time.time())
 
 
 def operation_of(raw_headers: bytes) -> KeyValueOperation:
@@ -66,6 +102,23 @@ def operation_of(raw_headers: bytes) -> KeyValueOperation:
     return KeyValueOperation.DELETE if reason == "Remove" else KeyValueOperation.PURGE
 
 
+def ttl_of(raw_headers: bytes) -> float | None:
+    """How many seconds a message was given; None for none, and for what is no time. Does not block.
+
+    Clients write whole seconds or a duration as Go prints it, such as ``1m30s`` (ADR-43).
+    """
+    if b"Nats-TTL" not in raw_headers:
+        return None
+    text = Headers.parse(raw_headers).get(_TTL) or ""
+    if _WHOLE.fullmatch(text):
+        ttl = float(text)
+    elif _GO_DURATION.fullmatch(text):
+        ttl = sum(float(amount) * _GO_UNITS[unit] for amount, unit in _GO_PART.findall(text))
+    else:
+        return None  # such as "never"
+    return ttl if 0 < ttl <= _LONGEST else None
+
+
 def from_store(bucket: str, key: str, msg: StoredMsg) -> Entry:
     """Make an entry of a message that was read by its place."""
     return Entry(
@@ -75,6 +128,7 @@ def from_store(bucket: str, key: str, msg: StoredMsg) -> Entry:
         revision=msg.seq,
         created_ns=msg.time_ns or 0,
         operation=operation_of(msg.raw_headers),
+        ttl=ttl_of(msg.raw_headers),
     )
 
 
@@ -89,4 +143,5 @@ def from_delivery(bucket: str, key: str, msg: JetStreamMsg) -> Entry:
         created_ns=metadata.timestamp_ns,
         delta=metadata.num_pending,
         operation=operation_of(msg.raw_headers),
+        ttl=ttl_of(msg.raw_headers),
     )

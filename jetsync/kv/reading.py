@@ -15,10 +15,10 @@ from jetsync.errors import (
     KeyNotFoundError,
     KeyValueError,
 )
-from jetsync.jetstream import StoredMsg
+from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream.buckets.listing import present
 from jetsync.jetstream.consumers.config import DeliverPolicy
-from jetsync.kv.entry import Entry, KeyValueOperation, from_store, operation_of
+from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery, from_store, operation_of
 from jetsync.kv.names import check_any_key, check_patterns
 from jetsync.kv.place import Place, gone
 from jetsync.kv.resume import ResumeToken
@@ -191,11 +191,14 @@ class Reading:
         it; None: as long as something comes within the JetStream object's default, so that buckets
         of any size can be listed. :meth:`iter_keys` shows them as they come.
         """
+        patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
         found: dict[str, None] = {}
-        for entry in self._now(_filters(filters), timeout, meta_only=True):
-            found.pop(entry.key, None)
-            if entry.operation is KeyValueOperation.PUT:
-                found[entry.key] = None
+        for messages in self._present(patterns, *self._for_all(timeout), meta_only=True):
+            for msg in messages:
+                key = msg.subject[start:]
+                found.pop(key, None)
+                if operation_of(msg.raw_headers) is KeyValueOperation.PUT:
+                    found[key] = None
         return list(found)
 
     def iter_keys(
@@ -207,11 +210,12 @@ class Reading:
         while it is listed may come twice, and one that is deleted meanwhile may come. Nothing is
         kept: a million keys need no more memory than a few. Leaving the loop ends the reading.
         """
-        patterns = check_patterns(_filters(filters))
+        patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
         return (
-            entry.key
-            for entry in self._each(patterns, timeout, meta_only=True)
-            if entry.operation is KeyValueOperation.PUT
+            msg.subject[start:]
+            for messages in self._present(patterns, *self._for_each(timeout), meta_only=True)
+            for msg in messages
+            if operation_of(msg.raw_headers) is KeyValueOperation.PUT
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -225,7 +229,7 @@ class Reading:
         patterns = check_patterns(_filters(filters))
         return (
             entry
-            for entry in self._each(patterns, timeout)
+            for entry in self._entries(patterns, *self._for_each(timeout))
             if entry.operation is KeyValueOperation.PUT
         )
 
@@ -241,7 +245,8 @@ class Reading:
         ``delta`` says how far each is from the last one. ``timeout`` as for :meth:`keys`. Raises
         KeyNotFoundError.
         """
-        entries = list(self._now(check_any_key(key), timeout, include_history=True))
+        patterns = check_patterns(check_any_key(key))
+        entries = list(self._entries(patterns, *self._for_all(timeout), include_history=True))
         if not entries:
             raise self._not_found(key)
         last = len(entries) - 1
@@ -252,46 +257,51 @@ class Reading:
     ) -> Iterator[Entry]:
         """Iterate over all entries that the bucket has kept, with deletions, oldest first: of all
         keys, or of those that match ``filters``. ``timeout`` as for :meth:`iter_keys`."""
-        return self._each(check_patterns(_filters(filters)), timeout, include_history=True)
+        patterns = check_patterns(_filters(filters))
+        return self._entries(patterns, *self._for_each(timeout), include_history=True)
 
-    def _each(
+    def _for_all(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
+        """The time of a listing: ``timeout`` for all of it, or else a limit for each step."""
+        return None if timeout is None else Deadline(timeout), self._place.api.timeout
+
+    def _for_each(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
+        """The time of a listing that is iterated over: a limit for each step."""
+        return None, self._place.api.timeout if timeout is None else to_seconds(timeout)
+
+    def _entries(
         self,
         patterns: Sequence[str],
-        timeout: Seconds | None,
+        deadline: Deadline | None,
+        step: float,
         *,
         include_history: bool = False,
         meta_only: bool = False,
     ) -> Iterator[Entry]:
-        """Iterate over what is there now; ``timeout`` is for each step."""
-        step = self._place.api.timeout if timeout is None else to_seconds(timeout)
+        """Iterate over the entries that are there now."""
+        bucket, start = self.bucket, len(self._place.prefix)
+        for messages in self._present(
+            patterns, deadline, step, include_history=include_history, meta_only=meta_only
+        ):
+            for msg in messages:
+                yield from_delivery(bucket, msg.subject[start:], msg)
+
+    def _present(
+        self,
+        patterns: Sequence[str],
+        deadline: Deadline | None,
+        step: float,
+        *,
+        include_history: bool = False,
+        meta_only: bool = False,
+    ) -> Iterator[Sequence[JetStreamMsg]]:
+        """Iterate over the messages that are there now, as many at a time as come."""
         with self._watch(
             patterns,
-            Deadline(step),
+            deadline or Deadline(step),
             include_history=include_history,
             meta_only=meta_only,
         ) as watcher:
-            yield from present(watcher, None, step)
-
-    def _now(
-        self,
-        keys: str | Sequence[str],
-        timeout: Seconds | None,
-        *,
-        include_history: bool = False,
-        meta_only: bool = False,
-    ) -> Iterator[Entry]:
-        """Iterate over what is there now; ``timeout`` is for all of it."""
-        patterns = check_patterns(keys)
-        if timeout is None:
-            yield from self._each(
-                patterns, None, include_history=include_history, meta_only=meta_only
-            )
-            return
-        deadline = Deadline(timeout)
-        with self._watch(
-            patterns, deadline, include_history=include_history, meta_only=meta_only
-        ) as watcher:
-            yield from present(watcher, deadline, 0.0)
+            yield from present(watcher, deadline, step)
 
     # -- watching ----------------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ class KeyValue(Reading):
         limit = time.time() - to_seconds(older_than, "older_than")
         whole = None if timeout is None else Deadline(timeout)
         removed = 0
-        for entry in self._now(">", timeout, meta_only=True):
+        for entry in self._entries([">"], *self._for_all(timeout), meta_only=True):
             if entry.operation is not KeyValueOperation.PUT:
                 is_old = entry.created_ns / 1e9 <= limit
                 below = entry.revision + 1 if is_old else entry.revision

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, Error, TimeoutError
+from jetsync.errors import DisconnectedError, Error, PermissionsError, TimeoutError
 from jetsync.jetstream import PubAckFuture
 from jetsync.jetstream.access import Member, Reply
 from jetsync.jetstream.api import decode
@@ -30,6 +30,7 @@ logger = logging.getLogger("jetsync")
 _LONGEST = 5.0
 """Seconds that removing takes of a call that has no limit of its own."""
 _STEP = 0.25
+_DRAIN_STEP = 0.02
 _ANSWER = 5.0
 _GIVE_UP = 120.0
 
@@ -99,6 +100,8 @@ class _Removal(Member):
             if msg is not None:
                 decode(msg.data)
                 return True
+            if isinstance(self._answer.mailbox.error, PermissionsError):
+                raise self._answer.mailbox.error
             if not self._answer_by.expired and self._answer.mailbox.error is None:
                 return False
             self._answer.close()
@@ -117,6 +120,13 @@ class _Removal(Member):
         if why is not None and not self._is_over:
             _log(self._place, self._nuid, why)
         self._is_over = True
+
+    def drain(self, deadline: Deadline) -> None:
+        """Wait until the chunks are removed, for half of the time: the rest of the drain has to
+        fit in too, and chunks that stay are in the log."""
+        limit = Deadline(deadline.within(_GIVE_UP) / 2)
+        while not self._is_over and not limit.expired:
+            self._port.sleep(limit.within(_DRAIN_STEP))
 
     def close(self) -> None:
         """The connection has ended, and nothing can be removed any more."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.buckets.listing import present
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.moves import seen_by_readers
 from jetsync.objectstore.place import Place
 from jetsync.objectstore.ranges import heads_of
-from jetsync.objectstore.watcher import FoundWatcher, begin
+from jetsync.objectstore.watcher import FoundWatcher, begin, found_in
 
 __all__ = ["PrunedChunks", "everything", "prune"]
 
@@ -49,7 +50,7 @@ class _Budget:
     def step(self) -> Deadline:
         return self._all or Deadline(self._each)
 
-    def present(self, watcher: FoundWatcher) -> Iterator[tuple[str, Found]]:
+    def present(self, watcher: FoundWatcher) -> Iterator[Sequence[JetStreamMsg]]:
         return present(watcher, self._all, self._each)
 
 
@@ -68,9 +69,11 @@ def _last_messages(place: Place, budget: _Budget) -> list[Found]:
     last: dict[str, Found] = {}
     ordered, end = begin(place, "last_per_subject", budget.step())
     with FoundWatcher(place, ordered, end) as watcher:
-        for subject, found in budget.present(watcher):
-            last.pop(subject, None)
-            last[subject] = found
+        for messages in budget.present(watcher):
+            for msg in messages:
+                subject = msg.subject
+                last.pop(subject, None)
+                last[subject] = found_in(place, msg)
     return list(last.values())
 
 

@@ -63,20 +63,24 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
         return gone(self._bucket)
 
 
-class FoundWatcher(BucketWatcher[tuple[str, Found]]):
-    """The same for this room: subjects, and messages as far as they can be read."""
+class FoundWatcher(BucketWatcher[Found]):
+    """The same for this room: messages as far as they can be read."""
 
     def __init__(self, place: Place, ordered: OrderedConsumer, end: int) -> None:
         super().__init__(place.js, place.bucket, ordered, end)
         self._place = place
 
-    def _read(self, msg: JetStreamMsg) -> tuple[str, Found]:
-        metadata = msg.metadata
-        found = read_found(metadata.stream_seq, msg.data, self._bucket, metadata.timestamp_ns)
-        return msg.subject, found
+    def _read(self, msg: JetStreamMsg) -> Found:
+        return found_in(self._place, msg)
 
     def _last(self, deadline: Deadline) -> int:
         return self._place.last_change(deadline)
 
     def _gone(self) -> ObjectStoreNotFoundError:
         return gone(self._bucket)
+
+
+def found_in(place: Place, msg: JetStreamMsg) -> Found:
+    """Read a message about a name that was delivered, as far as it can be read."""
+    metadata = msg.metadata
+    return read_found(metadata.stream_seq, msg.data, place.bucket, metadata.timestamp_ns)

@@ -20,7 +20,7 @@ import dataclasses
 class Op:
     """One operation on one key, as its client saw it."""
 
-    kind: str  # get, put, create, update, delete, purge, and exists or conflict for refusals
+    kind: str  # get, put, create, update, delete, purge; exists: a create that was refused
     key: str
     begin: float
     end: float
@@ -30,18 +30,25 @@ class Op:
 
 
 WRITES = ("put", "create", "update", "delete", "purge")
+READS = ("get", "exists")
 
 
-def violations(history: list[Op], unknown: dict[str, set[bytes]]) -> list[str]:
-    """Return what is wrong with a history; ``unknown`` are values per key that may be there."""
+def violations(history: list[Op], unknown: dict[str, set[bytes | None]]) -> list[str]:
+    """Return what is wrong with a history.
+
+    ``unknown`` are the values per key that may be there, None for a deletion of unknown outcome.
+    The time that it takes grows like n log n.
+    """
     found: list[str] = []
-    keys = sorted({op.key for op in history})
-    for key in keys:
-        found += _of_key([op for op in history if op.key == key], unknown.get(key, set()))
+    of_key: dict[str, list[Op]] = {}
+    for op in history:
+        of_key.setdefault(op.key, []).append(op)
+    for key in sorted(of_key):
+        found += _of_key(of_key[key], unknown.get(key, set()))
     return found
 
 
-def _of_key(ops: list[Op], unknown: set[bytes]) -> list[str]:
+def _of_key(ops: list[Op], unknown: set[bytes | None]) -> list[str]:
     found: list[str] = []
     made: dict[int, Op] = {}
     for op in ops:
@@ -49,13 +56,17 @@ def _of_key(ops: list[Op], unknown: set[bytes]) -> list[str]:
             if op.revision in made:
                 found.append(f"made twice: {made[op.revision]} and {op}")
             made[op.revision] = op
-    seen = [op for op in ops if op.kind in ("get", "exists")]
-    for op in seen:
+    for op in ops:
+        if op.kind not in READS:
+            continue
         writer = made.get(op.revision)
-        if writer is not None and op.value != writer.value:
+        if op.kind == "exists":
+            if writer is not None and writer.value is None:
+                found.append(f"refused although there was no value: {op} behind {writer}")
+        elif writer is not None and op.value != writer.value:
             found.append(f"seen with another value: {op} of {writer}")
-        if writer is None and op.value is not None and op.value not in unknown:
-            found.append(f"seen, but nobody wrote it: {op}")
+        elif writer is None and op.value is not None and op.value not in unknown:
+            found.append(f"seen, but never written: {op}")
     revisions = sorted(made)
     for op in ops:
         if op.kind not in ("create", "update"):
@@ -65,11 +76,10 @@ def _of_key(ops: list[Op], unknown: set[bytes]) -> list[str]:
         if op.kind == "update" and before > op.expected:
             found.append(f"updated behind {op.expected} although {made[before]} was there: {op}")
         is_value = before in made and made[before].value is not None
-        # A write of unknown outcome, a deletion, may have come in between.
-        if op.kind == "create" and is_value and not unknown:
+        # A deletion of unknown outcome may have come in between.
+        if op.kind == "create" and is_value and None not in unknown:
             found.append(f"created over {made[before]}: {op}")
-    found += _time([op for op in ops if op.kind in WRITES or op in seen])
-    return found
+    return found + _time([op for op in ops if op.kind in WRITES or op.kind in READS])
 
 
 def _time(ops: list[Op]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -33,6 +35,30 @@ def test_keys_and_values_as_in_a_dict(kv):
         kv["a"]
     with pytest.raises(jetsync.KeyNotFoundError):
         kv["x"]
+
+
+def test_listing_keys_looks_only_at_the_subject_and_the_headers(kv, nc):
+    """So a million keys are a matter of seconds: no entry is made of a key."""
+    count = 3000
+    nc.jetstream(timeout=LONG).publish_many(
+        (f"$KV.{kv.bucket}.k.{number}", b"") for number in range(count)
+    )
+    calls: Counter[str] = Counter()
+
+    def note(frame, event, argument):
+        calls[frame.f_code.co_name] += event == "call"
+
+    for listing in (kv.keys, lambda: list(kv.iter_keys())):
+        calls.clear()
+        sys.setprofile(note)
+        try:
+            found = listing()
+        finally:
+            sys.setprofile(None)
+        assert len(found) == count
+        assert calls["operation_of"] == count
+        assert calls["from_delivery"] == 0
+        assert calls["metadata"] < count / 10
 
 
 def test_a_default_in_place_of_an_error(kv):

@@ -271,6 +271,22 @@ def test_a_key_of_its_own_age(js, bucket):
     js.delete_key_value(bucket)
 
 
+def test_an_entry_shows_the_time_that_its_key_was_given(js, bucket):
+    kv = js.create_key_value(bucket=bucket, storage="memory", limit_marker_ttl=5)
+    kv.create("a", b"x", ttl=100)
+    kv.put("b", b"x")
+    assert [(one.key, one.ttl) for one in kv.entries()] == [("a", 100.0), ("b", None)]
+    with kv.watch("a", meta_only=True) as watcher:
+        assert watcher.next(30).ttl == 100.0
+    found = kv.get("a")
+    assert found.ttl == 100.0
+    assert found.remaining is not None
+    assert found.remaining > 50
+    assert kv.get_many(["a", "b"])["a"].ttl == 100.0
+    assert kv.history("a")[0].ttl == 100.0
+    js.delete_key_value(bucket)
+
+
 def test_a_ttl_needs_a_bucket_with_markers(kv):
     with pytest.raises(jetsync.TTLError, match="limit_marker_ttl"):
         kv.create("a", b"x", ttl=5)

@@ -87,6 +87,21 @@ def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, pa
     assert store.get_bytes("x") == b"old"
 
 
+def test_draining_waits_until_the_chunks_of_a_put_that_was_given_up_are_removed(
+    own_server, nc, store, chunks
+):
+    def source():
+        yield PIECE * 10
+        own_server.pause()
+        yield PIECE * 100
+
+    with pytest.raises(jetsync.TimeoutError):
+        store.put("x", source(), timeout=1)
+    own_server.resume()
+    nc.drain(LONG)
+    assert chunks() == 0
+
+
 @pytest.mark.parametrize("what", ["put", "delete"])
 def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pausing, what):
     """The call has succeeded and returns in time; the old chunks are removed later."""

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from jetsync._deadline import Deadline
 from jetsync.jetstream.buckets.watcher import BucketWatcher
+from jetsync.jetstream.message import JetStreamMsg
 
 __all__ = ["present"]
 
-T = TypeVar("T")
 
+def present(
+    watcher: BucketWatcher[Any], deadline: Deadline | None, step: float
+) -> Iterator[Sequence[JetStreamMsg]]:
+    """Iterate over the messages that were there when the watch began, as many at a time as come.
 
-def present(watcher: BucketWatcher[T], deadline: Deadline | None, step: float) -> Iterator[T]:
-    """Iterate over what was there when the watch began.
-
-    With a ``deadline`` all of it has to come by then; without, each next one within ``step``
+    With a ``deadline`` all of them have to come by then; without, the next ones within ``step``
     seconds: so a bucket of any size can be listed. Raises TimeoutError.
     """
-    if deadline is not None:
-        yield from watcher.initial(deadline.remaining())
-        return
-    while True:
-        for one in watcher.initial(step):
-            yield one
-            break
-        else:
-            return
+    while messages := watcher.take_initial(deadline or Deadline(step)):
+        yield messages

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
-from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 
 if TYPE_CHECKING:
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["BucketWatcher"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 Self = TypeVar("Self", bound="BucketWatcher[Any]")
 
 _LOOK_AFTER = 0.5
 """So long nothing comes before the server is asked whether what was there is complete."""
 _LEAST = 0.2
 """Seconds for a question in the middle of a call that may have none left."""
+
+
+def _sequence(msg: JetStreamMsg) -> int:
+    return msg.metadata.stream_seq
 
 
 class BucketWatcher(ABC, Generic[T]):
@@ -104,9 +110,12 @@ class BucketWatcher(ABC, Generic[T]):
         while (found := self._next(deadline, initial=True)) is not None:
             yield found
         if not self._initial_done:
-            raise TimeoutError(
-                f"what was in bucket {self._bucket!r} did not come in time", operation="initial"
-            )
+            raise self._too_late()
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(
+            f"what was in bucket {self._bucket!r} did not come in time", operation="initial"
+        )
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -119,44 +128,79 @@ class BucketWatcher(ABC, Generic[T]):
                 raise
             raise StopIteration from None
 
+    def take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
+        """The messages of the first part that have come, unread; none when there are no more. For
+        listings, which take nothing else. Blocks for one; raises TimeoutError and like
+        :meth:`next`."""
+        return self._alone(self._take_initial, deadline)
+
     def _next(self, deadline: Deadline, *, initial: bool) -> T | None:
         """What comes next; None if the time is up, or there is no more of the first part."""
+        return self._alone(self._step, deadline, initial)
+
+    def _alone(self, step: Callable[..., R], *arguments: object) -> R:
+        """Take one step, if no other thread does."""
         if not self._busy.acquire(blocking=False):
             raise ConfigError("a watcher belongs to one thread at a time")
         try:
-            while not (initial and self._initial_done):
-                msg = self._take(deadline)
-                if msg is None:
-                    if deadline.expired:
-                        return None
-                    continue
-                if not self._initial_done:
-                    self._count(msg.metadata.stream_seq, deadline)
-                self._held = None
-                found = self._read(msg)
-                if found is not None:
-                    return found
-            return None
+            if self._stopped:
+                raise ConnectionClosedError("the watcher was stopped")
+            return step(*arguments)
         except StreamNotFoundError as error:
             raise self._gone() from error
         finally:
             self._busy.release()
 
+    def _step(self, deadline: Deadline, initial: bool) -> T | None:
+        while not (initial and self._initial_done):
+            msg = self._take(deadline)
+            if msg is None:
+                if deadline.expired:
+                    return None
+                continue
+            if not self._initial_done:
+                self._count(_sequence(msg), deadline)
+            self._held = None
+            found = self._read(msg)
+            if found is not None:
+                return found
+        return None
+
+    def _take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
+        while not self._initial_done:
+            batch = self._load(deadline)
+            if not batch:
+                if deadline.expired:
+                    raise self._too_late()
+                continue
+            last = batch.last_seq
+            if last is not None and last < self._end:
+                return batch
+            # Sequences grow: the end can only be at one that is not below it.
+            for at in range(bisect_left(batch, self._end, key=_sequence), len(batch)):
+                self._count(_sequence(batch[at]), deadline)
+                if self._initial_done:
+                    return batch[: at + 1]
+            return batch
+        return ()
+
     def _take(self, deadline: Deadline) -> JetStreamMsg | None:
         """The next message, held until it is handed out; None if none came for a while."""
-        if self._stopped:
-            raise ConnectionClosedError("the watcher was stopped")
         self._held = self._held or next(self._hand, None)
         if self._held is None:
-            wait = deadline.remaining() if self._initial_done else deadline.within(_LOOK_AFTER)
-            batch = next(self._messages.batches(timeout=wait), None)
-            if batch is None:
-                raise ConnectionClosedError("the watcher was stopped")
-            self._hand = iter(batch)
+            self._hand = iter(self._load(deadline))
             self._held = next(self._hand, None)
-            if self._held is None and not self._initial_done:
-                self._look(deadline)
         return self._held
+
+    def _load(self, deadline: Deadline) -> MsgBatch:
+        """The messages that have come; empty if none came for a while."""
+        wait = deadline.remaining() if self._initial_done else deadline.within(_LOOK_AFTER)
+        batch = next(self._messages.batches(timeout=wait), None)
+        if batch is None:
+            raise ConnectionClosedError("the watcher was stopped")
+        if not batch and not self._initial_done:
+            self._look(deadline)
+        return batch
 
     # -- where what was there ends -----------------------------------------------------------------
     #
