@@ -22,6 +22,8 @@ from tests.harness.waiting import wait_until
 pytestmark = pytest.mark.timeout(scaled(300, 3600))
 LONG = 20
 ROUNDS = scaled(30, 1000)
+CUT = scaled(10, 500)
+KILLS = scaled(3, 60)
 
 
 @pytest.fixture(params=[False, True], ids=["in steps", "atomic"])
@@ -60,7 +62,7 @@ def check_all_readable(store, chunks):
     assert chunks() == sum(info.chunks for info in infos)
 
 
-def test_a_rename_against_a_put_of_the_old_name(store, chunks):
+def test_a_rename_against_a_put_of_the_old_name(store, chunks, record_figure):
     for number in range(ROUNDS):
         store.put("x", b"old%d" % number)
         renamed, put = together(
@@ -71,9 +73,10 @@ def test_a_rename_against_a_put_of_the_old_name(store, chunks):
         assert store.get_bytes("y") in (b"old%d" % number, b"new")
         check_all_readable(store, chunks)
         store.delete("y")
+    record_figure("G37 rounds against a put of the old name, nothing lost or left", ROUNDS)
 
 
-def test_a_rename_against_a_put_of_the_new_name(store, chunks):
+def test_a_rename_against_a_put_of_the_new_name(store, chunks, record_figure):
     """Either it finds the name taken, or the put replaces what was renamed."""
     for _ in range(ROUNDS):
         store.put("x", b"old")
@@ -87,9 +90,10 @@ def test_a_rename_against_a_put_of_the_new_name(store, chunks):
             assert not store.exists("x")
         check_all_readable(store, chunks)
         store.delete("y")
+    record_figure("G37 rounds against a put of the new name, nothing lost or left", ROUNDS)
 
 
-def test_a_rename_against_a_deletion(store, chunks):
+def test_a_rename_against_a_deletion(store, chunks, record_figure):
     for _ in range(ROUNDS):
         store.put("x", b"old")
         renamed, deleted = together(
@@ -104,9 +108,10 @@ def test_a_rename_against_a_deletion(store, chunks):
         check_all_readable(store, chunks)
         if store.exists("y"):
             store.delete("y")
+    record_figure("G37 rounds against a deletion, nothing lost or left", ROUNDS)
 
 
-def test_two_renames_of_one_object(store, chunks):
+def test_two_renames_of_one_object(store, chunks, record_figure):
     """One of them wins."""
     for _ in range(ROUNDS):
         store.put("x", b"old")
@@ -123,6 +128,7 @@ def test_two_renames_of_one_object(store, chunks):
         assert store.get_bytes(info.name) == b"old"
         check_all_readable(store, chunks)
         store.delete(info.name)
+    record_figure("G37 rounds against a second rename, nothing lost or left", ROUNDS)
 
 
 def test_everything_at_once(store, chunks):
@@ -287,7 +293,7 @@ def test_watchers_hear_that_the_old_name_is_gone(store):
     assert [name for name, deleted in cache.items() if not deleted] == ["g2", "end"]
 
 
-def test_renames_over_links_that_break_all_the_time(tmp_path):
+def test_renames_over_links_that_break_all_the_time(tmp_path, record_figure):
     """Every rename that returned has moved its object, and every other one can be repeated."""
     with (
         NatsServer(store_dir=tmp_path) as server,
@@ -308,7 +314,7 @@ def test_renames_over_links_that_break_all_the_time(tmp_path):
         cutting = threading.Thread(target=cut)
         cutting.start()
         try:
-            for number in range(scaled(10, 500)):
+            for number in range(CUT):
                 for _ in range(20):
                     try:
                         store.update_meta(f"n{number}", new_name=f"n{number + 1}")
@@ -320,6 +326,8 @@ def test_renames_over_links_that_break_all_the_time(tmp_path):
         finally:
             stop.set()
             cutting.join()
+        assert near.prune(older_than=0) == []
+    record_figure("G37 renames under cuts, nothing lost or left", CUT)
 
 
 RENAMER = """
@@ -336,10 +344,10 @@ with jetsync.connect(sys.argv[1]) as nc:
 """
 
 
-def test_a_process_that_is_killed_while_it_renames(js, url, bucket, store, chunks):
+def test_a_process_that_is_killed_while_it_renames(url, bucket, store, chunks, record_figure):
     """The object is under one of its names, and any later call works with it."""
     store.put("x", b"content")
-    for number in range(scaled(3, 60)):
+    for number in range(KILLS):
         command = [sys.executable, "-c", RENAMER, url, bucket]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
@@ -359,3 +367,4 @@ def test_a_process_that_is_killed_while_it_renames(js, url, bucket, store, chunk
         assert store.get_bytes("x") == b"content"
     assert store.prune(older_than=0) == []
     wait_until(lambda: chunks() == 1, timeout=LONG)
+    record_figure("G37 kills in the middle, nothing lost or left", KILLS)

@@ -73,7 +73,7 @@ def test_a_damaged_object_is_no_replaced_one(js, store, bucket):
 
 
 @pytest.mark.timeout(scaled(300, 3600))
-def test_followers_that_stop_and_come_back(fresh_cluster):
+def test_followers_that_stop_and_come_back(fresh_cluster, record_figure):
     """An object that is whole on the leader is never called damaged."""
     cluster = fresh_cluster
     with jetsync.connect(cluster.urls, reconnect_wait=0.05) as nc:
@@ -99,6 +99,7 @@ def test_followers_that_stop_and_come_back(fresh_cluster):
                 for _ in range(4):
                     assert store.get_bytes(f"{name}{number % 3}", timeout=LONG) == data
                     reads += 1
+        record_figure("G32 reads without a false alarm", reads, goal=f">= {scaled(32, 4000)}")
 
 
 def test_what_a_server_that_is_behind_lacks_comes_from_the_leader(js, store, monkeypatch):

@@ -47,6 +47,12 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_pull_links.py",
         f"{RELIABILITY}/test_hostile_blocks.py",
     ],
+    "stores": [
+        "tests/kv/test_linearizable.py",
+        "tests/kv/test_container.py",
+        "tests/objectstore/test_renames.py",
+        "tests/objectstore/test_replaced.py",
+    ],
     "bytes": ["tests/reference", "tests/csrc", "tests/fuzz/test_hostile.py"],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
     "spark": ["tests/spark", "tests/cli/test_demo_run.py"],

@@ -74,5 +74,9 @@ GOALS = {
     "G27": Goal("objects unusable after an interrupt at a random moment: 0", "10,000"),
     "G28": Goal("link matrix: lost, twice, out of order: 0", "all ways, 0 to 300 ms"),
     "G30": Goal("messages of a thread stored out of order: 0", "every mixture of calls"),
+    "G32": Goal("false alarms of damaged objects, followers lagging: 0", "4,000 reads, 3 nodes"),
     "G35": Goal("partitions between servers: as G1 to G7b", "-"),
+    "G36": Goal("key-value: operations that no single register explains: 0", "100,000, 3 nodes"),
+    "G37": Goal("objects lost and chunks left by renames: 0", "1,000 rounds each, 500 under cuts"),
+    "G38": Goal("memory to iterate over the keys of a bucket <= 60 MiB", "1,000,000 keys"),
 }
