@@ -25,7 +25,7 @@ from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack, parse_puback
 from jetsync._core.outbound import Outbound
-from jetsync._core.stored import StoredMaker
+from jetsync._core.stored import StoredFactory
 from jetsync._core.window import PublishWindow
 from jetsync.jetstream import DirectMsg
 from jetsync.jetstream.message import MsgBatch
@@ -102,7 +102,7 @@ def _stored(use: Callable[[MsgBatch], None]) -> Callable[[], None]:
 
     def run() -> None:
         wire.receive()
-        batch = wire.mailbox.new_batch(MsgBatch, None, StoredMaker(DirectMsg, wire))
+        batch = wire.mailbox.new_batch(MsgBatch, None, StoredFactory(DirectMsg, wire))
         wire.mailbox.take_into(batch, COUNT)
         use(batch)
 

@@ -82,7 +82,7 @@ static int append(link_outbound *o, link_put *p) {
     link_assert_held(&o->lock);
     if (p->kind == LINK_PUB)
         status = jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload);
-    else if (p->kind == LINK_ANSWER)
+    else if (p->kind == LINK_REPLY)
         status = jet_encode_answer(&o->pending, p->subject, p->reply, p->payload);
     else
         status = jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
@@ -232,7 +232,7 @@ size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n) {
     return n;
 }
 
-uint64_t link_outbound_kept(link_outbound *o) {
+uint64_t link_outbound_resend_point(link_outbound *o) {
     link_lock(&o->lock);
     uint64_t end = o->resend.end;
     link_unlock(&o->lock);

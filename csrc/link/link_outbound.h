@@ -43,7 +43,7 @@ typedef struct link_outbound {
 } link_outbound;
 
 /* What is put in: spans borrowed for the call. */
-typedef enum link_kind { LINK_PUB, LINK_ANSWER, LINK_FRAMES } link_kind;
+typedef enum link_kind { LINK_PUB, LINK_REPLY, LINK_FRAMES } link_kind;
 typedef struct link_put {
     link_kind kind;
     jet_span subject, reply, header;
@@ -52,7 +52,7 @@ typedef struct link_put {
     uint64_t link;     /* number of the only link on which it may leave; 0: any, or none yet */
     int keep;          /* send it again over the next link, unless it is known to have arrived */
     int wake;          /* wake the writer; else the caller has to send */
-    link_question question; /* out: what the caller has to do about what is kept */
+    link_question question; /* out: whether a PING is due for the resend buffer */
 } link_put;
 
 /* What sending came to. */
@@ -99,8 +99,8 @@ size_t link_outbound_retract(link_outbound *o, jet_span reply);
 size_t link_outbound_pending(link_outbound *o);
 /* Copy up to `n` pending bytes; returns how many. */
 size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n);
-/* A point in what is kept, for link_outbound_arrived. */
-uint64_t link_outbound_kept(link_outbound *o);
+/* A point in the resend buffer, for link_outbound_arrived. */
+uint64_t link_outbound_resend_point(link_outbound *o);
 int link_outbound_arrived(link_outbound *o, uint64_t point, int last);
 
 /* -- sending ------------------------------------------------------------------------------------ */

@@ -8,7 +8,7 @@ void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_
     link_gate_init(&q->gate);
     link_turn_init(&q->take_turn);
     jet_chain_init(&q->chain);
-    jet_chain_init(&q->in_hand);
+    jet_chain_init(&q->ready);
     q->chain.pool = pool;
     q->limit_messages = limit_messages;
     q->limit_bytes = limit_bytes;
@@ -17,7 +17,7 @@ void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_
 
 void link_queue_free(link_queue *q) {
     jet_chain_free(&q->chain);
-    jet_chain_free(&q->in_hand);
+    jet_chain_free(&q->ready);
     link_turn_free(&q->take_turn);
     link_gate_free(&q->gate);
     link_mutex_free(&q->lock);
@@ -30,8 +30,8 @@ void link_queue_reset(link_queue *q) {
     /* A wait that a signal interrupted goes on in this process, and finds the end. */
     link_wakeup_wake(&q->gate.wakeup);
     jet_chain_init(&q->chain);
-    jet_chain_init(&q->in_hand);
-    link_queue_tell_held(q);
+    jet_chain_init(&q->ready);
+    link_queue_note_ready(q);
     q->finished = 1;
 }
 
@@ -46,8 +46,8 @@ link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) 
         q->finished = 1;
         outcome = LINK_PUT_LAST;
     }
-    count = q->chain.count + link_load(&q->held_messages);
-    size = q->chain.bytes + link_load(&q->held_bytes);
+    count = q->chain.count + link_load(&q->ready_messages);
+    size = q->chain.bytes + link_load(&q->ready_bytes);
     if ((q->limit_messages && count >= q->limit_messages) ||
         (q->limit_bytes && size + jet_record_bytes(r) > q->limit_bytes && count) ||
         jet_chain_append(&q->chain, r) != JET_OK) {
@@ -65,7 +65,7 @@ link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) 
 
 int link_queue_has_enough(const link_queue *q) {
     link_assert_held(&q->lock);
-    return q->chain.count >= q->least || q->chain.statuses > 0 || q->finished || q->poked;
+    return q->chain.count >= q->least || q->chain.statuses > 0 || q->finished || q->woken;
 }
 
 int link_queue_is_served(link_queue *q) {
@@ -77,16 +77,16 @@ int link_queue_is_served(link_queue *q) {
 
 link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait) {
     link_found found = LINK_WAIT;
-    if (q->in_hand.count) return LINK_FOUND;
+    if (q->ready.count) return LINK_FOUND;
     if (!link_enter(&q->lock, may_wait)) return LINK_FIND_BUSY;
     q->least = least;
     if (q->chain.count && (!patient || link_queue_has_enough(q))) {
-        jet_chain_move(&q->in_hand, &q->chain);
-        q->in_hand_since = q->last_put;
-        link_queue_tell_held(q);
+        jet_chain_move(&q->ready, &q->chain);
+        q->ready_since = q->last_put;
+        link_queue_note_ready(q);
         found = LINK_FOUND;
-    } else if (q->finished || q->poked || !patient) {
-        q->poked = 0;
+    } else if (q->finished || q->woken || !patient) {
+        q->woken = 0;
         found = LINK_NOTHING;
     } else if (arm) {
         link_gate_arm(&q->gate);
@@ -102,9 +102,9 @@ int link_queue_leave(link_queue *q) {
     return opened;
 }
 
-void link_queue_poke(link_queue *q) {
+void link_queue_wake(link_queue *q) {
     link_lock(&q->lock);
-    q->poked = 1;
+    q->woken = 1;
     link_gate_open(&q->gate);
     link_unlock(&q->lock);
 }
@@ -122,8 +122,8 @@ size_t link_queue_discard(link_queue *q) {
     jet_chain_init(&dropped);
     link_lock(&q->lock);
     if (mine) {
-        jet_chain_move(&dropped, &q->in_hand);
-        link_queue_tell_held(q);
+        jet_chain_move(&dropped, &q->ready);
+        link_queue_note_ready(q);
     }
     jet_chain_move(&dropped, &q->chain);
     link_unlock(&q->lock);
@@ -145,11 +145,11 @@ int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
     return open;
 }
 
-link_counts link_queue_look(link_queue *q) {
+link_counts link_queue_snapshot(link_queue *q) {
     link_counts now;
     link_lock(&q->lock);
-    now.messages = q->chain.count + link_load(&q->held_messages);
-    now.bytes = q->chain.bytes + link_load(&q->held_bytes);
+    now.messages = q->chain.count + link_load(&q->ready_messages);
+    now.bytes = q->chain.bytes + link_load(&q->ready_bytes);
     now.received = q->received;
     now.dropped = q->dropped;
     now.max_messages = q->max_messages;

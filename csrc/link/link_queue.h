@@ -1,8 +1,8 @@
 /* link_queue - the messages of one subscription or request, between the thread that reads the socket
  * and the threads that take them.
  *
- * The reading thread appends under `lock`. A taker moves all that waits into its hand under the same
- * mutex, and walks through it without: `in_hand` belongs to the holder of `take_turn`. Takers get
+ * The reading thread appends under `lock`. A taker moves all that waits into `ready` under the same
+ * mutex, and walks through it without: `ready` belongs to the holder of `take_turn`. Takers get
  * their turns in the order in which they came. */
 #ifndef LINK_QUEUE_H
 #define LINK_QUEUE_H
@@ -22,17 +22,17 @@ typedef struct link_queue {
     size_t least;          /* what the taker waits for, unless a status comes */
     int slow;              /* inside an episode of dropping */
     int finished;          /* nothing more will come */
-    int poked;             /* the taker shall return although nothing came */
+    int woken;             /* the taker shall return although nothing came */
     int touched;           /* in the reader's list of queues to wake */
     struct link_queue *next_touched;
     size_t limit_messages; /* constant; 0: no limit */
     size_t limit_bytes;    /* constant; 0: no limit */
 
     link_turn take_turn;   /* guards the rest */
-    jet_chain in_hand;
-    double in_hand_since;  /* when the last message in there was received */
-    size_t held_messages;  /* in hand (atomic: others read it) */
-    size_t held_bytes;     /* the same */
+    jet_chain ready;
+    double ready_since;  /* when the last message in there was received */
+    size_t ready_messages; /* in `ready` (atomic: others read it) */
+    size_t ready_bytes;     /* the same */
     uint64_t taken;        /* messages handed to the user (atomic) */
 } link_queue;
 
@@ -45,8 +45,8 @@ typedef enum link_put_outcome {
 
 /* What a taker finds. */
 typedef enum link_found {
-    LINK_FOUND = 0,     /* there is something in its hand */
-    LINK_NOTHING = 1,   /* nothing, and it shall not wait: no time, the end, or a poke */
+    LINK_FOUND = 0,     /* there is something in `ready` */
+    LINK_NOTHING = 1,   /* nothing, and it shall not wait: no time, the end, or woken */
     LINK_WAIT = 2,      /* nothing yet */
     LINK_FIND_BUSY = 3  /* another thread holds the mutex: call again without the interpreter's lock */
 } link_found;
@@ -78,29 +78,29 @@ int link_queue_is_served(link_queue *q);
 
 /* -- for takers, with the take turn ------------------------------------------------------------- */
 
-/* See that something is in hand: `least` messages or a status when `patient`, else anything. With
+/* See that `ready` has something: `least` messages or a status when `patient`, else anything. With
  * LINK_WAIT and `arm` the caller has to sleep on `gate.wakeup`. */
 link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait);
 /* After LINK_TIMEOUT, or when a signal ends the wait: stop waiting. Returns whether it was woken in
  * this very moment. */
 int link_queue_leave(link_queue *q);
-/* Say how much is in hand, after it was changed. */
-static inline void link_queue_tell_held(link_queue *q) {
-    link_store(&q->held_messages, q->in_hand.count);
-    link_store(&q->held_bytes, q->in_hand.bytes);
+/* Publish the counts of `ready`, after it was changed. */
+static inline void link_queue_note_ready(link_queue *q) {
+    link_store(&q->ready_messages, q->ready.count);
+    link_store(&q->ready_bytes, q->ready.bytes);
 }
 
 /* -- for any thread ----------------------------------------------------------------------------- */
 
 /* Make the waiting taker return once, or the next one if none waits, although nothing came. */
-void link_queue_poke(link_queue *q);
+void link_queue_wake(link_queue *q);
 /* Nothing more is put in; what waits can still be taken. Safe to repeat. */
 void link_queue_finish(link_queue *q);
-/* Drop what waits; returns how many messages that were. What another thread has in hand at this
- * moment is its own. */
+/* Drop the messages that wait; returns their number. While another thread takes, those that it has
+ * moved out already stay its own. */
 size_t link_queue_discard(link_queue *q);
 /* Finish after that many messages in all; returns 0 when so many came already. */
 int link_queue_stop_after(link_queue *q, uint64_t max_messages);
-link_counts link_queue_look(link_queue *q);
+link_counts link_queue_snapshot(link_queue *q);
 
 #endif

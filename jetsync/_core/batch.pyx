@@ -13,7 +13,7 @@ from jetsync._core.csrc cimport (
     jet_chain_move, jet_chain_next, jet_chain_peek, jet_encode_answer, jet_encode_u64, jet_jsack,
     jet_jsack_parse, jet_span, jet_status, span_of, span_of_bytes,
 )
-from jetsync._core.stored cimport StoredMaker
+from jetsync._core.stored cimport StoredFactory
 
 from jetsync.errors import ConfigError
 
@@ -32,9 +32,9 @@ cdef class MsgBatch:
         free(self.index)
         jet_chain_free(&self.chain)
 
-    cdef int bind(self, Maker maker, Outbound outbound) except -1:
-        self.maker = maker
-        self.kept = maker.kept()
+    cdef int bind(self, MessageFactory factory, Outbound outbound) except -1:
+        self.factory = factory
+        self.owners = factory.owners()
         self.outbound = outbound
         return 0
 
@@ -58,7 +58,7 @@ cdef class MsgBatch:
         free(self.index)
         self.index = NULL
         self.messages = None
-        self.marks = None
+        self.ack_states = None
         self.changes += 1
 
     cdef int build_index(self) except -1:
@@ -100,11 +100,11 @@ cdef class MsgBatch:
         return msg
 
     cdef Msg message(self, size_t i, jet_record *r):
-        """Make the object of a row. All objects of a row share what was said about it."""
-        cdef Msg msg = self.maker.make(r)
-        if self.marks is None:
-            self.marks = Marks(self.rows, self.flags, self.since)
-        msg.marks = self.marks
+        """Make the object of a row. All objects of a row share its acknowledgement state."""
+        cdef Msg msg = self.factory.make(r)
+        if self.ack_states is None:
+            self.ack_states = AckStates(self.rows, self.flags, self.since)
+        msg.ack_states = self.ack_states
         msg.row = i
         return msg
 
@@ -114,12 +114,12 @@ cdef class MsgBatch:
     def _first(self):
         """The first message, without an index of all; None for an empty batch."""
         cdef jet_record r
-        return self.maker.make(&r) if jet_chain_peek(&self.chain, &r) else None
+        return self.factory.make(&r) if jet_chain_peek(&self.chain, &r) else None
 
     def _last(self):
         """The last message, without an index of all; None for an empty batch."""
         cdef jet_record r
-        return self.maker.make(&r) if jet_chain_last(&self.chain, &r) else None
+        return self.factory.make(&r) if jet_chain_last(&self.chain, &r) else None
 
     @property
     def nbytes(self):
@@ -154,22 +154,22 @@ cdef class MsgBatch:
 
     @property
     def _flags(self):
-        """What was said about all of its messages: DONE, ACKED, CONFIRMED; for upper rooms."""
+        """The acknowledgement state of all of its messages: DONE, ACKED, CONFIRMED."""
         return self.flags
 
-    def _held(self):
+    def _age(self):
         """Seconds since its last message was received, or all were kept alive; 0: not known."""
         return monotonic() - self.since if self.since > 0 else 0.0
 
     def _kept_alive(self):
         """Their time begins anew."""
         self.since = monotonic()
-        if self.marks is not None:
-            self.marks.since = self.since
+        if self.ack_states is not None:
+            self.ack_states.since = self.since
 
     cdef bint skips(self, size_t i, bint confirming) noexcept nogil:
         """Whether there is nothing more to say about a row; when confirming: nothing to confirm."""
-        cdef uint8_t flags = self.flags if self.marks is None else self.marks.flags[i]
+        cdef uint8_t flags = self.flags if self.ack_states is None else self.ack_states.flags[i]
         if confirming:
             return (flags & CONFIRMED) or (flags & (DONE | ACKED)) == DONE
         return flags & DONE
@@ -236,13 +236,13 @@ cdef class MsgBatch:
         return count
 
     def _note(self, uint8_t flags):
-        """Note what was said about every message, but for those that were settled one by one."""
+        """Set the acknowledgement state of every message, except those settled one by one."""
         cdef size_t i
         self.flags |= flags
-        if self.marks is not None:
+        if self.ack_states is not None:
             for i in range(self.rows):
                 if not self.skips(i, flags & CONFIRMED):
-                    self.marks.flags[i] |= flags
+                    self.ack_states.flags[i] |= flags
 
     def __arrow_c_array__(self, requested_schema=None):
         """Export as an Arrow struct array (Arrow C data interface): two capsules that own copies."""
@@ -251,7 +251,7 @@ cdef class MsgBatch:
     def arrow_capsules(self, columns=None, bint text_headers=False):
         """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""
         return export_chain(&self.chain, columns, text_headers,
-                            isinstance(self.maker, StoredMaker))
+                            isinstance(self.factory, StoredFactory))
 
 
 cdef class BatchIterator:

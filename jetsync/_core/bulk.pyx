@@ -75,7 +75,7 @@ cdef class BulkWindow(PublishWindow):
         cdef Py_buffer view
         cdef size_t i = start
         cdef jet_span subject_span, payload
-        cdef bytes kept, block
+        cdef bytes owner, block
         self._open()
         try:
             while i < <size_t>len(rows) and not self._chunk_full():
@@ -86,7 +86,7 @@ cdef class BulkWindow(PublishWindow):
                         raise ShapeError("a message is (subject, data) or (subject, data, headers)")
                     subject = row[0]
                     data = row[1]
-                    kept = text_span(subject, "subject", &subject_span)
+                    owner = text_span(subject, "subject", &subject_span)
                     block = encode_headers(row[2]) if len(row) == 3 else b""
                     try:
                         data_span(data, &view, &payload)

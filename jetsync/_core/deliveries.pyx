@@ -4,7 +4,7 @@
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack_sequences, jet_record
-from jetsync._core.link cimport link_queue_look
+from jetsync._core.link cimport link_queue_snapshot
 from jetsync._core.sync cimport try_lock, unlock
 
 
@@ -35,7 +35,7 @@ cdef class Deliveries:
 
     `sequences`: what the next delivery is compared with, None: nothing. `ordered`: a lower stream
     sequence is odd too, and so is every message after one was dropped. `taken` counts what was handed
-    out; it is for the one who judges to hand out number `stop_at` (0: there is none).
+    out; number `stop_at` is left to the receiver in Python (0: there is none).
     """
 
     def __init__(self, Publishing nc not None, Mailbox mailbox not None):
@@ -54,18 +54,18 @@ cdef class Deliveries:
             if (not self.is_open or self.taken + 1 == self.stop_at or self.nc._refusal is not None
                     or not box._fill(0)):
                 return None
-            jet_chain_peek(&box.queue.in_hand, &r)
+            jet_chain_peek(&box.queue.ready, &r)
             if r.status:
                 return None
             if last is not None and (
                     jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
                     or not last.known or consumer_seq != last.consumer + 1
                     or (self.ordered and (stream_seq <= last.stream
-                                          or link_queue_look(&box.queue).dropped))):
+                                          or link_queue_snapshot(&box.queue).dropped))):
                 return None
             # Made first and accounted for then: without memory it is the next one again.
-            msg = box.maker.make(&r)
-            msg.since = box.queue.in_hand_since
+            msg = box.factory.make(&r)
+            msg.since = box.queue.ready_since
             box._take(&r)
             if last is not None:
                 last.consumer = consumer_seq

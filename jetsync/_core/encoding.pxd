@@ -34,13 +34,13 @@ cdef inline int raise_status(jet_status status, jet_span subject) except -1:
 cdef inline bytes text_span(object value, str what, jet_span *span):
     """Let `span` be the bytes of a subject or name. Returns what has to live as long as the span,
     or None when that is the str itself: nothing is copied then."""
-    cdef bytes kept = None
+    cdef bytes owner = None
     if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
         span[0] = span_of(PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value))
     else:
-        kept = text_bytes(value, what)
-        span[0] = span_of_bytes(kept)
-    return kept
+        owner = text_bytes(value, what)
+        span[0] = span_of_bytes(owner)
+    return owner
 
 
 cdef inline int data_span(object data, Py_buffer *view, jet_span *span) except -1:

@@ -119,8 +119,8 @@ def encode_message(subject, data=b"", reply=None, bytes header=b"", max_payload=
     cdef jet_buf frame
     cdef jet_span subject_span, payload
     cdef jet_span reply_span = span_of(NULL, 0)
-    cdef bytes kept = text_span(subject, "subject", &subject_span)
-    cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+    cdef bytes subject_owner = text_span(subject, "subject", &subject_span)
+    cdef bytes reply_owner = None if reply is None else text_span(reply, "reply", &reply_span)
     jet_buf_init(&frame)
     try:
         data_span(data, &view, &payload)

@@ -198,7 +198,7 @@ cdef class AsyncWindow(PublishWindow):
                           bytes expected=None):
         cdef Py_buffer view
         cdef jet_span subject_span, payload
-        cdef bytes kept = text_span(subject, "subject", &subject_span)
+        cdef bytes subject_owner = text_span(subject, "subject", &subject_span)
         cdef PubAckFuture outcome = PubAckFuture.__new__(PubAckFuture)
         cdef int status
         try:
@@ -320,8 +320,8 @@ cdef class AsyncWindow(PublishWindow):
         cdef Py_buffer view
         cdef jet_span subject_span, payload
         cdef jet_span reply_span = span_of(NULL, 0), header_span = span_of_bytes(header)
-        cdef bytes kept = text_span(subject, "subject", &subject_span)
-        cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+        cdef bytes subject_owner = text_span(subject, "subject", &subject_span)
+        cdef bytes reply_owner = None if reply is None else text_span(reply, "reply", &reply_span)
         cdef int status = FULL
         try:
             data_span(data, &view, &payload)

@@ -7,7 +7,7 @@ cdef class Inbound:
     cdef link_inbound link_
     cdef Outbound outbound
     cdef object filter       # None: what comes is plain
-    cdef str trouble         # what the filter said
+    cdef str trouble         # why the filter failed
     cdef dict boxes          # key -> Mailbox: keeps alive what the tables point to
     cdef dict reply_boxes
     cdef bytes reply_prefix

@@ -56,8 +56,8 @@ cdef extern from "link_queue.h" nogil:
         link_gate gate
         uint64_t sid
         link_turn take_turn
-        jet_chain in_hand       # belongs to the holder of take_turn
-        double in_hand_since
+        jet_chain ready       # belongs to the holder of take_turn
+        double ready_since
         uint64_t taken
     ctypedef enum link_found:
         LINK_FOUND
@@ -78,12 +78,12 @@ cdef extern from "link_queue.h" nogil:
     void link_queue_reset(link_queue *q)
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
     bint link_queue_leave(link_queue *q)
-    void link_queue_tell_held(link_queue *q)
-    void link_queue_poke(link_queue *q)
+    void link_queue_note_ready(link_queue *q)
+    void link_queue_wake(link_queue *q)
     void link_queue_finish(link_queue *q)
     size_t link_queue_discard(link_queue *q)
     bint link_queue_stop_after(link_queue *q, uint64_t max_messages)
-    link_counts link_queue_look(link_queue *q)
+    link_counts link_queue_snapshot(link_queue *q)
 
 
 cdef extern from "link_outbound.h" nogil:
@@ -98,7 +98,7 @@ cdef extern from "link_outbound.h" nogil:
         size_t offline_limit
     ctypedef enum link_kind:
         LINK_PUB
-        LINK_ANSWER
+        LINK_REPLY
         LINK_FRAMES
     ctypedef struct link_put:
         link_kind kind
@@ -128,7 +128,7 @@ cdef extern from "link_outbound.h" nogil:
     size_t link_outbound_retract(link_outbound *o, jet_span reply)
     size_t link_outbound_pending(link_outbound *o)
     size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n)
-    uint64_t link_outbound_kept(link_outbound *o)
+    uint64_t link_outbound_resend_point(link_outbound *o)
     bint link_outbound_arrived(link_outbound *o, uint64_t point, bint last)
     int link_outbound_begin_send(link_outbound *o)
     void link_outbound_send(link_outbound *o)

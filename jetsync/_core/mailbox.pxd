@@ -3,12 +3,12 @@ from libc.stddef cimport size_t
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_record
 from jetsync._core.link cimport link_inbound, link_queue
-from jetsync._core.message cimport Maker, Msg
+from jetsync._core.message cimport MessageFactory, Msg
 
 
 cdef class Mailbox:
     cdef link_queue queue
-    cdef Maker maker
+    cdef MessageFactory factory
     cdef link_inbound *reader   # of the link that fills this; NULL: it has none
     cdef object inbound         # keeps `reader` alive
     cdef readonly object error  # why it ended, None for an ordinary end

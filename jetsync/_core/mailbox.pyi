@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from jetsync._core.batch import MsgBatch
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
-from jetsync._core.stored import StoredMaker
+from jetsync._core.stored import StoredFactory
 
 _B = TypeVar("_B", bound=MsgBatch)
 
@@ -31,9 +31,9 @@ class Mailbox:
         self,
         batch_type: Callable[[], _B],
         outbound: Outbound | None,
-        maker: StoredMaker | None = None,
+        factory: StoredFactory | None = None,
     ) -> _B: ...
-    def poke(self) -> None: ...
+    def wake(self) -> None: ...
     def finish(self, error: Exception | None = None) -> None: ...
     def discard(self) -> int: ...
     def abandon(self, error: Exception | None) -> None: ...

@@ -9,8 +9,8 @@ from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_pool, jet_re
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
     link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
-    link_queue_free, link_queue_init, link_queue_leave, link_queue_look, link_queue_poke,
-    link_queue_reset, link_queue_stop_after, link_queue_tell_held, link_reader_turn_take,
+    link_queue_free, link_queue_init, link_queue_leave, link_queue_snapshot, link_queue_wake,
+    link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
 )
 from jetsync._core.sync cimport acquire, deadline_of, monotonic, unlock
@@ -40,17 +40,17 @@ cdef class Mailbox:
     def __cinit__(self, *, size_t limit_messages=0, size_t limit_bytes=0, msg_type=None,
                   owner=None, context=None):
         link_queue_init(&self.queue, &POOL, limit_messages, limit_bytes)
-        self.maker = Maker(_Msg if msg_type is None else msg_type, owner, context)
+        self.factory = MessageFactory(_Msg if msg_type is None else msg_type, owner, context)
 
     def __dealloc__(self):
         link_queue_free(&self.queue)
 
     cdef int _fill(self, double deadline, size_t least=1) except -1:
-        """Make sure that something is in hand, if there is time `least` messages or a status. The
+        """See to it that `ready` has something; if there is time `least` messages or a status. The
         caller has the take turn.
 
-        Returns 0 when time is up, when the box has ended, or after a poke, and there is nothing. A
-        deadline of 0 does not wait."""
+        Returns 0 when it is empty and time is up, the box has ended, or it was woken. A deadline of
+        0 does not wait."""
         cdef bint patient = deadline != 0
         cdef bint follow = self.reader != NULL
         cdef link_found found
@@ -102,21 +102,21 @@ cdef class Mailbox:
                 raise
 
     cdef Msg _build(self, jet_record *r):
-        """Make the next message in hand, `r`, which stays there: an error here loses no message."""
-        jet_chain_peek(&self.queue.in_hand, r)
-        cdef Msg msg = self.maker.make(r)
-        msg.since = self.queue.in_hand_since
+        """Make the next ready message, `r`, which stays there: an error here loses none."""
+        jet_chain_peek(&self.queue.ready, r)
+        cdef Msg msg = self.factory.make(r)
+        msg.since = self.queue.ready_since
         return msg
 
     cdef void _take(self, const jet_record *r) noexcept nogil:
         """Take the message that was made."""
-        jet_chain_drop(&self.queue.in_hand, r)
-        link_queue_tell_held(&self.queue)
+        jet_chain_drop(&self.queue.ready, r)
+        link_queue_note_ready(&self.queue)
         link_add(&self.queue.taken, 1)
 
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
-        limit; 0: do not wait), when the box has ended, or after `poke()`. Ctrl-C interrupts."""
+        limit; 0: do not wait), when the box has ended, or after `wake()`. Ctrl-C interrupts."""
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
         cdef Msg msg
         cdef jet_record r
@@ -152,42 +152,42 @@ cdef class Mailbox:
                 try:
                     self._move(batch, limit, statuses)
                 except MemoryError:
-                    if not statuses:  # what was moved is in the batch, the rest is still in hand
+                    if not statuses:  # what was moved is in the batch, the rest stays ready
                         raise
                 if statuses or batch.rows >= least:
                     break
             return statuses
         finally:
-            link_queue_tell_held(&self.queue)
+            link_queue_note_ready(&self.queue)
             unlock(&self.queue.take_turn)
 
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1:
-        """Move what is in hand into `batch` until it has `limit`. The caller has the take turn."""
+        """Move ready messages into `batch` until it has `limit`. The caller has the take turn."""
         cdef jet_record r
-        batch.since = self.queue.in_hand_since
-        if self.queue.in_hand.count <= limit - batch.rows and not self.queue.in_hand.statuses:
-            link_add(&self.queue.taken, self.queue.in_hand.count)
-            batch.adopt(&self.queue.in_hand)
+        batch.since = self.queue.ready_since
+        if self.queue.ready.count <= limit - batch.rows and not self.queue.ready.statuses:
+            link_add(&self.queue.taken, self.queue.ready.count)
+            batch.adopt(&self.queue.ready)
             return 0
-        while batch.rows < limit and jet_chain_peek(&self.queue.in_hand, &r):
+        while batch.rows < limit and jet_chain_peek(&self.queue.ready, &r):
             # Copied first and taken then: without memory it stays where it is.
             if r.status:
-                statuses.append(self.maker.make(&r))
+                statuses.append(self.factory.make(&r))
             else:
                 batch.add(&r)
                 link_add(&self.queue.taken, 1)
-            jet_chain_drop(&self.queue.in_hand, &r)
+            jet_chain_drop(&self.queue.ready, &r)
         return 0
 
-    def new_batch(self, batch_type, outbound, Maker maker=None):
-        """Return an empty batch whose messages are made by `maker`, or are like those of this box."""
+    def new_batch(self, batch_type, outbound, MessageFactory factory=None):
+        """Return an empty batch whose messages are made by `factory`, or are like those of this box."""
         cdef MsgBatch batch = batch_type()
-        batch.bind(self.maker if maker is None else maker, outbound)
+        batch.bind(self.factory if factory is None else factory, outbound)
         return batch
 
-    def poke(self):
+    def wake(self):
         """Make a waiting consumer return once, although nothing came."""
-        link_queue_poke(&self.queue)
+        link_queue_wake(&self.queue)
 
     def finish(self, error=None):
         """End the box: nothing more is put in, what waits can still be taken. Safe to repeat."""
@@ -196,8 +196,8 @@ cdef class Mailbox:
         link_queue_finish(&self.queue)
 
     def discard(self):
-        """Drop what waits; returns how many messages that were. What another thread has in hand
-        at this moment is its own."""
+        """Drop the messages that wait; returns their number. While another thread takes, those that
+        it has moved out already stay its own."""
         return link_queue_discard(&self.queue)
 
     def abandon(self, error):
@@ -219,27 +219,27 @@ cdef class Mailbox:
     @property
     def pending_messages(self):
         """Messages received and not yet consumed."""
-        return link_queue_look(&self.queue).messages
+        return link_queue_snapshot(&self.queue).messages
 
     @property
     def pending_bytes(self):
         """Their subjects, replies, headers and payloads, in bytes."""
-        return link_queue_look(&self.queue).bytes
+        return link_queue_snapshot(&self.queue).bytes
 
     @property
     def received(self):
         """Messages that reached this box, dropped ones included."""
-        return link_queue_look(&self.queue).received
+        return link_queue_snapshot(&self.queue).received
 
     @property
     def dropped(self):
         """Messages dropped because a limit was hit."""
-        return link_queue_look(&self.queue).dropped
+        return link_queue_snapshot(&self.queue).dropped
 
     @property
     def stops_after(self):
         """The number of messages after which it finishes; 0: it does not."""
-        return link_queue_look(&self.queue).max_messages
+        return link_queue_snapshot(&self.queue).max_messages
 
     @property
     def delivered(self):
@@ -249,25 +249,25 @@ cdef class Mailbox:
     @property
     def finished(self):
         """Whether nothing more will be put in."""
-        return link_queue_look(&self.queue).finished
+        return link_queue_snapshot(&self.queue).finished
 
     @property
     def ended(self):
         """Whether it is finished and everything was taken."""
-        now = link_queue_look(&self.queue)
+        now = link_queue_snapshot(&self.queue)
         return now.finished and now.messages == 0
 
     @property
     def last_put(self):
         """When the last message or status came, on the monotonic clock."""
-        return link_queue_look(&self.queue).last_put
+        return link_queue_snapshot(&self.queue).last_put
 
 
 cdef class MailboxIterator:
     """Iterates over a mailbox until it ends. Belongs to the thread that uses it first.
 
     Blocks in `__next__`; an ordinary end stops the iteration, an error of the box is raised. The
-    `keeper` is held as long as the iterator lives: the subscription that the box belongs to.
+    `keeper`, the subscription that the box belongs to, lives as long as the iterator.
     """
     cdef Mailbox mailbox
     cdef object keeper

@@ -4,15 +4,15 @@ from libc.stdint cimport uint8_t
 from jetsync._core.csrc cimport jet_record
 
 
-# What was said about a message.
+# The acknowledgement state of a message.
 cpdef enum:
     DONE = 1       # a terminal acknowledgement was sent
     ACKED = 2      # and it was a positive one
     CONFIRMED = 4  # and the server has confirmed it
 
 
-cdef class Marks:
-    """What was said about each message of a batch, whichever object it was said to."""
+cdef class AckStates:
+    """The acknowledgement state of each message of a batch; all objects of a message share it."""
     cdef uint8_t *flags
     cdef size_t count
     cdef double since           # see Msg.since
@@ -28,13 +28,13 @@ cdef class Msg:
     cdef object parsed          # Headers, once asked for
     cdef public object _owner   # the Connection, for respond()
     cdef public object _context # for upper rooms
-    cdef Marks marks            # of the batch it belongs to, or None
+    cdef AckStates ack_states            # of the batch it belongs to, or None
     cdef size_t row             # its place in that batch
-    cdef uint8_t flags          # without a batch: what was said about it
+    cdef uint8_t flags          # without a batch: its acknowledgement state
     cdef double since           # the same: when it was received at the latest, or kept alive
 
 
-cdef class Maker:
+cdef class MessageFactory:
     """Builds messages of one type and remembers the last subject."""
     cdef object msg_type
     cdef bint plain             # msg_type is exactly Msg
@@ -44,4 +44,4 @@ cdef class Maker:
     cdef bytes last_subject_bytes
 
     cdef Msg make(self, jet_record *r)
-    cdef tuple kept(self)
+    cdef tuple owners(self)

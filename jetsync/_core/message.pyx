@@ -79,11 +79,11 @@ cdef tuple EMPTY = ()
 cdef object NO_HEADERS = Headers()
 
 
-cdef class Marks:
+cdef class AckStates:
     def __cinit__(self, size_t count, uint8_t flags, double since):
         self.flags = <uint8_t *>calloc(count, 1)
         if self.flags == NULL:
-            raise MemoryError("no memory for the marks of a batch")
+            raise MemoryError("no memory for the acknowledgement states of a batch")
         memset(self.flags, flags, count)
         self.count = count
         self.since = since
@@ -197,7 +197,7 @@ def _rebuild(type_, subject, data, reply, raw_headers, status):
     return m
 
 
-cdef class Maker:
+cdef class MessageFactory:
     def __init__(self, msg_type=Msg, owner=None, context=None):
         self.msg_type = msg_type
         self.plain = msg_type is Msg
@@ -236,7 +236,7 @@ cdef class Maker:
         m._context = jetsync_follow(self.context)
         return m
 
-    cdef tuple kept(self):
+    cdef tuple owners(self):
         """What has to live as long as messages are to be made that can be answered."""
         return jetsync_follow(self.owner), jetsync_follow(self.context)
 

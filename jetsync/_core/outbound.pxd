@@ -8,7 +8,7 @@ from jetsync._core.link cimport link_outbound, link_put, link_waiter
 cdef class Outbound:
     cdef link_outbound link
     cdef object filter                 # None: bytes leave as they are
-    cdef public object on_kept         # called with the question that what is kept raises
+    cdef public object on_resend       # called when a PING is due for the resend buffer
     cdef public double write_timeout
     cdef public size_t max_payload
     cdef readonly tuple windows        # publish windows that other publishes must not overtake
@@ -18,7 +18,7 @@ cdef class Outbound:
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
                            jet_span payload, bint wake, double deadline=*,
                            uint64_t link=*) except -1
-    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
+    cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
                           bint keep=*, double deadline=*) except -1
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
                            bint wake=*, double deadline=*) except -1

@@ -12,11 +12,11 @@ from jetsync._core.encoding cimport (
     data_span, encode_sub, encode_unsub, raise_status, text_bytes, text_span, too_large,
 )
 from jetsync._core.link cimport (
-    LINK_ANSWER, LINK_BUSY, LINK_CLOSED, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
+    LINK_REPLY, LINK_BUSY, LINK_CLOSED, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
     LINK_SIGNAL, LINK_WOKEN, link_count, link_encrypt, link_outbound_arrived, link_outbound_attach,
     link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_forget,
     link_outbound_free, link_outbound_init, link_outbound_is_lost,
-    link_outbound_join, link_outbound_kept, link_outbound_line, link_outbound_link, link_outbound_nudge, link_outbound_offer,
+    link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link, link_outbound_nudge, link_outbound_offer,
     link_outbound_peek, link_outbound_pending, link_outbound_ping, link_outbound_pump,
     link_outbound_put, link_outbound_put_promised, link_outbound_reset, link_outbound_retract,
     link_outbound_send,
@@ -40,8 +40,8 @@ cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake
     cdef Py_buffer view
     cdef jet_span subject_span, payload
     cdef jet_span reply_span = span_of(NULL, 0)
-    cdef bytes kept = text_span(subject, "subject", &subject_span)
-    cdef bytes kept_too = None if reply is None else text_span(reply, "reply", &reply_span)
+    cdef bytes subject_owner = text_span(subject, "subject", &subject_span)
+    cdef bytes reply_owner = None if reply is None else text_span(reply, "reply", &reply_span)
     try:
         data_span(data, &view, &payload)
         return out.publish_spans(subject_span, reply_span, span_of_bytes(header), payload, wake,
@@ -83,8 +83,8 @@ cdef class Outbound:
         cdef int result = link_outbound_put(&self.link, p, False)
         if result != LINK_OK:
             self._put_slowly(p, deadline, result)
-        if p.question and self.on_kept is not None:
-            self.on_kept(p.question)
+        if p.question and self.on_resend is not None:
+            self.on_resend(p.question)
         return 0
 
     cdef int _put_slowly(self, link_put *p, double deadline, int result) except -1:
@@ -157,14 +157,14 @@ cdef class Outbound:
         p.wake = wake
         return self._put(&p, deadline)
 
-    cdef int answer_spans(self, jet_span subject, jet_span reply, jet_span payload,
+    cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
                           bint keep=False, double deadline=-1) except -1:
-        """Publish without headers to a subject that is only kept from breaking the framing.
+        """Publish without headers to a reply subject, which is only checked for safe framing.
 
         With `keep` it may be received twice: it is sent again over the next link, unless it is
         known by then that it arrived (`arrived`)."""
         cdef link_put p
-        p.kind = LINK_ANSWER
+        p.kind = LINK_REPLY
         p.subject = subject
         p.reply = reply
         p.header = span_of(NULL, 0)
@@ -177,7 +177,7 @@ cdef class Outbound:
 
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False,
                            bint wake=True, double deadline=-1) except -1:
-        """Append frames that were encoded and checked elsewhere; `keep` as in answer_spans. With
+        """Append frames that were encoded and checked elsewhere; `keep` as in reply_spans. With
         `wake=False` the caller has to call `send_now`."""
         cdef link_put p
         p.kind = LINK_FRAMES
@@ -252,7 +252,7 @@ cdef class Outbound:
         cdef bytes reply_bytes = text_bytes(reply, "reply")
         if len(data) > <Py_ssize_t>self.max_payload:
             too_large(len(data), self.max_payload)
-        self.answer_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
+        self.reply_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
                           span_of_bytes(data), False, deadline_of(seconds))
 
     def subscribe(self, subject, queue, uint64_t sid):
@@ -276,13 +276,14 @@ cdef class Outbound:
         """Append a PING; returns which one it is on this link, beginning with 1; 0: not any more."""
         return link_outbound_ping(&self.link)
 
-    def kept_so_far(self):
-        """A point in what is kept, for `arrived`."""
-        return link_outbound_kept(&self.link)
+    def resend_point(self):
+        """A point in the resend buffer, for `arrived`."""
+        return link_outbound_resend_point(&self.link)
 
     def arrived(self, uint64_t point, bint last):
-        """Forget what was kept up to `point`: the server has it. Returns whether there is more. If
-        there is none and this was the `last` question, the next one kept wants a new one."""
+        """Empty the resend buffer up to `point`: the server has those frames. Returns whether there
+        are more. If there are none and this was the `last` PING, the next frame asks for a new one.
+        """
         return link_outbound_arrived(&self.link, point, last)
 
     # -- sending ---------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-from jetsync._core.message cimport Maker
+from jetsync._core.message cimport MessageFactory
 
 
-cdef class StoredMaker(Maker):
+cdef class StoredFactory(MessageFactory):
     """Builds messages that a direct get brought."""

@@ -2,7 +2,7 @@
 
 from jetsync._core.message import Msg
 
-class StoredMaker:
+class StoredFactory:
     """Builds messages as they were published, and leaves the server's lines in `_lines`."""
 
     def __init__(

@@ -8,7 +8,7 @@ from jetsync._core.message cimport Msg
 from jetsync.errors import ProtocolError
 
 
-cdef class StoredMaker(Maker):
+cdef class StoredFactory(MessageFactory):
     """Builds messages as they were published, and leaves the server's lines in `_lines`."""
 
     cdef Msg make(self, jet_record *r):
@@ -21,7 +21,7 @@ cdef class StoredMaker(Maker):
             )
         published.subject = stored.subject
         published.reply = published.header = span_of(NULL, 0)
-        m = Maker.make(self, &published)
+        m = MessageFactory.make(self, &published)
         m.raw_headers = whole_block(stored.published)
         m._lines = bytes_of(stored.lines)
         return m

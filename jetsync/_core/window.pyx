@@ -20,14 +20,14 @@ from jetsync._core.csrc cimport (
 from jetsync._core.in_flight cimport (
     CHUNK_BYTES, CHUNK_MEMORY, HAS_ID, LOST, OPEN, REFUSED, UNKNOWN, Entry, InFlight,
 )
-from jetsync._core.link cimport link_queue_tell_held
+from jetsync._core.link cimport link_queue_note_ready
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.sync cimport acquire, deadline_of, monotonic, unlock
 
 
 cdef bytes MSG_ID = b"Nats-Msg-Id"
 
-# An answer that needs a closer look; `length` bytes of payload follow.
+# An answer that Python has to judge; `length` bytes of payload follow.
 cdef struct Odd:
     uint64_t number
     int status
@@ -84,13 +84,13 @@ cdef class PublishWindow(InFlight):
         try:
             if not self.odd_count and not box._fill(deadline):
                 return []
-            while jet_chain_peek(&box.queue.in_hand, &r):
+            while jet_chain_peek(&box.queue.ready, &r):
                 self._read_answer(&r)
-                jet_chain_drop(&box.queue.in_hand, &r)
+                jet_chain_drop(&box.queue.ready, &r)
             self._advance()
             return self._take_odd()
         finally:
-            link_queue_tell_held(&box.queue)
+            link_queue_note_ready(&box.queue)
             unlock(&box.queue.take_turn)
 
     cdef int _read_answer(self, jet_record *r) except -1:

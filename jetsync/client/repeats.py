@@ -54,7 +54,7 @@ class _Arrived(Pong):
     def __init__(self, repeats: Repeats, *, again: bool) -> None:
         super().__init__()
         self._repeats = repeats
-        self._point = repeats._outbound.kept_so_far()
+        self._point = repeats._outbound.resend_point()
         self._again = again
 
     def finish(self, error: Exception | None = None) -> None:

@@ -101,7 +101,7 @@ class JetStreamMsg(Delivered):
         return _metadata(message_jsack(self))
 
     def _late(self) -> None:
-        tell_if_late(self._context, self._owner, self._held())
+        tell_if_late(self._context, self._owner, self._age())
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
@@ -132,7 +132,7 @@ class JetStreamMsg(Delivered):
         port = port_of(self._owner)
         confirm(port, self.reply, port.seconds(timeout))
         self._flags = _POSITIVE | CONFIRMED
-        if self._held() > _LONG:
+        if self._age() > _LONG:
             self._late()
 
     def ack_next(
@@ -228,7 +228,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
 
     def _settle(self, payload: bytes, flags: int) -> None:
         if not self._is_settled():
-            held = self._held()
+            held = self._age()
             self.answer_all(payload, None, flags)
             if flags & ACKED and held > _LONG:
                 tell_if_late(self[0]._context, self[0]._owner, held)
@@ -248,7 +248,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         port = port_of(first._owner)
         confirm_all(self, port, port.seconds(timeout))
         self._note(_POSITIVE | CONFIRMED)
-        tell_if_late(first._context, first._owner, self._held())
+        tell_if_late(first._context, first._owner, self._age())
 
     def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
         """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time those

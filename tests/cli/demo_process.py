@@ -129,7 +129,7 @@ class Running:
                     entry / "environ"
                 ).read_bytes().split(b"\0"):
                     found.append(int(entry.name))
-            except OSError:  # it has ended since, or belongs to somebody else
+            except OSError:  # it has ended since, or belongs to another user
                 continue
         return found
 

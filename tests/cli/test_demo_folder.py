@@ -1,4 +1,4 @@
-"""The demo's output folder is the demo's alone: it never deletes or shares anybody's files."""
+"""The demo's output folder is the demo's alone: it never deletes or shares other files."""
 
 from __future__ import annotations
 

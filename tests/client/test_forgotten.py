@@ -1,4 +1,4 @@
-"""A connection that nobody holds any more says so, and leaves nothing behind."""
+"""A connection without references warns, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unread(nc):
 
 def asked(nc):
     with pytest.raises(jetsync.NoRespondersError):
-        nc.request("nobody", timeout=5)
+        nc.request("unheard", timeout=5)
     return []
 
 
@@ -71,7 +71,7 @@ def test_a_forgotten_connection_warns_and_ends_its_threads(url, use):
 
 
 def test_one_that_is_still_of_use_is_not_forgotten(url):
-    """Whoever holds a subscription, an iterator, a batch or a message of it holds it too."""
+    """A subscription, an iterator, a batch or a message keeps its connection alive."""
     for keep in ("sub", "iterator", "msg"):
         nc = jetsync.connect(url)
         label = nc._label

@@ -26,7 +26,7 @@ def leftovers(nc):
 
 
 def test_subscriptions_that_had_their_last_message_leave_nothing_behind(server):
-    """Nobody unsubscribes once more after the number of messages that was asked for."""
+    """There is no second unsubscribe after the number of messages that was asked for."""
     with jetsync.connect(server.url) as nc:
         for _ in range(20):
             sub = nc.subscribe("a")

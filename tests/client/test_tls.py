@@ -83,7 +83,7 @@ def test_handshake_first_with_a_server_that_begins_in_plain(tls_server, certific
 
 @pytest.mark.parametrize("how", ["scheme", "option"])
 def test_a_server_without_tls_is_left_before_anything_is_sent(how, certificates):
-    """No downgrade: whoever strips TLS from the greeting sees not one byte of ours."""
+    """No downgrade: an attacker that strips TLS from the greeting gets not one byte of ours."""
     heard = []
 
     def script(peer):
@@ -117,7 +117,7 @@ def test_a_server_that_loses_its_tls_is_not_used_again(tls_server, certificates)
 
 
 def test_what_follows_the_plain_greeting_is_not_believed():
-    """What somebody put behind the plain INFO is not read as if it came through TLS."""
+    """Bytes that an attacker put behind the plain INFO are not read as if they came through TLS."""
     reached = threading.Event()
 
     def script(peer):

@@ -278,7 +278,7 @@ def test_pokes_and_ends_at_the_same_moment_leave_nobody_waiting():
 
         def poke(box=box, barrier=barrier):
             barrier.wait()
-            box.poke()
+            box.wake()
 
         consumer, poker = Thread(consume), Thread(poke)
         barrier.wait()

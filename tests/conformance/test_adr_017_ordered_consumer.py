@@ -71,7 +71,7 @@ def test_it_begins_again_behind_the_last_message(nc, stream, trouble):
             elif trouble == "reconnect":
                 nc.force_reconnect()
             else:
-                # All that is left was taken by somebody else: a heartbeat tells.
+                # All that is left was taken by another client: a heartbeat tells.
                 assert len(nc.jetstream().consumer("S", first).fetch(13, timeout=LONG)) == 13
             batch = ordered.fetch(13, timeout=LONG, heartbeat=0.2)
             assert [msg.metadata.stream_seq for msg in batch] == list(range(8, 21))

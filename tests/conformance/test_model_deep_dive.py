@@ -105,7 +105,7 @@ def test_a_work_queue_wants_explicit_acknowledgements(js, make):
 def test_interest_keeps_messages_until_every_consumer_acknowledged_them(js, make):
     stream = make(retention="interest")
     publish(js, 1)
-    assert messages(stream) == 0  # nobody is interested
+    assert messages(stream) == 0  # no consumer is interested
     one, two = (stream.create_consumer(durable_name=name) for name in ("one", "two"))
     other = stream.create_consumer(durable_name="other", filter_subject="ORDERS.other")
     publish(js, 3)

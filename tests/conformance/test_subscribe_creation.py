@@ -265,7 +265,7 @@ def test_a_message_limit_bounds_what_is_sent_unacknowledged(js, stream, subject)
         assert sub.dropped == 0
 
 
-# -- pull: a lookup that nobody answers -----------------------------------------------------------
+# -- pull: a lookup without an answer -------------------------------------------------------------
 
 
 def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc):
@@ -275,7 +275,7 @@ def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc):
     blind = nc.jetstream()
 
     def no_answer(*args, **kwargs):
-        raise jetsync.TimeoutError("nobody answers", operation="request")
+        raise jetsync.TimeoutError("no answer", operation="request")
 
     blind._consumer_info = no_answer
     sub = blind.pull_subscribe(stream=stream.name, consumer="c")

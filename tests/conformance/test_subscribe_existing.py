@@ -218,7 +218,7 @@ def test_the_deliver_subject_of_a_group_in_use_cannot_change(js, stream, subject
 
 
 class Racing:
-    """Lets somebody else make the consumer between the lookup and the creation."""
+    """Lets another client make the consumer between the lookup and the creation."""
 
     def __init__(self, js, other):
         self.other = other
@@ -298,7 +298,7 @@ def test_many_members_may_start_at_the_same_moment(nc, js, stream, subject):
 
 
 def test_a_consumer_can_be_bound_again_as_soon_as_it_was_left(js, stream, subject):
-    """The server needs a moment to see that nobody listens any more; that is no duplicate."""
+    """The server needs a moment to see that the subscriber has left; that is no duplicate."""
     stream.create_consumer(durable_name="c", deliver_subject="x")
     for number in range(50):
         with js.subscribe(subject, consumer="c") as sub:

@@ -324,7 +324,7 @@ void suite_columns(void) {
     CHECK(out.consumer_seq[0] == 3 && out.num_delivered[0] == 1 && out.num_pending[0] == 7);
     CHECK(out.timestamp_ns[0] == 99);
 
-    /* Metadata nobody wants are not read. */
+    /* Metadata that were not asked for are not read. */
     jet_columns data;
     memset(&data, 0, sizeof data);
     data.data_offsets = out.data_offsets;

@@ -19,7 +19,7 @@ def resident() -> float:
 
 
 def settled() -> float:
-    """The same, after everything that nobody uses went back to the system."""
+    """The same, after all unused memory went back to the system."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

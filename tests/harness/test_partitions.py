@@ -40,7 +40,7 @@ def test_the_majority_elects_a_leader_and_the_minority_has_none(cluster, how):
     others = [server for server in cluster.servers if server is not leader]
     getattr(cluster, how)([leader])
     wait_until(lambda: cluster.leader() in others, timeout=ELECTION)
-    # The one that is alone still takes clients; its JetStream answers nobody.
+    # The one that is alone still takes clients; its JetStream answers no request.
     with jetsync.connect(leader.url, ignore_discovered_servers=True) as nc:
         assert nc.rtt() >= 0
         with pytest.raises(jetsync.Error):

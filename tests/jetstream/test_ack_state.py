@@ -63,7 +63,7 @@ def test_a_batch_sends_nothing_twice(js, nc, stream, patient):
     assert nc.stats.out_messages == before + 6
     batch.ack()
     assert nc.stats.out_messages == before + 12
-    batch.ack_sync(timeout=LONG)  # confirms all ten, whoever acknowledged them
+    batch.ack_sync(timeout=LONG)  # confirms all ten, also those acknowledged one by one
     assert nc.stats.out_messages == before + 22
     batch.ack_sync(timeout=LONG)
     batch[0].ack_sync(timeout=LONG)

@@ -400,8 +400,8 @@ def test_keep_alive_minds_backoff(js, stream):
 
 
 def test_ack_sync_goes_on_while_nobody_serves_the_consumer(url, js, stream, patient):
-    """As between the crash of a consumer's leader and the election of the next one: nobody listens
-    for its acknowledgements, but it exists. A subscriber stands for the new leader."""
+    """As between the crash of a consumer's leader and the election of the next one: no server takes
+    its acknowledgements, but it exists. A subscriber stands for the new leader."""
     fill(js, stream, 1)
     [msg] = patient.fetch(1, timeout=LONG)
     elsewhere = msg.reply.replace("$JS.ACK", "$ELSEWHERE.ACK")

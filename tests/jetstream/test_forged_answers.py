@@ -1,4 +1,4 @@
-"""Whoever has seen reply subjects cannot answer questions that it was not asked."""
+"""A client that has seen reply subjects cannot answer requests that it has not seen."""
 
 from __future__ import annotations
 

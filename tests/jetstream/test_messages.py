@@ -163,7 +163,7 @@ def test_pulls_shrink_to_what_is_taken(js, stream, consumer):
     with consumer.messages(max_messages=50) as messages:
         for n in range(300):
             assert int(messages.next(timeout=PATIENCE).data) == n
-            assert messages._held + messages._inbox.waiting <= 50
+            assert messages._buffered + messages._inbox.waiting <= 50
         assert consumer.info().num_ack_pending <= 300 + 50
 
 

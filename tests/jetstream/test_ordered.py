@@ -192,7 +192,7 @@ def test_one_fetch_goes_on_over_a_reset_in_its_middle(js, stream):
 
 
 def test_a_gap_is_noticed_and_read_again(url, js, stream):
-    """Somebody else takes messages from the very server consumer: real gaps, in the middle and at
+    """Another client takes messages from the same server consumer: real gaps, in the middle and at
     the end, where only a heartbeat can tell."""
     fill(js, stream, 100)
     with jetsync.connect(url) as other, stream.ordered_consumer() as ordered:

@@ -58,7 +58,7 @@ def test_one_that_was_never_closed_goes_with_its_last_reference(js, stream):
 
 
 def test_reading_goes_on_after_a_long_pause(js, stream):
-    """The server ends a consumer that nobody reads; the next read makes another."""
+    """The server ends a consumer without pulls; the next read makes another."""
     fill(js, stream, 20)
     with stream.ordered_consumer(inactive_threshold=0.2) as ordered:
         assert len(ordered.fetch(5, timeout=LONG)) == 5

@@ -354,7 +354,7 @@ class Worker:
 
 
 def test_two_processes_hand_over_under_kill_9(url, js, stream):
-    """ "if it fails another should take over": whoever is pinned is killed, three times; nothing
+    """ "if it fails another should take over": the pinned client is killed, three times; nothing
     that was confirmed comes twice, and nothing is missing."""
     pinned(stream, timeout=1.0, ack_wait=1.0)
     workers = [Worker(url, stream.name) for _ in range(2)]

@@ -28,7 +28,7 @@ def domains():
 
 
 def is_away(nc):
-    """Whether the server has noticed that nobody serves the hub any more."""
+    """Whether the server has noticed that the hub is not served any more."""
     try:
         nc.request("$JS.hub.API.INFO", timeout=0.2)
     except jetsync.NoRespondersError:

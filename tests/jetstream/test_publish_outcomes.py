@@ -32,7 +32,7 @@ IN_PROCESS = (
     b'{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},'
     b'"stream":"S","seq":0}'
 )
-NOBODY = b"NATS/1.0 503\r\n\r\n"
+NO_STREAM = b"NATS/1.0 503\r\n\r\n"
 CUT = b"cut"
 NOTHING = b"nothing"
 
@@ -61,14 +61,14 @@ class FakeStream:
                     data = peer.read_exactly(int(words[-1]) + 2)
                     reply = words[2]
                     sid = next(sid for prefix, sid in routes.items() if reply.startswith(prefix))
-                    answer = self._answer(words[1], data[:header])
+                    answer = self._publish_ack(words[1], data[:header])
                     if answer == CUT:
                         peer.reset()
                         return
-                    if answer == NOBODY:
-                        size = b"%d %d" % (len(NOBODY), len(NOBODY))
+                    if answer == NO_STREAM:
+                        size = b"%d %d" % (len(NO_STREAM), len(NO_STREAM))
                         line = b"HMSG " + reply + b" " + sid + b" " + size + b"\r\n"
-                        peer.send(line + NOBODY + b"\r\n")
+                        peer.send(line + NO_STREAM + b"\r\n")
                     elif answer != NOTHING:
                         peer.send_message(reply, sid, answer)
 
@@ -117,7 +117,7 @@ def publish(request):
 # -- what is repeated, and what is said in the end ------------------------------------------------
 
 
-@pytest.mark.parametrize("trouble", [NOBODY, BUSY, CUT, IN_PROCESS])
+@pytest.mark.parametrize("trouble", [NO_STREAM, BUSY, CUT, IN_PROCESS])
 def test_passing_trouble_is_waited_out_with_the_same_id(publish, trouble):
     with playing(trouble, trouble, COPY) as (js, stream):
         publish(js)
@@ -145,14 +145,14 @@ def test_a_refusal_of_a_copy_says_nothing_about_the_first_one(publish):
     assert (type(again), again.msg_id) == (jetsync.PublishUnknownError, caught.value.msg_id)
 
 
-def test_nobody_takes_it_until_the_end(publish):
-    with playing(NOBODY) as (js, stream), pytest.raises(jetsync.NotStoredError):
+def test_no_stream_takes_it_until_the_end(publish):
+    with playing(NO_STREAM) as (js, stream), pytest.raises(jetsync.NotStoredError):
         publish(js, timeout=0.7)
     assert len(stream.published) >= 2
 
 
-def test_nobody_takes_the_copy_until_the_end(publish):
-    with playing(CUT, NOBODY) as (js, _), pytest.raises(jetsync.PublishUnknownError):
+def test_no_stream_takes_the_copy_until_the_end(publish):
+    with playing(CUT, NO_STREAM) as (js, _), pytest.raises(jetsync.PublishUnknownError):
         publish(js, timeout=1.0)
 
 
@@ -167,8 +167,8 @@ def test_nothing_comes(publish):
     assert caught.value.msg_id is not None
 
 
-def test_somebody_else_answers(publish):
-    """Somebody without a stream listens on the subject, and answers what they like."""
+def test_another_subscriber_answers(publish):
+    """A subscriber that is no stream listens on the subject, and answers anything."""
     with playing(b"hello") as (js, _), pytest.raises(jetsync.PublishUnknownError):
         publish(js, timeout=2)
 
@@ -185,7 +185,7 @@ def test_without_an_id_an_unknown_outcome_is_not_repeated(publish, first):
 
 
 def test_without_an_id_a_certain_refusal_is_repeated(publish):
-    with playing(NOBODY, BUSY, STORED) as (js, stream):
+    with playing(NO_STREAM, BUSY, STORED) as (js, stream):
         publish(js, msg_id=None, timeout=5)
     assert stream.published == [b""] * 3
 
@@ -345,7 +345,7 @@ def test_the_same_id_is_one_message_whatever_happens_in_between():
 
 
 def test_the_bound_of_retries_is_the_streams_own(js, stream):
-    """Asked from the stream; the server's default where there is nobody to ask."""
+    """Asked from the stream; the server's default where there is no stream."""
     js.create_stream(name="SHORT", subjects=["short"], duplicate_window=10, storage="memory")
     api = js._api
     assert repeatable_for(api, ["short"], 5) == pytest.approx(8)

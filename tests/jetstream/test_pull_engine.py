@@ -28,7 +28,7 @@ def numbers(messages):
 
 
 class Wire:
-    """Every pull request that reaches the server, seen by somebody who listens in."""
+    """Every pull request that reaches the server, seen by a second subscriber."""
 
     def __init__(self, nc, consumer):
         self._sub = nc.subscribe(
@@ -117,7 +117,7 @@ def test_a_bytes_bound_asks_for_bytes_and_keeps_to_its_threshold(js, stream, con
         for msg in messages:
             assert len(msg.data) == 1_000
             mailbox = messages._inbox.mailbox
-            assert messages._held_bytes + mailbox.pending_bytes <= 40_000
+            assert messages._buffered_bytes + mailbox.pending_bytes <= 40_000
     asked = wire.bodies()
     assert all(each["max_bytes"] <= 40_000 for each in asked)
     assert len(asked) <= 2 * math.ceil(400 * 1_100 / 20_000)
@@ -153,7 +153,7 @@ def waiting(consumer):
 
 @pytest.mark.parametrize("end", ["full", "expired", "eager", "no_wait", "bytes", "interrupted"])
 def test_a_fetch_leaves_no_pull_on_the_server(js, stream, consumer, end):
-    """B6: nothing is delivered to somebody who has left."""
+    """B6: nothing is delivered to a fetch that is over."""
     fill(js, stream, 3)
     if end == "full":
         consumer.fetch(3, timeout=5)
@@ -445,7 +445,7 @@ def test_fetch_no_wait_on_nothing_takes_a_round_trip(consumer):
 
 @pytest.mark.timed
 def test_fetch_no_wait_ends_when_the_server_says_nothing(js, stream):
-    """protocol section 3: no_wait at max_ack_pending is answered by nobody."""
+    """The server does not answer no_wait at max_ack_pending."""
     consumer = stream.create_consumer(durable_name="held", max_ack_pending=2)
     fill(js, stream, 5)
     assert len(consumer.fetch_no_wait(5)) == 2

@@ -88,7 +88,7 @@ def test_the_body_of_a_pull_has_what_was_asked_for_and_no_more():
 
 def test_memory_is_bounded_while_nobody_takes(scripted):
     """A server that sends what was asked for fills the buffer and no more: nothing else is asked
-    for until somebody takes."""
+    for until messages are taken."""
     with scripted.consumer.messages(max_messages=20) as messages:
         with pytest.raises(jetsync.TimeoutError):
             messages.next(timeout=0.05)

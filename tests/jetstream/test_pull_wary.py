@@ -34,7 +34,7 @@ def taken(messages):
 
 
 def poll_until(messages, condition):
-    """Take, in vain, until the condition holds: a stream is at work while somebody takes."""
+    """Take, in vain, until the condition holds: a stream is at work while it is read."""
 
     def look():
         with pytest.raises(jetsync.TimeoutError):
@@ -58,7 +58,7 @@ def watched():
 
 def test_a_pull_that_a_stepping_down_leader_swallows_is_sent_again(watched):
     """The pull behind a 409 Leadership Change gets neither message nor heartbeat: it is replaced
-    after two short heartbeats, and nobody is told of it."""
+    after two short heartbeats, and no warning is given."""
     scripted, errors = watched
     warnings: list[Exception] = []
     with scripted.consumer.messages(on_warning=warnings.append) as messages:

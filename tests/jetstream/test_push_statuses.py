@@ -84,7 +84,7 @@ def test_heartbeats_are_never_handed_out(js, stream, subject, errors):
 
 
 def test_heartbeats_do_not_fill_the_mailbox_of_an_idle_subscription(js, stream, subject):
-    """A limit of a few messages is for messages, also when nobody takes for a long time."""
+    """A limit of a few messages is for messages, also when none is taken for a long time."""
     with js.subscribe(subject, heartbeat=0.1, pending_messages_limit=4) as sub:
         wait_until(lambda: sub._mailbox.received >= 8, timeout=20)
         fill(js, subject, 4)

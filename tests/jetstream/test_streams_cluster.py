@@ -25,7 +25,7 @@ def three(js):
 
 
 def settled(look):
-    """The cluster part of an info, once there is a leader and everybody has everything."""
+    """The cluster part of an info, once there is a leader and all replicas are current."""
 
     def found():
         try:
@@ -119,7 +119,7 @@ def test_a_stream_moves_when_a_peer_is_removed(js):
 def test_a_peer_that_is_no_member_is_refused(js, three):
     settled(three.info)
     with pytest.raises(jetsync.ClusterError):
-        js.remove_stream_peer("THREE", "nobody")
+        js.remove_stream_peer("THREE", "unknown")
 
 
 def stream_leader(stream):

@@ -56,7 +56,7 @@ def own_server(tmp_path):
 
 
 def all_end_in_time(kv):
-    """Make all calls at once, which nobody answers."""
+    """Make all calls at once; none is answered."""
     seen = {}
 
     def make(name, call):

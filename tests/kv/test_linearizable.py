@@ -105,7 +105,7 @@ def check(clients, kv):
         for key, value in client.unknown:
             unknown.setdefault(key, set()).add(value)
     assert violations(history, unknown) == []
-    # What was "certainly not stored" was seen by nobody, and what was confirmed last is there.
+    # What was "certainly not stored" was never seen, and what was confirmed last is there.
     refused = {pair for client in clients for pair in client.not_stored}
     assert not [op for op in history if op.kind == "get" and (op.key, op.value) in refused]
     for key in KEYS:

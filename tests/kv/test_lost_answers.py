@@ -2,7 +2,7 @@
 
 The proxy throws away what the server answers, the link is cut, and the write goes on over the next
 one. A server of one replica looks at the condition of a write before its message id, so the copy is
-refused because of the first one: that must not look like somebody else's write.
+refused because of the first one: that must not look like another client's write.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_create_that_was_stored_and_deleted_since_is_not_stored_again(world):
 
 
 def test_update_that_was_stored_and_overwritten_since(world):
-    """The history shows that it was stored; without one nobody can tell, and that is said."""
+    """The history shows that it was stored; without one the outcome is reported as unknown."""
     world.aside.put("a", b"1")
 
     def call():

@@ -63,7 +63,7 @@ def test_a_mirror_of_a_mirror_is_refused(js, kv, copy, bucket):
     name = f"{bucket}-far"
     with pytest.raises(jetsync.KeyValueError, match="is a mirror itself"):
         js.create_key_value(bucket=name, mirror={"name": copy.bucket}, storage="memory")
-    # Nor is one opened that somebody else has made.
+    # Nor is one opened that another client has made.
     js.create_stream(
         name=f"KV_{name}", mirror={"name": f"KV_{copy.bucket}"}, max_msgs_per_subject=1
     )

@@ -49,7 +49,7 @@ def test_the_leader_can_be_asked(kv):
 
 
 def test_a_bucket_without_direct_gets_is_read_too(js, kv, bucket):
-    """Buckets of old clients have none; and somebody can turn them off while we hold the bucket."""
+    """Buckets of old clients have none; and another client can turn them off while it is open."""
     kv.put("a", b"1")
     js.update_stream(name=f"KV_{bucket}", allow_direct=False)
     assert kv.get("a").value == b"1"

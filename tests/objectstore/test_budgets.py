@@ -148,7 +148,7 @@ CALLS = {
 
 
 def all_end_in_time(store):
-    """Make all calls at once, which nobody answers."""
+    """Make all calls at once; none is answered."""
     seen = {}
 
     def make(name, call):

@@ -84,7 +84,7 @@ def test_the_domain_of_the_server_can_be_named(worlds):
 
 
 def test_what_two_domains_would_store_is_refused(worlds):
-    """A server passes objects on to whoever stores them: two buckets of one name would mix."""
+    """Servers pass objects on to every stream that stores them: buckets of one name would mix."""
     there, here = worlds
     there.create_object_store(bucket="both").put("a", b"far")
     here.jetstream(timeout=LONG).create_object_store(bucket="both")

@@ -10,7 +10,7 @@ A file holds cases::
       malformed 1                                    header lines of it that could not be read
 
 Other things that come out: ``ping`` (answered by us), ``pong``, ``info "text"``, ``err "text"``,
-``unmatched`` (nobody waits for that message), ``bad KIND`` (the stream is broken and ends there)
+``unmatched`` (no queue waits for that message), ``bad KIND`` (the stream is broken and ends there)
 and ``nothing`` (no whole frame). ``\{300*x}`` stands for 300 times x, other escapes are Python's.
 """
 

@@ -117,7 +117,7 @@ def pieces(r: random.Random, data: bytes) -> list[bytes]:
     return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-# -- what a user, or somebody who fills in a form of a user's, passes to publishing calls ---------
+# -- what a user, or a web form of a user's program, passes to publishing calls -------------------
 
 INJECTED = (
     "\r\n",

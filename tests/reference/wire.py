@@ -211,7 +211,7 @@ def check_safe(token: bytes) -> None:
 
 
 def check_publishable(subject: bytes) -> None:
-    """A publish has no wildcards: the server takes them for letters that nobody can match."""
+    """A publish has no wildcards: for the server they are letters, which match no subscription."""
     check_safe(subject)
     if any(token in (b"*", b">") for token in subject.split(b".")):
         raise Invalid("subject")

@@ -1,6 +1,6 @@
 """A program that interrupts itself in every blocking call.
 
-``python -m tests.reliability.interrupting``; arguments: the server's URL, the URL of somebody who
+``python -m tests.reliability.interrupting``; arguments: the server's URL, the URL of a peer that
 accepts and never reads or answers, and how
 many interrupts. Prints the milliseconds from each signal to its KeyboardInterrupt, as JSON.
 """

@@ -60,7 +60,7 @@ def main(url: str, count: int) -> None:
             lambda: nc.subscribe("a.b"),
             lambda: nc.flush(timeout=10),
             lambda: list(nc.request_many("echo", b"", timeout=10, max_messages=1)),
-            lambda: nc.publish("nobody", b"data"),
+            lambda: nc.publish("unheard", b"data"),
             lambda: js.publish("s", b"data", timeout=10),
             lambda: js.stream("S", timeout=10),
             lambda: kv.get("key", timeout=10),

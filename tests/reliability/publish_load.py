@@ -51,7 +51,7 @@ class Ledger:
         wrong = [p for p, seq in self.stored.items() if seq and sequences[p] != seq]
         assert not wrong, f"{len(wrong)} messages have another sequence: {wrong[:5]}"
         foreign = [p for p in found if p not in self.stored and p not in self.unknown]
-        assert not foreign, f"{len(foreign)} messages nobody published: {foreign[:5]}"
+        assert not foreign, f"{len(foreign)} messages that were not published: {foreign[:5]}"
 
 
 class Load:

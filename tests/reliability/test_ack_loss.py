@@ -88,7 +88,7 @@ def test_acknowledgements_are_sent_again_until_they_arrive(world):
 
 
 def test_a_lost_nak_is_not_sent_again(world):
-    """Whoever has the message by then would lose it once more; ack_wait brings it back."""
+    """The client that has the message by then would lose it once more; ack_wait brings it back."""
     _, proxy, js, nc = world
     watched, mine = consumer_of(js, nc, 1, ack_wait=120)
     msg = mine.next(timeout=LONG)
@@ -99,7 +99,7 @@ def test_a_lost_nak_is_not_sent_again(world):
 
 
 def test_what_has_arrived_is_forgotten(world):
-    """Nothing piles up, and when everything has arrived nobody asks any more."""
+    """Nothing piles up, and when everything has arrived no PING is sent any more."""
     _, proxy, js, nc = world
     _, mine = consumer_of(js, nc, 40_000, ack_wait=120, max_ack_pending=-1)
     taken = 0

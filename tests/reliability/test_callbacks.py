@@ -1,4 +1,4 @@
-"""What a user's code does inside a callback harms nobody else; signals and forgetting neither."""
+"""Errors in a callback harm only that callback; the same for signals and dropped objects."""
 
 from __future__ import annotations
 

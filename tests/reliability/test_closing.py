@@ -96,7 +96,7 @@ def full(server, proxy) -> Iterator[jetsync.Connection]:
 
 @contextlib.contextmanager
 def away(server, proxy) -> Iterator[jetsync.Connection]:
-    """Reconnecting: nobody listens."""
+    """Reconnecting: no server listens."""
     nc = jetsync.connect(proxy.url)
     sub = nc.subscribe("a")
     proxy.stop()
@@ -109,7 +109,7 @@ def away(server, proxy) -> Iterator[jetsync.Connection]:
 
 @contextlib.contextmanager
 def redialling(server, proxy) -> Iterator[jetsync.Connection]:
-    """Reconnecting: somebody listens and says nothing, and the connect timeout is long."""
+    """Reconnecting: a peer accepts and says nothing, and the connect timeout is long."""
     nc = jetsync.connect(proxy.url, connect_timeout=30, reconnect_wait=0.001)
     proxy.blackhole()
     links = proxy.accepted

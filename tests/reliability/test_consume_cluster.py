@@ -146,7 +146,7 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, keeps_promise):
             for _ in range(STEPDOWNS):
                 settled(reader)
                 start = time.monotonic()
-                # Nobody answers while the one before it is not over yet.
+                # No server answers while the election before it is not over yet.
                 wait_until(lambda: step_down(other), timeout=60)
                 settled(reader)
                 gaps.append(reader.gap(start, time.monotonic(), stalls))
@@ -157,7 +157,7 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, keeps_promise):
 
 
 def leader_again(nc, name, dead, found, stop):
-    """The raw probe: when does somebody else answer for the consumer?"""
+    """The raw probe: when does another server answer for the consumer?"""
     while not stop.is_set():
         with contextlib.suppress(jetsync.Error):
             answer = json.loads(nc.request(f"$JS.API.CONSUMER.INFO.{name}.c", timeout=0.3).data)

@@ -73,7 +73,7 @@ def test_a_password_that_changes_in_a_reload_is_asked_for_again(record_figure):
 
 
 def test_a_password_that_comes_late_is_waited_for():
-    """A bad push of configuration ends nobody: attempts go on, with events, until it is mended."""
+    """A bad configuration ends no client: attempts go on, with events, until it is mended."""
     password = ["old"]
     with (
         NatsServer(config=account_of("old"), jetstream=False) as server,

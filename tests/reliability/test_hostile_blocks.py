@@ -296,7 +296,7 @@ def read_objects(place: Place, js: jetsync.JetStream) -> None:
         assert store.get_bytes("odd") == content
         assert {info.name for info in store.list()} == {"first", "odd", "later"}
         assert store.info("odd").size == len(content)
-    place.raw.send(b"".join(block.frame("$O.O.C.nobody") for block in place.blocks))
+    place.raw.send(b"".join(block.frame("$O.O.C.unheard") for block in place.blocks))
     place.flush()
     for name in ("first", "odd", "later"):
         assert store.get_bytes(name) == content

@@ -43,7 +43,7 @@ class Faults:
         next(self._kinds)()
 
     def steal(self):
-        """Somebody else takes messages of the very server consumer: a real gap."""
+        """Another client takes messages of the same server consumer: a real gap."""
         with contextlib.suppress(jetsync.ConsumerNotFoundError, jetsync.ConsumerDeletedError):
             self._js.consumer(self._ordered.stream_name, self._ordered.name).fetch(5, timeout=0.2)
 

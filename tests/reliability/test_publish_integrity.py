@@ -24,7 +24,7 @@ def make_faults(server, proxy, dice):
         server.start()
 
     def lose_answers():
-        # Messages are stored and nobody hears of it.
+        # Messages are stored and their confirmations are lost.
         proxy.swallow_after(dice.randrange(5000))
         before = proxy.bytes_to_server
         wait_until(lambda: proxy.bytes_to_server > before + 500, timeout=10)

@@ -96,7 +96,7 @@ class Waiters:
 
 
 def when_it_accepts(port: int, found: list[float]) -> None:
-    """Note the moment at which somebody listens on the port again."""
+    """Note the moment at which a server listens on the port again."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         with (
@@ -109,7 +109,7 @@ def when_it_accepts(port: int, found: list[float]) -> None:
 
 
 def test_every_kind_of_waiter_goes_on_after_a_restart(server, record_figure, keeps_promise):
-    """G4/G6: server killed, away for 0.2 s: nobody waits long, nobody gets a wrong error."""
+    """G4/G6: server killed, away for 0.2 s: no call waits long, or gets a wrong error."""
     nc = jetsync.connect(server.url)
     waiters = Waiters(nc)
     took: dict[str, list[float]] = {}

@@ -41,7 +41,7 @@ def test_the_leader_is_one_of_its_nodes(cluster):
     assert cluster.leader() in cluster.servers
     assert cluster.wait_for_leader(0) is cluster.leader()
     with pytest.raises(ConfigError, match="no node"):
-        cluster.server("somebody")
+        cluster.server("unknown")
 
 
 def test_a_node_that_is_stopped_comes_back_with_its_files(fresh_cluster):

@@ -1,4 +1,4 @@
-"""Reading a replicated stream: whoever delivers, only the leader's word ends a range."""
+"""Reading a replicated stream: any server may deliver, only the leader's answer ends a range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ranges by direct gets: whoever answers, every row comes once."""
+"""Reading ranges by direct gets: every row comes once, from leader, follower or mirror."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_no_memory_of_a_module_is_writable_and_executable(path):
 @on_linux
 @each_module
 def test_a_module_is_found_and_finds_nothing_by_a_path_of_its_own(path):
-    """A RPATH lets whoever can write there replace libraries; TEXTREL makes code writable."""
+    """A RPATH lets a user who can write there replace libraries; TEXTREL makes code writable."""
     dynamic = readelf("-W", "-d", str(path))
     assert "TEXTREL" not in dynamic
     # Some interpreters give the path of their own library to everything built with them.

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HIDING = re.compile(
-    r"(?<!\w)(somebody|someone|anybody|anyone|everybody|everyone|nobody|whoever|no one)(?!\w)",
+    r"(?:(?<=\"{3})|(?<![\w.'\"]))"
+    r"(somebody|someone|anybody|anyone|everybody|everyone|nobody|whoever|no one)"
+    r"(?![\w'\"]|\.\w|\\)",
     re.IGNORECASE,
 )
 SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".sh", ".toml", ".yml"}
@@ -26,7 +28,18 @@ def texts(*places: str) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    "place", ["csrc", "jetsync", "docs", "examples", "README.md", "SECURITY.md", "CONTRIBUTING.md"]
+    "place",
+    [
+        "csrc",
+        "jetsync",
+        "docs",
+        "examples",
+        "tests",
+        "benchmarks",
+        "README.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+    ],
 )
 def test_a_sentence_says_who_acts(place):
     """Which thread, client or server does something is what a reader has to know."""
@@ -34,12 +47,14 @@ def test_a_sentence_says_who_acts(place):
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in texts(place)
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if HIDING.search(line)
+        if HIDING.search(line) and path.name != Path(__file__).name
     ]
     assert found == []
 
 
 def test_the_check_finds_such_words():
     assert HIDING.search("# Nobody reads it.")
+    assert HIDING.search('"""Whoever reads it."""')
     assert HIDING.search("for no one else")
     assert not HIDING.search("nobody_reads = anyone_else()")
+    assert not HIDING.search('subscribe("nobody.listens")')

@@ -50,7 +50,7 @@ class OrderedMessages(PullStream):
         )
         self._reader = reader
         self._thread = 0  # which takes
-        self._mark: Place = reader.mark()  # where what is in hand begins
+        self._mark: Place = reader.mark()  # where the prefetched messages begin
         if on_warning is not None:
             reader.on_warning = self._guard(on_warning)
 
@@ -77,7 +77,7 @@ class OrderedMessages(PullStream):
         if super()._is_over():
             return True
         # What a dropped generation had is read again, but not while draining.
-        return self._draining and not self._held and self._reader.generation is None
+        return self._draining and not self._buffered and self._reader.generation is None
 
     # -- ending ------------------------------------------------------------------------------------
 
@@ -88,10 +88,10 @@ class OrderedMessages(PullStream):
         the next one.
         """
         self._stopped = True
-        self._pause_now()
+        self._wake()
         if self._thread not in (0, threading.get_ident()):
             if (inbox := self._inbox) is not None:
-                inbox.poke()
+                inbox.wake()
         elif self._try_enter():
             try:
                 self._close()
@@ -117,11 +117,11 @@ class OrderedMessages(PullStream):
             self._reader.rewind(self._place())
 
     def _place(self) -> Place:
-        """Right before the first message that was not handed out. Empties the hand."""
+        """Right before the first message that was not handed out. Drops the prefetched ones."""
         first: JetStreamMsg | None = self._pop()
         if first is None:
             return self._reader.mark()
-        self._give(MsgBatch(), HUGE_BATCH)
+        self._move_into(MsgBatch(), HUGE_BATCH)
         return first.metadata.stream_seq - 1, self._mark[1]
 
     def __del__(self) -> None:

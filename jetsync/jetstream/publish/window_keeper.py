@@ -75,11 +75,11 @@ class WindowKeeper(Member, Generic[W]):
 
     def link_changed(self) -> None:
         """Make ``collect`` return early; see ``Member.link_changed``."""
-        self._mailbox.poke()
+        self._mailbox.wake()
 
     def close(self) -> None:
         """See ``Member.close``."""
-        self._mailbox.poke()
+        self._mailbox.wake()
 
     def give_up_inbox(self) -> None:
         """Take no more confirmations."""

@@ -193,7 +193,7 @@ class BatchPull:
         ack = self._ack
         if ack is not None and self._has_pulled:
             # Whether the first one arrived is not known: the acknowledgement goes out again.
-            ack._answer(b"+ACK")
+            ack._publish_ack(b"+ACK")
             ack = self._ack = None
         self._number = inbox.pull(
             request, ack, is_exact=options.max_messages is not None, seconds=left

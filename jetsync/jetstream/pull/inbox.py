@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jetsync._core.hand import Hand
 from jetsync._core.mailbox import Mailbox
+from jetsync._core.prefetch import PrefetchBuffer
 from jetsync.client.port import Member
 from jetsync.errors import (
     ConnectionClosedError,
@@ -40,7 +40,7 @@ __all__ = ["PullInbox"]
 class PullInbox(Member):
     """The pulls of one consumer on one inbox. For one thread at a time.
 
-    :meth:`poke` may be called by any thread: it makes a waiting taker look again, and so a ``hand``
+    :meth:`wake` may be called by any thread: a waiting taker looks again, and so does a ``stream``
     that still has what was taken. ``pin`` is the place of this client in a priority group with the
     policy ``pinned_client``: its id goes with every pull. ``batch`` holds what was taken out of the
     mailbox and not handed out: an interrupted call leaves it to the next one.
@@ -59,9 +59,10 @@ class PullInbox(Member):
         self._least_rtt = port.rtt
         self._presence = Presence(consumer)
         self.pin: Pin | None = None
-        self.hand: weakref.ref[Hand] | None = None  # weakly: a stream that is dropped ends itself
+        # Weakly: a stream that is dropped ends itself.
+        self.stream: weakref.ref[PrefetchBuffer] | None = None
         self.batch = self.new_batch()
-        self._rest = Hand()  # what did not fit into the batch of the last call
+        self._rest = PrefetchBuffer()  # what did not fit into the batch of the last call
         self._charged = 0  # messages, of all that were taken out of the mailbox
         self.sent_seq = 0
         """Consumer sequence that the server says it has sent, of a heartbeat taken last; or 0."""
@@ -79,14 +80,14 @@ class PullInbox(Member):
     def link_changed(self) -> None:
         """See ``Member.link_changed``."""
         self.has_link_news = True
-        self.poke()
+        self.wake()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Wake the taker: the link came or went, or a stream is to end. Any thread."""
-        self.mailbox.poke()
-        hand = self.hand() if self.hand is not None else None
-        if hand is not None:
-            hand._pause_now()
+        self.mailbox.wake()
+        stream = self.stream() if self.stream is not None else None
+        if stream is not None:
+            stream._wake()
 
     def new_batch(self) -> MsgBatch:
         """Return an empty batch for the messages of this inbox."""
@@ -160,17 +161,17 @@ class PullInbox(Member):
         """Begin a batch with what earlier calls left, at most ``limit`` messages of it."""
         rest = self._rest
         if len(self.batch):
-            rest._hold(self.batch)
-        if rest._held:
+            rest._take_over(self.batch)
+        if rest._buffered:
             self.batch = self.new_batch()
-            rest._give(self.batch, limit)
+            rest._move_into(self.batch, limit)
         if self.mailbox.pending_messages and len(self.batch) < limit:
             self.take(limit, 0)
 
     def adopt(self, batch: MsgBatch) -> None:
         """Go on with the batch of another inbox, or with what that one left."""
         if len(self.batch):
-            self._rest._hold(self.batch)
+            self._rest._take_over(self.batch)
         self.batch = batch
 
     def _on_status(self, msg: Msg) -> Ended | None:
@@ -264,7 +265,7 @@ class PullInbox(Member):
 
     def _on_pong(self) -> None:
         self._ponged = True
-        self.mailbox.poke()
+        self.mailbox.wake()
 
     @property
     def why_finished(self) -> Exception:
@@ -284,7 +285,7 @@ class PullInbox(Member):
     @property
     def has_messages(self) -> bool:
         """Whether something was taken or waits that was not handed out."""
-        return bool(len(self.batch) or self._rest._held or self.mailbox.pending_messages)
+        return bool(len(self.batch) or self._rest._buffered or self.mailbox.pending_messages)
 
     def hand_back(self) -> None:
         """Give back to the server (nak) what was not handed out."""
@@ -316,7 +317,7 @@ class PullInbox(Member):
         again, self.closed = self.closed, True
         self._presence.close()
         if port.closed:
-            self.poke()
+            self.wake()
             return
         try:
             if not again:

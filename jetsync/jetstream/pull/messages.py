@@ -72,7 +72,7 @@ class MessageStream(PullStream):
         inbox.pin = new_pin(
             consumer, group.get("group"), self._guard(on_pinned), self._guard(on_unpinned)
         )
-        inbox.hand = weakref.ref(self)
+        inbox.stream = weakref.ref(self)
 
     def _on_silence(self, inbox: PullInbox) -> None:
         if time.monotonic() - inbox.mailbox.last_put < 2 * self._heartbeat:

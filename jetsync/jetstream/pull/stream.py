@@ -1,8 +1,8 @@
 """PullStream: an endless iterator with a buffer that refills itself. The loop of messages and
 consume, of plain consumers and of ordered ones.
 
-Messages wait in the mailbox of an inbox; a taker moves all that is ready into its hand
-(``_core/hand.pyx``) and hands it out one by one without a Python frame, until a pull is due.
+Messages wait in the mailbox of an inbox. A taker moves all of them into its prefetch buffer, which
+hands them out one by one without a Python frame until a pull is due (``_core/prefetch.pyx``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jetsync._core.hand import Hand
 from jetsync._core.message import message_jsack
+from jetsync._core.prefetch import PrefetchBuffer
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     ConnectionClosedError,
@@ -42,7 +42,7 @@ _A = TypeVar("_A")
 _R = TypeVar("_R")
 
 
-class PullStream(Hand):
+class PullStream(PrefetchBuffer):
     """The messages of a consumer, one after another or in batches.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
@@ -70,7 +70,7 @@ class PullStream(Hand):
         self._group = group
         self._is_lasting = source.is_lasting
         self._is_settled = False  # nothing has changed that a pull could be due for
-        self._left = stop_after  # messages that may still come into the hand
+        self._left = stop_after  # messages that may still come into the prefetch buffer
         self._on_warning = on_warning
         self._inbox: PullInbox | None = None
         self._stopped = False
@@ -106,7 +106,7 @@ class PullStream(Hand):
         raise TimeoutError(f"no message from {self._source!r} in time", operation="next")
 
     def _slow_next(self) -> JetStreamMsg:
-        """What iteration does when the hand is empty, a pull is due, or the stream was stopped."""
+        """The next message when none is prefetched, a pull is due, or the stream was stopped."""
         msg = self._take(Deadline(None))
         if msg is not None:
             return msg
@@ -143,7 +143,7 @@ class PullStream(Hand):
         return result
 
     def _take_inside(self, deadline: Deadline) -> JetStreamMsg | None:
-        if not self._held:
+        if not self._buffered:
             self._load(self._window.max_messages, deadline)
         msg: JetStreamMsg | None = None if self._stopped else self._pop()
         if msg is not None:
@@ -153,10 +153,10 @@ class PullStream(Hand):
     def _batch_inside(self, wanted: tuple[int, Deadline]) -> MsgBatch:
         limit, deadline = wanted
         batch = self._empty_batch()
-        if not self._held and not self._stopped:
+        if not self._buffered and not self._stopped:
             self._load(limit, deadline)
-        if self._held and not self._stopped:
-            self._give(batch, limit)
+        if self._buffered and not self._stopped:
+            self._move_into(batch, limit)
         # What was just taken makes room: ask before the caller starts its work.
         self._refill(0.0)
         return batch
@@ -166,8 +166,8 @@ class PullStream(Hand):
         return MsgBatch() if inbox is None else inbox.new_batch()
 
     def _load(self, limit: int, deadline: Deadline) -> None:
-        """Take what is ready into the hand; wait for the first message. It stays empty when time
-        is up or the stream is over."""
+        """Fill the prefetch buffer with what came; wait for the first message. It stays empty when
+        time is up or the stream is over."""
         if self._left is not None:
             limit = min(limit, self._left)
         begun = self._tell_window() if self._given[0] else time.monotonic()
@@ -205,11 +205,11 @@ class PullStream(Hand):
         inbox = self._source.open(deadline, self._is_over)
         if inbox is not self._inbox and inbox is not None:
             self._inbox = inbox
-            inbox.hand = weakref.ref(self)
+            inbox.stream = weakref.ref(self)
         return inbox
 
     def _receive(self, inbox: PullInbox, count: int, begun: float) -> None:
-        """Take the batch of the inbox into the hand."""
+        """Move the batch of the inbox into the prefetch buffer."""
         batch = inbox.batch
         self._window.is_whole = False
         if self._window.may_grow:
@@ -221,12 +221,12 @@ class PullStream(Hand):
             except NotJetStreamMessageError:
                 self._has_more = False
             self._each = batch.nbytes // count
-        # From here on they are in the hand, whatever interrupts this.
-        self._hold(batch)
+        # From here on an interrupt finds them in the prefetch buffer.
+        self._take_over(batch)
 
     def _tell_window(self) -> float:
-        """The hand is empty: let the window follow how fast its user is. Returns since when the
-        user waits."""
+        """All messages were handed out: let the window follow how fast its user is. Returns since
+        when the user waits."""
         now, window, inbox = time.monotonic(), self._window, self._inbox
         count, given_at = self._given
         if not count or inbox is None:
@@ -241,7 +241,7 @@ class PullStream(Hand):
         if self._stopped or not self._is_open:
             return True
         inbox = self._inbox
-        if self._held or (inbox is not None and len(inbox.batch)):
+        if self._buffered or (inbox is not None and len(inbox.batch)):
             return False
         if self._left is not None and self._left <= 0:
             return True
@@ -259,8 +259,8 @@ class PullStream(Hand):
     def _refill(self, seconds: float | None) -> None:
         """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
         to it that the stream looks again when they have. Waits up to ``seconds`` for room in the
-        outbound buffer; without room it is tried again when the hand is empty."""
-        self._pause(0)
+        outbound buffer; without room it is tried again when no message is prefetched."""
+        self._set_threshold(0)
         self._is_settled = False
         inbox = self._inbox
         if self._draining or self._stopped or self._error is not None or inbox is None:
@@ -273,25 +273,25 @@ class PullStream(Hand):
         if not inbox.is_linked or inbox.closed:
             return
         mailbox, state, window = inbox.mailbox, inbox.state, self._window
-        pending, held = mailbox.pending_messages, self._held
-        held_bytes = waiting_bytes = 0
+        pending, buffered = mailbox.pending_messages, self._buffered
+        buffered_bytes = waiting_bytes = 0
         left = self._left
         if window.max_bytes is not None:
-            held_bytes, waiting_bytes = (
-                self._held_bytes,
+            buffered_bytes, waiting_bytes = (
+                self._buffered_bytes,
                 state.waiting_bytes(mailbox.pending_bytes),
             )
             left = None if left is None else left - pending
         count, pause = window.plan(
             waiting=state.waiting(pending),
-            held=held,
+            buffered=buffered,
             waiting_bytes=waiting_bytes,
-            held_bytes=held_bytes,
+            buffered_bytes=buffered_bytes,
             left=left,
         )
         self._is_settled = True
         if not count:
-            self._pause(pause)
+            self._set_threshold(pause)
             return
         expires = state.pull_length(self._expires, now)
         self._came = False
@@ -299,7 +299,7 @@ class PullStream(Hand):
             PullOptions(
                 batch=count,
                 expires=expires,
-                max_bytes=window.bytes_for(count, waiting_bytes + held_bytes),
+                max_bytes=window.bytes_for(count, waiting_bytes + buffered_bytes),
                 heartbeat=state.heartbeat(self._heartbeat, expires, now),
                 **self._group,  # type: ignore[arg-type]
             ),
@@ -380,14 +380,14 @@ class PullStream(Hand):
         While another thread is taking, that thread ends it.
         """
         self._stopped = True
-        self._pause_now()
+        self._wake()
         if self._try_enter():
             try:
                 self._close()
             finally:
                 self._leave()
         elif (inbox := self._inbox) is not None:
-            inbox.poke()
+            inbox.wake()
 
     def _close(self) -> None:
         """Give back what will not be handed out, once. Only inside."""
@@ -397,25 +397,25 @@ class PullStream(Hand):
         """Take everything that the user has not seen."""
         inbox = self._inbox
         if inbox is not None:
-            self._hold(inbox.release())
+            self._take_over(inbox.release())
         batch = self._empty_batch()
-        if self._held:
-            self._give(batch, HUGE_BATCH)
+        if self._buffered:
+            self._move_into(batch, HUGE_BATCH)
         return batch
 
     def drain(self) -> None:
         """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""
         self._draining = True
         if (inbox := self._inbox) is not None:
-            inbox.poke()
+            inbox.wake()
 
     @property
     def pending(self) -> int:
-        """Messages that are buffered, those in hand among them."""
+        """Messages that are buffered, the prefetched ones included."""
         inbox = self._inbox
         if inbox is None:
-            return int(self._held)
-        return int(inbox.mailbox.pending_messages + self._held + len(inbox.batch))
+            return int(self._buffered)
+        return int(inbox.mailbox.pending_messages + self._buffered + len(inbox.batch))
 
     def __enter__(self: Self) -> Self:
         return self

@@ -41,17 +41,23 @@ class Window:
         """The next message needs all of ``max_bytes`` for itself: ask when the buffer is empty."""
 
     def plan(
-        self, *, waiting: int, held: int, waiting_bytes: int, held_bytes: int, left: int | None
+        self,
+        *,
+        waiting: int,
+        buffered: int,
+        waiting_bytes: int,
+        buffered_bytes: int,
+        left: int | None,
     ) -> tuple[int, int]:
         """Return (messages to ask for now, or 0; how many may be left in the hand when this is to
         be asked again).
 
-        ``waiting`` counts what is on its way or in the mailbox, ``held`` what is in the hand,
+        ``waiting`` counts what is on its way or in the mailbox, ``buffered`` what is in the hand,
         ``left`` how many messages are still wanted (None: no end).
         """
         if self.max_bytes is not None:
-            return self._plan_bytes(held, waiting_bytes, held_bytes, left)
-        have = waiting + held
+            return self._plan_bytes(buffered, waiting_bytes, buffered_bytes, left)
+        have = waiting + buffered
         want = self.max_messages - have
         if left is not None:
             want = min(want, left - waiting)
@@ -63,18 +69,20 @@ class Window:
         return want, 0
 
     def _plan_bytes(
-        self, held: int, waiting_bytes: int, held_bytes: int, left: int | None
+        self, buffered: int, waiting_bytes: int, buffered_bytes: int, left: int | None
     ) -> tuple[int, int]:
         threshold = 0 if self.is_whole else self._threshold_bytes
         want = HUGE_BATCH if left is None else left
         if want <= 0:
             return 0, 0
-        if waiting_bytes + held_bytes <= threshold:
+        if waiting_bytes + buffered_bytes <= threshold:
             return want, 0
-        if not held:
+        if not buffered:
             return 0, 0
-        each = max(1, held_bytes // held)  # the messages in the hand have about the same size
-        return 0, min(held, max(0, threshold - waiting_bytes) // each + 1)
+        each = max(
+            1, buffered_bytes // buffered
+        )  # the messages in the hand have about the same size
+        return 0, min(buffered, max(0, threshold - waiting_bytes) // each + 1)
 
     def bytes_for(self, count: int, have_bytes: int) -> int | None:
         """The bytes that a pull of ``count`` messages may bring; None: no bound."""

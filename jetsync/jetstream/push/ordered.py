@@ -108,7 +108,7 @@ class OrderedPushSubscription(PushSubscription):
             self._failed_at = self._last
         self._recovery.failed(reason, time.monotonic())
         self._suspect_since = self._recovery.not_before
-        self._mailbox.poke()
+        self._mailbox.wake()
 
     # -- and how it is put right -------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ class _Receiving(Member):
             return
         if receiver._callback is not None and not receiver._port.drained:
             receiver._mailbox.discard()  # a callback that ran on could do nothing any more
-        receiver._mailbox.poke()
+        receiver._mailbox.wake()
 
     def join(self, timeout: float | None) -> None:
         receiver = self._receiver()
@@ -385,7 +385,7 @@ class PushReceiver(Subscription):
             if self._watch is not None:
                 self._watch.restart()
             self._on_new_link()
-        self._mailbox.poke()
+        self._mailbox.wake()
 
     def _on_new_link(self) -> None:
         self._suspect_since = time.monotonic()
@@ -405,7 +405,7 @@ class PushReceiver(Subscription):
             ),
         )
         self._suspect_since = time.monotonic()
-        self._mailbox.poke()
+        self._mailbox.wake()
 
     def _sweep(self) -> None:
         """Deal with statuses at the head of the mailbox although no thread is taking: they would

@@ -14,7 +14,7 @@ from jetsync._api_errors import (
     MessageNotFoundError,
     api_error,
 )
-from jetsync._core.stored import StoredMaker, parse_stored
+from jetsync._core.stored import StoredFactory, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
 from jetsync.errors import (
@@ -252,8 +252,8 @@ class _Reader:
         with port.open_reply(subject) as reply:
             mailbox = reply.mailbox
             if not len(self._batch):
-                maker = StoredMaker(DirectMsg, port.connection, UNACKNOWLEDGED)
-                self._batch = mailbox.new_batch(DirectBatch, None, maker)
+                factory = StoredFactory(DirectMsg, port.connection, UNACKNOWLEDGED)
+                self._batch = mailbox.new_batch(DirectBatch, None, factory)
             payload = json.dumps(body).encode()
             port.send(subject, payload, reply.subject, seconds=self._deadline.remaining())
             while True:

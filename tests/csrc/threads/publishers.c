@@ -41,7 +41,7 @@ void *publisher(void *which) {
 void *acknowledger(void *unused) {
     static const char frame[] = "PUB a1 3\r\n42 \r\n", offered[] = "PUB a2 _W.1 2\r\n1 \r\n";
     while (!atomic_load(&ended)) {
-        link_put p = {.kind = LINK_ANSWER,
+        link_put p = {.kind = LINK_REPLY,
                       .subject = jet_span_of((const uint8_t *)"a0", 2),
                       .payload = jet_span_of((const uint8_t *)"7", 1),
                       .messages = 1,

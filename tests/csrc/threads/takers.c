@@ -44,14 +44,14 @@ static void take(link_queue *q, size_t k, double seconds) {
     double deadline = link_now() + seconds;
     if (!take_turn(&q->take_turn, deadline)) return;
     if (fill(q, deadline)) {
-        for (int n = 0; n < 50 && jet_chain_take(&q->in_hand, &r); n++) {
+        for (int n = 0; n < 50 && jet_chain_take(&q->ready, &r); n++) {
             CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
             CHECK(number >= last_number[k]);
             last_number[k] = number;
             link_add(&q->taken, 1);
             taken[k]++;
         }
-        link_queue_tell_held(q);
+        link_queue_note_ready(q);
     }
     link_turn_leave(&q->take_turn);
 }
@@ -59,7 +59,7 @@ static void take(link_queue *q, size_t k, double seconds) {
 void *taker(void *queue) {
     link_queue *q = queue;
     size_t k = (size_t)(q - queues);
-    for (size_t i = 0; !atomic_load(&ended) || link_queue_look(q).messages; i++)
+    for (size_t i = 0; !atomic_load(&ended) || link_queue_snapshot(q).messages; i++)
         take(q, k, i % 3 ? 0.02 : 0.0002);
     return NULL;
 }
@@ -69,7 +69,7 @@ void *watcher(void *unused) {
     uint64_t sum = 0;
     for (size_t i = 0; !atomic_load(&ended); i++) {
         for (int k = 0; k < QUEUES; k++) {
-            link_counts now = link_queue_look(&queues[k]);
+            link_counts now = link_queue_snapshot(&queues[k]);
             sum += now.received + link_load(&queues[k].taken);
         }
         sum += link_load(&in.messages) + link_load(&in.bytes) + link_load(&in.reads) +
@@ -79,10 +79,10 @@ void *watcher(void *unused) {
         sum += link_outbound_pending(&out) + link_outbound_peek(&out, bytes, sizeof bytes);
         sum += link_outbound_link(&out) + link_load(&out.links);
         if (i % 9 == 0) link_outbound_retract(&out, jet_span_of((const uint8_t *)"_W.", 3));
-        link_outbound_arrived(&out, link_outbound_kept(&out), i % 2 == 0);
+        link_outbound_arrived(&out, link_outbound_resend_point(&out), i % 2 == 0);
         if (i % 4 == 0) link_outbound_ping(&out);
         contend(i % 2 ? 0 : 0.001);
-        if (i % 5 == 0) link_queue_poke(&queues[i % QUEUES]);
+        if (i % 5 == 0) link_queue_wake(&queues[i % QUEUES]);
         if (i % 3 == 0) usleep(50);
     }
     CHECK(sum);

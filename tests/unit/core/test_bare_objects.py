@@ -29,9 +29,9 @@ ARGUMENTS = ((), (None,), (0,), (b"x",), ("x",), ("x", b"y"), (1, 1), (None, Non
 
 def made(kind):
     for args in ARGUMENTS:
-        for maker in (kind, lambda *args: kind.__new__(kind, *args)):
+        for factory in (kind, lambda *args: kind.__new__(kind, *args)):
             try:
-                yield maker(*args)
+                yield factory(*args)
             except Exception:
                 pass
 

@@ -7,9 +7,9 @@ import gc
 import pytest
 
 from jetsync._core.batch import MsgBatch
-from jetsync._core.hand import Hand
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
+from jetsync._core.prefetch import PrefetchBuffer
 from jetsync.errors import ConfigError, ConnectionClosedError
 from tests.unit.core.kit import Held, client_frames, fill, message, receiver
 
@@ -183,5 +183,5 @@ def test_an_iterator_goes_on_when_its_batch_grows_or_is_emptied():
     assert [msg.data for msg in walking] == [b"%d" % n for n in range(50, 100)]
     late = iter(batch)
     assert next(late).data == b"0"
-    Hand()._hold(batch)
+    PrefetchBuffer()._take_over(batch)
     assert list(late) == []

@@ -84,7 +84,7 @@ def test_ids_subjects_and_sizes_are_known():
         None,
     ]
     assert bench.window.numbers_on("b.c") == [1, 3]
-    assert bench.window.numbers_on("nobody") == []
+    assert bench.window.numbers_on("other") == []
     assert bench.window.unknown_subjects() == set()
     bench.confirm(1, 1)
     bench.window.collect(0)

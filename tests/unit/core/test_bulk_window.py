@@ -213,7 +213,7 @@ def test_the_window_goes_round_many_times():
 
 
 class Bad:
-    """A mapping whose reading fails in a way nobody expects."""
+    """A mapping whose reading fails in an unexpected way."""
 
     def items(self):
         raise RuntimeError("boom")

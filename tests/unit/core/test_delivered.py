@@ -33,10 +33,10 @@ class Context:
 
 
 class Late(Delivered):
-    """A message of an upper room, which is told about those that were held for long."""
+    """A message class as in jetstream/, whose hook is called for late acknowledgements."""
 
     def _late(self):
-        raise AssertionError("nobody held it for long")
+        raise AssertionError("it was acknowledged at once")
 
 
 def delivered(owner=None, context=None, reply=REPLY):

@@ -1,4 +1,4 @@
-"""Bytes find their mailbox, events come in order, and a late reply finds nobody."""
+"""Bytes find their mailbox, events come in order, and a late reply finds none."""
 
 from __future__ import annotations
 

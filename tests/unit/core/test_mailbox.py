@@ -123,7 +123,7 @@ def test_get_wakes_when_a_message_comes():
 def test_poke_makes_a_waiting_consumer_return_once():
     inbound, box = receiver()
     consumer = Thread(box.get)
-    box.poke()
+    box.wake()
     assert consumer.finish() is None
     assert not box.ended
     consumer = Thread(box.get)
@@ -134,7 +134,7 @@ def test_poke_makes_a_waiting_consumer_return_once():
 def test_a_poke_loses_no_message():
     inbound, box = receiver()
     fill(inbound, b"x")
-    box.poke()
+    box.wake()
     assert box.get().data == b"x"
 
 
@@ -381,7 +381,7 @@ def test_iteration_goes_on_until_the_box_ends():
 def test_iteration_ignores_pokes_and_waits_for_messages():
     inbound, box = receiver()
     consumer = Thread(lambda: [msg.data for msg in MailboxIterator(box)])
-    box.poke()
+    box.wake()
     fill(inbound, b"x")
     box.finish()
     assert consumer.finish() == [b"x"]
@@ -429,7 +429,7 @@ def test_take_into_waits_for_as_many_as_are_asked_for_or_a_status_or_its_time():
     # A poke and the end return with what there is.
     consumer = Thread(box.take_into, batch, 100, None, 50)
     fill(inbound, b"8")
-    box.poke()
+    box.wake()
     assert (consumer.finish(), len(batch)) == ([], 9)
     consumer = Thread(box.take_into, batch, 100, None, 50)
     fill(inbound, b"9")

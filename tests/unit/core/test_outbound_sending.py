@@ -15,7 +15,7 @@ BIG = b"x" * 200_000  # more than a small link takes
 
 
 def stuff(outbound):
-    """Publish until the writer is stuck in the middle of a frame that nobody reads."""
+    """Publish until the writer is stuck in the middle of a frame that the peer does not read."""
     outbound.publish("stuck", BIG)
     wait_until(lambda: outbound.pending_bytes == 0)
 
@@ -84,7 +84,7 @@ def test_a_link_that_takes_nothing_refuses_after_write_timeout():
         waited = time.monotonic() - start
         assert 0.25 <= waited < 15
         assert 45_000 <= outbound.pending_bytes <= 51_100
-        # It was a matter of time only: once somebody reads, all of it arrives, and more is taken.
+        # It was a matter of time only: once the peer reads, all of it arrives, and more is taken.
         sent = (
             b"PUB stuck 200000\r\n"
             + BIG
@@ -115,7 +115,7 @@ def test_a_message_larger_than_the_high_water_mark_is_taken_when_nothing_waits()
 
 
 def test_a_call_waits_for_room_no_longer_than_its_own_time_allows():
-    """Whoever asks has a timeout of its own: the one for writing is only the longest."""
+    """A call has a timeout of its own: ``write_timeout`` is only the longest."""
     with link(small=True, high_water=1000, write_timeout=60.0) as (outbound, _):
         stuff(outbound)
         outbound.publish("s", b"y" * 1000)
@@ -162,7 +162,7 @@ def test_close_ends_the_wait_of_a_publisher():
 
 
 def test_losing_the_link_ends_the_wait_of_a_publisher():
-    """Without a link the offline limit counts, and nobody waits for it."""
+    """Without a link the offline limit counts, and no call waits for it."""
     with pair() as (ours, _):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         outbound = Outbound(high_water=1000, offline_limit=1500, write_timeout=60.0)
@@ -182,7 +182,7 @@ def test_losing_the_link_ends_the_wait_of_a_publisher():
 def test_detaching_ends_the_wait_of_a_publisher():
     with pair() as (ours, _):
         outbound = Outbound(high_water=1000, offline_limit=1500, write_timeout=60.0)
-        outbound.attach(ours.fileno(), b"", 1 << 20)  # and nobody pumps
+        outbound.attach(ours.fileno(), b"", 1 << 20)  # and no thread pumps
         outbound.publish("s", b"y" * 1000)
         publisher = Thread(outbound.publish, "s", b"y" * 1000)
         outbound.detach()
@@ -240,7 +240,7 @@ def test_a_broken_link_ends_quietly_and_the_next_one_works():
 
 def test_send_now_sends_from_the_calling_thread():
     with pair() as (ours, theirs):
-        outbound = Outbound()  # nobody pumps
+        outbound = Outbound()  # no thread pumps
         outbound.attach(ours.fileno(), b"", 1 << 20)
         outbound.publish("s", b"x", None, b"", False)
         outbound.send_now()

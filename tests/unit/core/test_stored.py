@@ -10,7 +10,7 @@ import pytest
 
 from jetsync._core.batch import MsgBatch
 from jetsync._core.message import Msg
-from jetsync._core.stored import StoredMaker, parse_stored
+from jetsync._core.stored import StoredFactory, parse_stored
 from jetsync.errors import ProtocolError
 from jetsync.jetstream._wire import format_time, parse_time_ns
 from tests.unit.core.kit import Capsules, message, receiver
@@ -30,7 +30,7 @@ def batch_of(*blocks):
     inbound, box = receiver()
     for block in blocks:
         assert inbound.feed(message(b"_INBOX.x", payload=b"p", header=block)) == []
-    batch = box.new_batch(MsgBatch, None, StoredMaker(Stored))
+    batch = box.new_batch(MsgBatch, None, StoredFactory(Stored))
     box.take_into(batch, len(blocks))
     return batch
 

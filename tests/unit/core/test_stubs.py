@@ -14,7 +14,7 @@ MODULES = sorted(path.stem for path in CORE.glob("*.pyx"))
 # (newer checkers want it marked) for which older Pythons have no word.
 ALLOWED = r"""
 jetsync\._core\.[\w.]+\.__(pyx_capi__|test__|reduce_cython__|setstate_cython__)
-jetsync\._core\.message\.Maker
+jetsync\._core\.message\.MessageFactory
 jetsync\._core\.\w+\.[A-Z]\w+
 """
 

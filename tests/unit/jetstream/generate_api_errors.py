@@ -2,7 +2,7 @@
 
 The list is ``server_errors.tsv`` beside this file: number, HTTP-like code, name and words as
 nats-server 2.15 publishes them (``server/errors.json`` of its source), and the class of ours that a
-number becomes; ``-`` for those nobody branches on, which are a plain ``APIError``. After a change::
+number becomes; ``-`` for those without a class, which are a plain ``APIError``. After a change::
 
     python -m tests.unit.jetstream.generate_api_errors
 """

@@ -17,9 +17,13 @@ def window(most=0, **options):
     return Window(BufferLimits.of(**options), most)
 
 
-def plan(one, *, waiting=0, held=0, waiting_bytes=0, held_bytes=0, left=None):
+def plan(one, *, waiting=0, buffered=0, waiting_bytes=0, buffered_bytes=0, left=None):
     return one.plan(
-        waiting=waiting, held=held, waiting_bytes=waiting_bytes, held_bytes=held_bytes, left=left
+        waiting=waiting,
+        buffered=buffered,
+        waiting_bytes=waiting_bytes,
+        buffered_bytes=buffered_bytes,
+        left=left,
     )
 
 
@@ -33,10 +37,10 @@ def starve(one, times=20, *, rate=1_000_000, round_trip=0.01, each=200):
 def test_it_asks_for_what_is_missing_at_the_threshold_and_not_before():
     one = window(max_messages=100)
     assert plan(one) == (100, 0)
-    assert plan(one, waiting=30, held=20) == (50, 0)
-    count, pause = plan(one, waiting=30, held=40)
+    assert plan(one, waiting=30, buffered=20) == (50, 0)
+    count, pause = plan(one, waiting=30, buffered=40)
     assert (count, pause) == (0, 21)
-    assert plan(one, waiting=30, held=pause - 1) == (50, 0)
+    assert plan(one, waiting=30, buffered=pause - 1) == (50, 0)
 
 
 def test_it_asks_for_no_more_than_is_wanted():

@@ -15,7 +15,7 @@ TRANSIENT = [
     errors.DisconnectedError("cut"),
     errors.StaleConnectionError("silent"),
     errors.TimeoutError("late"),
-    errors.NoRespondersError("nobody yet"),
+    errors.NoRespondersError("not yet"),
     errors.OutboundFullError("slow"),
     errors.ConnectionClosedError("closed"),
     errors.ForkedError("other process"),

@@ -17,13 +17,13 @@ import pyspark_jetsync
 from jetsync.spark import JetStreamDataSource
 from jetsync.spark.errors import SparkOptionError
 
-NOBODY = "nats://127.0.0.1:1"
+UNREACHABLE = "nats://127.0.0.1:1"
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
 ROWS = StructType().add("subject", "string").add("data", "binary")
 
 
 def source(**options: str) -> JetStreamDataSource:
-    return JetStreamDataSource(CaseInsensitiveDict({"servers": NOBODY, **options}))
+    return JetStreamDataSource(CaseInsensitiveDict({"servers": UNREACHABLE, **options}))
 
 
 def test_spark_finds_the_format_by_the_entry_module():

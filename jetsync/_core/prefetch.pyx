@@ -1,4 +1,4 @@
-"""Hand: messages that were taken out of a mailbox and are given out one by one."""
+"""PrefetchBuffer: messages that were taken out of a mailbox and are given out one by one."""
 
 from libc.stdint cimport int64_t
 
@@ -26,12 +26,12 @@ cdef extern from * nogil:
     void jetsync_leave(int *inside)
 
 
-cdef class Hand:
-    """An iterator over the messages in its hand; the base of streams that fill it.
+cdef class PrefetchBuffer:
+    """An iterator over messages that were taken already; the base of streams that fill it.
 
-    `__next__` costs no Python frame as long as there are more than `_pause_at` messages; then it
-    calls `_slow_next()` of the subclass, which fills the hand, looks at what else has to be done,
-    and says where to pause next. For one thread at a time: misuse raises ConfigError.
+    `__next__` costs no Python frame as long as there are more than `_threshold` messages; then it
+    calls `_slow_next()` of the subclass, which fills it, does what else is due, and sets the next
+    threshold. For one thread at a time: misuse raises ConfigError.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -67,24 +67,24 @@ cdef class Hand:
         finally:
             jetsync_leave(&self.inside)
 
-    def _hold(self, MsgBatch batch not None):
+    def _take_over(self, MsgBatch batch not None):
         """Take over everything of a batch, which is empty afterwards, and count it off `_left`.
         Only inside."""
         if self.left >= 0:
             self.left = max(0, self.left - <int64_t>batch.chain.count)
         batch.forget_index()
         batch.rows = 0
-        self.maker = batch.maker
-        self.kept = batch.kept
+        self.factory = batch.factory
+        self.owners = batch.owners
         self.since = batch.since
         jet_chain_move(&self.chain, &batch.chain)
 
-    def _give(self, MsgBatch batch not None, size_t limit):
-        """Move up to `limit` messages from the hand to the end of an empty batch. Only inside."""
+    def _move_into(self, MsgBatch batch not None, size_t limit):
+        """Move up to `limit` messages to the end of an empty batch. Only inside."""
         cdef jet_record r
-        if self.maker is not None:
-            batch.maker = self.maker
-            batch.kept = self.kept
+        if self.factory is not None:
+            batch.factory = self.factory
+            batch.owners = self.owners
         batch.since = self.since
         if self.chain.count <= limit:
             batch.adopt(&self.chain)
@@ -95,39 +95,39 @@ cdef class Hand:
             limit -= 1
 
     def _pop(self):
-        """Take the next message; None when the hand is empty. Only inside."""
+        """Take the next message; None when there is none. Only inside."""
         return self.make() if self.chain.count else None
 
     cdef Msg make(self):
-        """Make the next message, then take it: without memory for it, it stays in the hand."""
+        """Make the next message, then take it: without memory for it, it stays."""
         cdef jet_record r
         jet_chain_peek(&self.chain, &r)
-        cdef Msg msg = self.maker.make(&r)
+        cdef Msg msg = self.factory.make(&r)
         msg.since = self.since
         jet_chain_drop(&self.chain, &r)
         return msg
 
-    def _pause(self, size_t held):
+    def _set_threshold(self, size_t count):
         """Take the slow way when so many are left; 0: only when none is."""
-        link_store(&self.pause_at, held)
+        link_store(&self.threshold, count)
 
-    def _pause_now(self):
+    def _wake(self):
         """Take the slow way next time, however many are left. Any thread."""
-        link_store(&self.pause_at, <size_t>-1)
+        link_store(&self.threshold, <size_t>-1)
 
     @property
-    def _held(self):
-        """Messages in the hand."""
+    def _buffered(self):
+        """Messages in it."""
         return self.chain.count
 
     @property
-    def _held_bytes(self):
+    def _buffered_bytes(self):
         """Their subjects, replies, headers and payloads, in bytes."""
         return self.chain.bytes
 
     @property
     def _left(self):
-        """How many messages may still come into the hand; None: any number."""
+        """How many messages may still come into it; None: any number."""
         return None if self.left < 0 else self.left
 
     @_left.setter
@@ -137,12 +137,17 @@ cdef class Hand:
     def __iter__(self):
         return self
 
+    def _slow_next(self):
+        """Of the subclass: return the next message when there is none left or the threshold is
+        reached. Blocks; raises StopIteration at the end."""
+        raise NotImplementedError
+
     cdef Msg quick(self):
         """The next message, or None when the slow way has to be taken."""
         if not jetsync_enter(&self.inside):
             self._enter()
         try:
-            if self.chain.count <= link_load(&self.pause_at):
+            if self.chain.count <= link_load(&self.threshold):
                 return None
             return self.make()
         finally:

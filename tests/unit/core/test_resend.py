@@ -21,7 +21,7 @@ class Owner(Publishing):
 
 def ack(outbound, payload=b"+ACK", *, keep=True):
     owner = Owner(outbound)
-    JetStreamMsg.build("a", reply="$JS.ACK.1", owner=owner)._answer(payload, keep)
+    JetStreamMsg.build("a", reply="$JS.ACK.1", owner=owner)._publish_ack(payload, keep)
 
 
 FRAME = b"PUB $JS.ACK.1 4\r\n+ACK\r\n"
@@ -32,7 +32,7 @@ def asked():
     """An outbound side without a link, and what it has asked for."""
     outbound = Outbound(offline_limit=1 << 30)
     wanted: list[int] = []
-    outbound.on_kept = wanted.append
+    outbound.on_resend = wanted.append
     return outbound, wanted
 
 
@@ -53,7 +53,7 @@ def test_what_was_sent_and_may_be_lost_is_sent_again():
         assert read(theirs, len(FRAME) * 2) == FRAME + FRAME.replace(b"+ACK", b"-NAK")
         outbound.detach()
         assert over_the_next_link(outbound, len(FRAME)) == FRAME
-        # Nor is it known now: until somebody says so it goes out over every link.
+        # Nor is it known now: until a PONG shows it, it goes out over every link.
         ack(outbound, keep=False)
         assert over_the_next_link(outbound, len(FRAME) * 2) == FRAME * 2
 
@@ -61,14 +61,14 @@ def test_what_was_sent_and_may_be_lost_is_sent_again():
 def test_what_has_arrived_is_not_sent_again():
     with link() as (outbound, theirs):
         ack(outbound)
-        point = outbound.kept_so_far()
+        point = outbound.resend_point()
         ack(outbound, b"+TERM")
         read(theirs, len(FRAME) * 2 + 1)
         assert outbound.arrived(point, True)
         outbound.detach()
         term = b"PUB $JS.ACK.1 5\r\n+TERM\r\n"
         assert over_the_next_link(outbound, len(term)) == term
-        assert not outbound.arrived(outbound.kept_so_far(), True)
+        assert not outbound.arrived(outbound.resend_point(), True)
         assert not outbound.arrived(point, True)  # an old answer changes nothing
 
 
@@ -77,7 +77,7 @@ def test_somebody_is_asked_to_find_out_once(asked):
     for _ in range(5):
         ack(outbound)
     assert wanted == [1]
-    assert not outbound.arrived(outbound.kept_so_far(), True)
+    assert not outbound.arrived(outbound.resend_point(), True)
     ack(outbound)
     assert wanted == [1, 1]
 
@@ -86,11 +86,11 @@ def test_a_question_in_between_ends_nothing(asked):
     """Only when the one who asks again and again has been told that nothing is left it is over."""
     outbound, wanted = asked
     ack(outbound)
-    assert not outbound.arrived(outbound.kept_so_far(), False)
+    assert not outbound.arrived(outbound.resend_point(), False)
     ack(outbound)
     assert wanted == [1]
-    assert not outbound.arrived(outbound.kept_so_far(), True)
-    assert not outbound.arrived(outbound.kept_so_far(), False)  # it comes late
+    assert not outbound.arrived(outbound.resend_point(), True)
+    assert not outbound.arrived(outbound.resend_point(), False)  # it comes late
     ack(outbound)
     assert wanted == [1, 1]
 

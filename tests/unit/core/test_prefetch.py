@@ -1,4 +1,4 @@
-"""The hand of a message stream: order, pauses, counts, one thread at a time."""
+"""The prefetch buffer of a message stream: order, threshold, counts, one thread at a time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 import pytest
 
 from jetsync._core.batch import MsgBatch
-from jetsync._core.hand import Hand
+from jetsync._core.prefetch import PrefetchBuffer
 from jetsync.errors import ConfigError
 from tests.unit.core.kit import LONG, Thread, fill, receiver
 
 
-class Stream(Hand):
-    """A hand that is filled from a mailbox when it pauses."""
+class Stream(PrefetchBuffer):
+    """A prefetch buffer that is filled from a mailbox at its threshold."""
 
     def __init__(self, box, limit=100):
         self.box = box
@@ -25,12 +25,12 @@ class Stream(Hand):
         self.slow += 1
         self._enter()
         try:
-            if not self._held:
+            if not self._buffered:
                 batch = self.box.new_batch(MsgBatch, None)
                 self.box.take_into(batch, self.limit, 0)
-                self._hold(batch)
+                self._take_over(batch)
                 assert len(batch) == 0
-            self._pause(self.pause)
+            self._set_threshold(self.pause)
             msg = self._pop()
         finally:
             self._leave()
@@ -56,16 +56,16 @@ def test_a_pause_is_kept_to_the_message():
     hand.pause = 40
     for _ in range(60):
         next(hand)
-    assert (hand._held, hand.slow) == (40, 1)
+    assert (hand._buffered, hand.slow) == (40, 1)
     next(hand)
-    assert (hand._held, hand.slow) == (39, 2)
+    assert (hand._buffered, hand.slow) == (39, 2)
 
 
 def test_pausing_now_makes_the_next_one_slow():
     hand = stream(10)
     next(hand)
     next(hand)
-    hand._pause_now()
+    hand._wake()
     assert hand._quick() is None
     next(hand)
     assert hand.slow == 2
@@ -74,7 +74,7 @@ def test_pausing_now_makes_the_next_one_slow():
 def test_what_is_held_is_counted_in_messages_and_bytes():
     hand = stream(10)
     next(hand)
-    assert (hand._held, hand._held_bytes) == (9, 9 * 2)
+    assert (hand._buffered, hand._buffered_bytes) == (9, 9 * 2)
 
 
 def test_quick_takes_only_what_needs_nothing_else():
@@ -93,10 +93,10 @@ def test_the_rest_can_be_given_to_a_batch(limit):
     next(hand)
     batch = hand.box.new_batch(MsgBatch, None)
     hand._enter()
-    hand._give(batch, limit)
+    hand._move_into(batch, limit)
     hand._leave()
     assert [msg.data for msg in batch] == [b"%d" % n for n in range(1, 1 + min(limit, 9))]
-    assert hand._held == 9 - min(limit, 9)
+    assert hand._buffered == 9 - min(limit, 9)
 
 
 def test_a_second_thread_is_refused_while_one_is_inside():

@@ -1,4 +1,4 @@
-"""A caller who waits alone reads the link, for everybody, and leaves the rest to the reader."""
+"""A caller that waits alone reads the link, for all others too; events are left to the reader."""
 
 from __future__ import annotations
 
