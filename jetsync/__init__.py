@@ -160,20 +160,20 @@ from jetsync.jetstream import (
     TooManyPendingError,
     parse_ack_subject,
 )
-from jetsync.jetstream.consumers.config import (
+from jetsync.jetstream.config.consumer import (
     AckPolicy,
     ConsumerConfig,
     DeliverPolicy,
     PriorityPolicy,
     ReplayPolicy,
 )
-from jetsync.jetstream.consumers.info import (
+from jetsync.jetstream.config.consumer_info import (
     ConsumerInfo,
     ConsumerLag,
     PriorityGroupState,
     SequenceInfo,
 )
-from jetsync.jetstream.streams.config import (
+from jetsync.jetstream.config.stream import (
     DiscardPolicy,
     ExternalStream,
     PersistMode,
@@ -188,7 +188,7 @@ from jetsync.jetstream.streams.config import (
     StreamSource,
     SubjectTransform,
 )
-from jetsync.jetstream.streams.info import (
+from jetsync.jetstream.config.stream_info import (
     APIErrorDetail,
     ClusterInfo,
     LostStreamData,

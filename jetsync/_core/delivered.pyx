@@ -58,7 +58,7 @@ cdef class Delivered(Msg):
 
     cdef bint is_settled(self) except -1:
         """Whether there is nothing more to acknowledge."""
-        return self.ack_state() & DONE or (self._context is not None and self._context._ack_none)
+        return self.ack_state() & DONE or (self._context is not None and self._context.ack_none)
 
     cdef int settle(self, bytes payload, uint8_t flags, bint keep) except -1:
         if self.is_settled():

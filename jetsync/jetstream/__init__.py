@@ -8,7 +8,7 @@ Not here:  sockets and reconnecting (client/), the bytes of a frame (_core/, csr
 
 from __future__ import annotations
 
-from jetsync.jetstream.account import AccountInfo
+from jetsync.jetstream.config.account import AccountInfo
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.context import JetStream
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata, parse_ack_subject

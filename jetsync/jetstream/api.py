@@ -89,6 +89,10 @@ class API:
         self._answered = False
         """Whether there was an answer below the prefix before: it is right then."""
 
+    def deadline(self, timeout: Seconds | None) -> Deadline:
+        """The deadline of a call: ``timeout`` seconds from now, or the default of this object."""
+        return Deadline(self.timeout if timeout is None else timeout)
+
     def subject(self, operation: str) -> str:
         """The full subject of an operation such as ``STREAM.INFO.ORDERS``."""
         return f"{self.prefix}.{operation}"
@@ -110,7 +114,7 @@ class API:
         ``err_code``), JetStreamNotEnabledError when no server serves the API,
         JetStreamUnavailableError when none does any more, TimeoutError, DisconnectedError.
         """
-        deadline = Deadline(self.timeout if timeout is None else timeout)
+        deadline = self.deadline(timeout)
         payload = b"" if body is None else json.dumps(body).encode()
         subject = self.subject(operation)
         while True:

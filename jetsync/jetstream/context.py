@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jetsync.objectstore import ObjectStore, ObjectStoreConfig, ObjectStoreStatus
     from jetsync.objectstore.config import ObjectStoreFields
 
-__all__ = ["JetStream"]
+__all__ = ["JetStream", "api_of", "at_prefix"]
 
 
 class JetStream(Publisher, StreamManager, Subscriber):
@@ -57,7 +57,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """Look a key-value bucket up. Raises BucketNotFoundError."""
         from jetsync.kv import manager
 
-        return manager.open_bucket(self, bucket, self._deadline(timeout))
+        return manager.open_bucket(self, bucket, self._api.deadline(timeout))
 
     def create_key_value(
         self,
@@ -73,7 +73,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.kv import manager
 
-        return manager.create(self, config, fields, self._deadline(timeout))
+        return manager.create(self, config, fields, self._api.deadline(timeout))
 
     def update_key_value(
         self,
@@ -91,7 +91,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.kv import manager
 
-        return manager.update(self, config, fields, self._deadline(timeout))
+        return manager.update(self, config, fields, self._api.deadline(timeout))
 
     def create_or_update_key_value(
         self,
@@ -106,7 +106,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.kv import manager
 
-        return manager.create_or_update(self, config, fields, self._deadline(timeout))
+        return manager.create_or_update(self, config, fields, self._api.deadline(timeout))
 
     def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete a bucket with everything in it. Raises BucketNotFoundError."""
@@ -132,7 +132,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """Look a bucket of objects up. Raises ObjectStoreNotFoundError."""
         from jetsync.objectstore import manager
 
-        return manager.open_store(self, bucket, self._deadline(timeout))
+        return manager.open_store(self, bucket, self._api.deadline(timeout))
 
     def create_object_store(
         self,
@@ -147,7 +147,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.objectstore import manager
 
-        return manager.create(self, config, fields, self._deadline(timeout))
+        return manager.create(self, config, fields, self._api.deadline(timeout))
 
     def update_object_store(
         self,
@@ -164,7 +164,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.objectstore import manager
 
-        return manager.update(self, config, fields, self._deadline(timeout))
+        return manager.update(self, config, fields, self._api.deadline(timeout))
 
     def create_or_update_object_store(
         self,
@@ -179,7 +179,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         """
         from jetsync.objectstore import manager
 
-        return manager.create_or_update(self, config, fields, self._deadline(timeout))
+        return manager.create_or_update(self, config, fields, self._api.deadline(timeout))
 
     def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete a bucket with every object in it. Raises ObjectStoreNotFoundError."""
@@ -201,3 +201,20 @@ class JetStream(Publisher, StreamManager, Subscriber):
 
     def __repr__(self) -> str:
         return f"JetStream({self._api.prefix!r} on {self._nc!r})"
+
+
+# -- for the rooms above: see access.py ------------------------------------------------------------
+
+
+def api_of(js: JetStream) -> API:
+    """Its API: prefix, default timeout, requests, server levels, and ``port``, the one to its
+    connection. Does not block."""
+    return js._api
+
+
+def at_prefix(js: JetStream, api_prefix: str) -> JetStream:
+    """A JetStream object with the same settings below another prefix. Does not block."""
+    api = js._api
+    return api.port.connection.jetstream(
+        api_prefix=api_prefix, timeout=api.timeout, auto_msg_id=js._auto_msg_id
+    )

@@ -14,14 +14,17 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
-from jetsync.jetstream.ack_wait import tell_if_late
-from jetsync.jetstream.acks import confirm, confirm_all
-from jetsync.jetstream.keep_alive import KeepAlive, interval_of
+from jetsync.jetstream.acks.confirm import confirm, confirm_all
+from jetsync.jetstream.acks.keep_alive import KeepAlive, interval_of
+from jetsync.jetstream.acks.wait import tell_if_late
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
+    from jetsync._core.mailbox import Mailbox
+    from jetsync._core.outbound import Outbound
+
+__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "new_batch", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
 _LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
@@ -123,7 +126,7 @@ class JetStreamMsg(Delivered):
         not); NoRespondersError when the consumer is gone.
         """
         context = self._context
-        if context is not None and context._ack_none:
+        if context is not None and context.ack_none:
             return
         if self._flags & CONFIRMED or self._flags & _POSITIVE == DONE:
             return
@@ -155,27 +158,21 @@ class JetStreamMsg(Delivered):
         message that is settled already it only fetches. Raises like ``Consumer.fetch``, and
         ConfigError with ack policy ``none`` and for a message without its consumer.
         """
-        from jetsync.jetstream.ack_next import ack_next
-        from jetsync.jetstream.pull.options import check_count
-
-        check_count("max_messages", max_messages)
-        check_count("max_bytes", max_bytes)
         consumer = self._context
-        if self._owner is None or not hasattr(consumer, "fetch"):
+        if self._owner is None or not hasattr(consumer, "ack_and_fetch"):
             raise ConfigError("the message has no consumer to fetch from")
-        if consumer._ack_none:
-            raise ConfigError("ack policy is none: nothing is acknowledged here, use fetch()")
-        port = port_of(self._owner)
-        port.check()
-        return ack_next(
+        batch: MsgBatch = consumer.ack_and_fetch(
             self,
-            consumer,
             max_messages=max_messages,
             max_bytes=max_bytes,
-            timeout=port.seconds(timeout),
+            timeout=timeout,
             no_wait=no_wait,
-            group=consumer.priority(group, min_pending, min_ack_pending, priority),
+            group=group,
+            min_pending=min_pending,
+            min_ack_pending=min_ack_pending,
+            priority=priority,
         )
+        return batch
 
     def _sent_ack(self) -> None:
         self._flags = _POSITIVE
@@ -282,6 +279,14 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
         def __getitem__(self, item: int | slice, /) -> JetStreamMsg | list[JetStreamMsg]: ...
         def __iter__(self) -> Iterator[JetStreamMsg]: ...
+
+
+def new_batch(mailbox: Mailbox, outbound: Outbound | None, *, ack_none: bool) -> MsgBatch:
+    """An empty batch for messages of a mailbox, which go out through ``outbound`` when they are
+    acknowledged; ``ack_none``: they are not to be. Never blocks."""
+    batch: MsgBatch = mailbox.new_batch(MsgBatch, outbound)
+    batch._ack_none = ack_none
+    return batch
 
 
 class _Capsules:

@@ -23,7 +23,7 @@ from jetsync.jetstream._wire import (
     seconds,
     text,
 )
-from jetsync.jetstream.streams.config import (
+from jetsync.jetstream.config.stream import (
     DiscardPolicy,
     Placement,
     RePublish,

@@ -9,7 +9,7 @@ from jetsync._api_errors import StreamNameInUseError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import BucketExistsError, KeyValueError
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.kv.config import KeyValueConfig, config_of, stream_config
 from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of
 from jetsync.kv.place import Place, gone

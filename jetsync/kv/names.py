@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from jetsync.errors import ConfigError
-from jetsync.jetstream.streams.rules import check_overlap
+from jetsync.jetstream.config.stream_rules import check_overlap
 
 __all__ = [
     "STREAM_PREFIX",

@@ -25,7 +25,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
 from jetsync.jetstream.access import api_of, at_prefix
-from jetsync.jetstream.streams.config import StreamConfig
+from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.streams.direct import get_from_leader, get_one, read_many
 from jetsync.kv.names import STREAM_PREFIX, subjects
 
@@ -124,9 +124,9 @@ class Place:
         refusal: Exception | None = None
         try:
             if revision is None:
-                msg = get_one(self.js, self.stream, {}, first, last_of=subject)
+                msg = get_one(self.api, self.stream, {}, first, last_of=subject)
             else:
-                msg = get_one(self.js, self.stream, {"seq": revision}, first)
+                msg = get_one(self.api, self.stream, {"seq": revision}, first)
             if msg.stream == self.stream:
                 return msg if revision is None else _of(subject, msg)
         except MessageNotFoundError as error:
@@ -137,7 +137,7 @@ class Place:
             pass
         body: dict[str, object] = {"seq": revision} if revision else {"last_by_subj": subject}
         try:
-            msg = get_from_leader(self.js, self.stream, body, deadline)
+            msg = get_from_leader(self.api, self.stream, body, deadline)
         except PermissionsError:
             if refusal is not None:
                 raise refusal from None
@@ -154,7 +154,7 @@ class Place:
         first = Deadline(deadline.within(_ANOTHER_ANSWERS))
         try:
             self.api.require("reading many keys at once", "2.11")
-            batch = read_many(self.js, self.stream, body, first)
+            batch = read_many(self.api, self.stream, body, first)
         except (ApiLevelRequiredError, DirectGetNotAllowedError, TimeoutError):
             return None
         found: dict[str, StoredMsg] = {}
@@ -182,7 +182,7 @@ class Place:
         for pattern in patterns:
             body: dict[str, object] = {"last_by_subj": self.prefix + pattern}
             with contextlib.suppress(MessageNotFoundError):
-                last = max(last, get_from_leader(self.js, self.stream, body, deadline).seq)
+                last = max(last, get_from_leader(self.api, self.stream, body, deadline).seq)
         return last
 
     def last(self, key: str, deadline: Deadline) -> StoredMsg | None:
@@ -220,7 +220,7 @@ class Place:
         return int(answer.get("purged", 0))
 
     def _ask_origin(self, body: dict[str, object], deadline: Deadline) -> StoredMsg:
-        return get_from_leader(self.origin, self.origin_stream, body, deadline)
+        return get_from_leader(api_of(self.origin), self.origin_stream, body, deadline)
 
 
 def gone(bucket: str) -> BucketNotFoundError:

@@ -17,7 +17,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream.buckets.listing import present
-from jetsync.jetstream.consumers.config import DeliverPolicy
+from jetsync.jetstream.config.consumer import DeliverPolicy
 from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery, from_store, operation_of
 from jetsync.kv.names import check_any_key, check_patterns
 from jetsync.kv.place import Place, gone

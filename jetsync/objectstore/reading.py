@@ -18,8 +18,8 @@ from jetsync.errors import (
     ObjectReplacedError,
 )
 from jetsync.jetstream import Stream
-from jetsync.jetstream.consumers.config import DeliverPolicy
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.config.consumer import DeliverPolicy
+from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.objectstore.files import Target
 from jetsync.objectstore.info import ObjectInfo
 from jetsync.objectstore.listing import everything

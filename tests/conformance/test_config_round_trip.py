@@ -35,10 +35,10 @@ from jetsync._api_errors import (
 )
 from jetsync.errors import APIError
 from jetsync.jetstream._wire import WireObject
-from jetsync.jetstream.account import AccountInfo, AccountLimits, APIStats
-from jetsync.jetstream.consumers.config import ConsumerConfig
-from jetsync.jetstream.consumers.info import ConsumerInfo, PriorityGroupState, SequenceInfo
-from jetsync.jetstream.streams.config import (
+from jetsync.jetstream.config.account import AccountInfo, AccountLimits, APIStats
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo, PriorityGroupState, SequenceInfo
+from jetsync.jetstream.config.stream import (
     ExternalStream,
     Placement,
     RePublish,
@@ -48,7 +48,7 @@ from jetsync.jetstream.streams.config import (
     StreamSource,
     SubjectTransform,
 )
-from jetsync.jetstream.streams.info import (
+from jetsync.jetstream.config.stream_info import (
     ClusterInfo,
     LostStreamData,
     PeerInfo,

@@ -14,7 +14,7 @@ import jetsync
 from jetsync.errors import (
     ConfigError,
 )
-from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.config.consumer import ConsumerConfig
 
 numbers = itertools.count(1)
 
@@ -277,7 +277,7 @@ def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc):
     def no_answer(*args, **kwargs):
         raise jetsync.TimeoutError("no answer", operation="request")
 
-    blind._consumer_info = no_answer
+    blind._api.request = no_answer
     sub = blind.pull_subscribe(stream=stream.name, consumer="c")
     assert sub.fetch(1, 5)[0].data == b"one"
     with pytest.raises(jetsync.TimeoutError):

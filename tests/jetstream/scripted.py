@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 
 import jetsync
+from jetsync.jetstream.access import api_of
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.consumers.info import ConsumerInfo
 from tests.harness.fakeserver import FakeServer
 from tests.harness.waiting import wait_until
 from tests.unit.core.kit import cut_frames
@@ -21,7 +22,7 @@ class Scripted:
         self._fake = fake
         self.nc = nc
         self.js = nc.jetstream(timeout=1)
-        self.consumer = Consumer(self.js, ConsumerInfo(stream_name="S", name="c"))
+        self.consumer = Consumer(api_of(self.js), ConsumerInfo(stream_name="S", name="c"))
 
     def frames(self, verb):
         found, _ = cut_frames(self._fake.peers[0].received)

@@ -11,7 +11,7 @@ import pytest
 
 import jetsync
 from jetsync.client.port import port_of
-from jetsync.jetstream.acks import confirm
+from jetsync.jetstream.acks.confirm import confirm
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until

@@ -199,7 +199,7 @@ def test_the_first_message_brings_the_pin_and_every_pull_carries_it(url, js, str
         pin = state(consumer)
         assert log.pinned == [pin]
         assert log.unpinned == []
-        assert consumer._shared._pins == {"jobs": pin}
+        assert consumer._shared.pins == {"jobs": pin}
         other.flush()
         bodies = [wire.next(timeout=5).data for _ in range(wire.pending_messages)]
     assert b'"id"' not in bodies[0]
@@ -255,7 +255,7 @@ def test_a_pin_that_timed_out_is_lost_and_pulling_goes_on_without_it(js, stream)
     other = js.consumer(stream.name, "c")
     fill(js, stream, 1)
     first = consumer.next(timeout=PATIENCE, group="jobs")
-    pin = consumer._shared._pins["jobs"]
+    pin = consumer._shared.pins["jobs"]
     first.ack()
     wait_until(lambda: state(consumer) is None, timeout=PATIENCE)
     fill(js, stream, 1, start=1)
@@ -263,7 +263,7 @@ def test_a_pin_that_timed_out_is_lost_and_pulling_goes_on_without_it(js, stream)
     wait_until(lambda: state(consumer) is None, timeout=PATIENCE)
     fill(js, stream, 1, start=2)
     assert numbers(consumer.fetch(1, timeout=PATIENCE, group="jobs")) == [2]
-    assert consumer._shared._pins["jobs"] not in (pin, None)
+    assert consumer._shared.pins["jobs"] not in (pin, None)
 
 
 def test_a_pinned_client_that_waits_keeps_its_pin(js, stream):
@@ -286,7 +286,7 @@ def test_fetch_and_next_share_the_pin_of_their_consumer_object(js, stream):
     consumer = pinned(stream)
     fill(js, stream, 6)
     assert numbers([consumer.next(timeout=PATIENCE, group="jobs")]) == [0]
-    pin = consumer._shared._pins["jobs"]
+    pin = consumer._shared.pins["jobs"]
     assert numbers(consumer.fetch(2, timeout=PATIENCE, group="jobs")) == [1, 2]
     assert numbers(consumer.fetch_no_wait(2, group="jobs")) == [3, 4]
     assert state(consumer) == pin

@@ -61,7 +61,7 @@ class FakeStream:
                     data = peer.read_exactly(int(words[-1]) + 2)
                     reply = words[2]
                     sid = next(sid for prefix, sid in routes.items() if reply.startswith(prefix))
-                    answer = self._publish_ack(words[1], data[:header])
+                    answer = self._answer(words[1], data[:header])
                     if answer == CUT:
                         peer.reset()
                         return

@@ -8,7 +8,7 @@ import pytest
 
 import jetsync
 from jetsync.errors import MissedHeartbeatError
-from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.config.consumer import ConsumerConfig
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 import jetsync
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.streams.stream import Stream
 from tests.harness.fakeserver import FakeServer
 
@@ -46,8 +46,12 @@ CALLS = {
     "pausing a consumer needs nats-server 2.11": lambda js: js.pause_consumer("S", "C", FUTURE),
     "unpinning a client needs nats-server 2.11": lambda js: js.unpin_consumer("S", "C", "g"),
     "resetting a consumer needs nats-server 2.14": lambda js: js.reset_consumer("S", "C"),
-    "get_msgs needs nats-server 2.11": lambda js: Stream(js, BLANK).get_msgs(1, max_messages=1),
-    "get_last_msgs needs nats-server 2.11": lambda js: Stream(js, BLANK).get_last_msgs("a"),
+    "get_msgs needs nats-server 2.11": lambda js: Stream(js, js._api, BLANK).get_msgs(
+        1, max_messages=1
+    ),
+    "get_last_msgs needs nats-server 2.11": lambda js: Stream(js, js._api, BLANK).get_last_msgs(
+        "a"
+    ),
     "pedantic needs nats-server 2.11": lambda js: js.create_stream(name="S", pedantic=True),
     "placement of a leader needs nats-server 2.11": lambda js: js.step_down_stream_leader(
         "S", placement=jetsync.Placement(preferred="x")

@@ -27,13 +27,13 @@ GOODBYE = {"lame_duck_duration": "30s", "lame_duck_grace_period": "1s"}
 class Reader:
     """Takes messages one by one all the time and notes when each came."""
 
-    def __init__(self, consumer, *, pause=0.0, **options):
+    def __init__(self, js, consumer, *, pause=0.0, **options):
         self.times: list[float] = []
         self.seen: set[int] = set()
         self.error: Exception | None = None
         self._pause = pause
         self._consumer = consumer
-        self.stream = consumer._js.stream(consumer.stream_name)
+        self.stream = js.stream(consumer.stream_name)
         self._stop = threading.Event()
         self._messages = consumer.messages(**options)
         self._thread = threading.Thread(target=self._run, name="reader")
@@ -141,7 +141,7 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, keeps_promise):
             (("G7.a", b"x") for _ in range(STEPDOWNS * 1_000)), timeout=600
         )
         # A leader can swallow a pull in silence as it steps down: heartbeats are what tells.
-        reader = Reader(consumer, pause=0.002, max_messages=100, heartbeat=0.4, expires=10)
+        reader = Reader(js, consumer, pause=0.002, max_messages=100, heartbeat=0.4, expires=10)
         try:
             for _ in range(STEPDOWNS):
                 settled(reader)
@@ -183,7 +183,7 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(
             stream = js.create_stream(name="G7B", subjects=["G7B.>"], num_replicas=3)
             consumer = stream.create_consumer(durable_name="c", ack_wait=5)
             js.publish_many((("G7B.a", b"x") for _ in range(60_000)), timeout=300)
-            reader = Reader(consumer, pause=0.005, max_messages=20, heartbeat=0.5, expires=10)
+            reader = Reader(js, consumer, pause=0.005, max_messages=20, heartbeat=0.5, expires=10)
             try:
                 for _ in range(KILLS if fault == "kill" else 1):
                     settled(reader)
@@ -224,7 +224,7 @@ def test_a_rolling_restart_by_lame_duck_loses_nothing(record_figure, keeps_promi
         stream = js.create_stream(name="G20", subjects=["G20.>"], num_replicas=3)
         consumer = stream.create_consumer(durable_name="c", ack_wait=5, max_ack_pending=100_000)
         writer = Writer(other.jetstream(timeout=20), "G20.a", 0.005)
-        reader = Reader(consumer, max_messages=100, heartbeat=0.5, expires=10)
+        reader = Reader(js, consumer, max_messages=100, heartbeat=0.5, expires=10)
         gaps = []
         try:
             settled(reader)

@@ -7,6 +7,7 @@ import threading
 from functools import partial
 
 import jetsync
+from jetsync.jetstream.api import API
 from jetsync.jetstream.ordered.orphans import Orphans
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
@@ -61,7 +62,7 @@ def test_a_deletion_that_goes_down_with_the_link_is_sent_again():
         stream = js.create_stream(name="S", subjects=["S.>"], storage="memory")
         stream.create_consumer(name="left", inactive_threshold=600)
         with jetsync.connect(link.url, reconnect_wait=0.01) as far:
-            orphans = Orphans(far.jetstream(), "S")
+            orphans = Orphans(API(far, domain=None, api_prefix=None, timeout=5.0), "S")
             orphans.add("left")
             link.stall(way="to_server")
             orphans.delete()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,14 @@ def is_private(name: str) -> bool:
 
 
 def declared(room: str) -> set[str]:
-    """Private names of a room: functions, class bodies, slots, and attributes set on self."""
+    """Private names of a room."""
+    return declared_in(files(room))
+
+
+def declared_in(paths: Iterable[Path]) -> set[str]:
+    """Private names of files: functions, class bodies, slots, and attributes set on self."""
     names: set[str] = set()
-    for path in files(room):
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 names.add(node.name)

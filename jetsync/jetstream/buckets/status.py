@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jetsync.jetstream.streams.config import StoreCompression
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.config.stream import StoreCompression
+from jetsync.jetstream.config.stream_info import StreamInfo
 
 __all__ = ["BucketStatus"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
+from jetsync.jetstream.access import api_of
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 
@@ -229,7 +230,7 @@ class BucketWatcher(ABC, Generic[T]):
         """The last sequence that is there; None if that cannot be known now (the next message
         brings whatever is wrong to light)."""
         try:
-            return self._last(Deadline(max(deadline.within(self._js._api.timeout), _LEAST)))
+            return self._last(Deadline(max(deadline.within(api_of(self._js).timeout), _LEAST)))
         except Error:
             return None
 

@@ -1,7 +1,7 @@
-"""jetsync.jetstream.consumers - consumers: their configuration and state, and why one is silent.
+"""jetsync.jetstream.consumers - the calls on consumers, and why one is silent.
 
-Room:      L4, a part of jetstream/. May import: client, protocol, hallway, the rest of jetstream.
+Room:      L4, a part of jetstream/. May import: client, protocol, hallway, jetstream rooms below.
 Threads:   none of its own; callbacks run on threads that client/ starts.
-Touch me:  to change a field of ConsumerConfig or ConsumerInfo, a call on consumers, priorities.
-Not here:  how messages come (pull/, push/, ordered/) and are acknowledged (acks.py, message.py).
+Touch me:  to change a call on consumers, what several calls share of one (inboxes, pins).
+Not here:  configurations (config/), how messages come (pull/, push/, ordered/), acks (acks/).
 """

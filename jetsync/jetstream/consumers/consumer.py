@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.diagnosis import explain_stall
-from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
+from jetsync.jetstream.consumers.requests import (
+    delete_consumer,
+    pause_consumer,
+    reset_consumer,
+    resume_consumer,
+    unpin_consumer,
+)
 from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.batch import BatchOptions, Mode
@@ -21,7 +29,6 @@ from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.consumers.manager import ConsumerManager
     from jetsync.jetstream.pull.options import MessagesOptions
 
 __all__ = ["Consumer"]
@@ -34,9 +41,10 @@ class Consumer:
     at the end; the consumer on the server stays.
     """
 
-    def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
-        self._js = js
-        self._shared = SharedConsumer(js, info)
+    def __init__(self, api: API, info: ConsumerInfo) -> None:
+        self._api = api
+        self._port = api.port
+        self._shared = SharedConsumer(api, info)
         self.stream_name = info.stream_name
         self.name = info.name
 
@@ -73,8 +81,8 @@ class Consumer:
             raise ConfigError("fetch needs max_messages or max_bytes")
         check_count("max_messages", max_messages)
         check_count("max_bytes", max_bytes)
-        self._js._port.check()
-        seconds = self._js._port.seconds(timeout)
+        self._port.check()
+        seconds = self._port.seconds(timeout)
         return self._shared.fetch(
             BatchOptions(
                 max_messages,
@@ -102,12 +110,12 @@ class Consumer:
         object) while the server does not answer. Raises like :meth:`fetch`.
         """
         check_count("max_messages", max_messages)
-        self._js._port.check()
+        self._port.check()
         return self._shared.fetch(
             BatchOptions(
                 max_messages,
                 None,
-                to_seconds(self._js._api.timeout if timeout is None else timeout),
+                to_seconds(self._api.timeout if timeout is None else timeout),
                 None,
                 Mode.NO_WAIT,
                 self._shared.priority(group, min_pending, min_ack_pending, priority),
@@ -137,7 +145,7 @@ class Consumer:
         )
         if not len(batch):
             raise TimeoutError(
-                f"no message from {self!r} within {self._js._port.seconds(timeout):g} s",
+                f"no message from {self!r} within {self._port.seconds(timeout):g} s",
                 operation="next",
             )
         return batch[0]
@@ -178,7 +186,7 @@ class Consumer:
         ``on_pinned`` and ``on_unpinned`` are called with the id that the server gave or took, in
         the thread that takes messages. Raises ConfigError for what the consumer has no use for.
         """
-        self._js._port.check()
+        self._port.check()
         return MessageStream(
             self._shared,
             limits=BufferLimits.of(
@@ -231,21 +239,21 @@ class Consumer:
         client pulls. Blocks for a round trip, with a filter for some more; raises
         ConnectionClosedError.
         """
-        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         return explain_stall(self._shared, seconds)
 
     def pause(self, until: datetime, *, timeout: Seconds | None = None) -> None:
         """Deliver nothing until a point in time (server 2.11). Blocks."""
-        self._js.pause_consumer(self.stream_name, self.name, until, timeout=timeout)
+        pause_consumer(self._api, self.stream_name, self.name, until, timeout)
 
     def resume(self, *, timeout: Seconds | None = None) -> None:
         """Undo :meth:`pause`. Blocks."""
-        self._js.resume_consumer(self.stream_name, self.name, timeout=timeout)
+        resume_consumer(self._api, self.stream_name, self.name, timeout)
 
     def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
         """Take the pin of a priority group from the client that has it, so that the server chooses
         anew (server 2.11, policy ``pinned_client``). Blocks; raises PriorityGroupError."""
-        self._js.unpin_consumer(self.stream_name, self.name, group, timeout=timeout)
+        unpin_consumer(self._api, self.stream_name, self.name, group, timeout)
 
     def reset(self, seq: int | None = None, *, timeout: Seconds | None = None) -> None:
         """Deliver again: from stream sequence ``seq`` on, or what is not acknowledged yet if None.
@@ -253,14 +261,14 @@ class Consumer:
         Needs server 2.14. Blocks; raises ConsumerResetError when the consumer's ``deliver_policy``
         excludes the sequence, ConsumerNotFoundError.
         """
-        self._shared.cached_info = self._js.reset_consumer(
-            self.stream_name, self.name, seq, timeout=timeout
+        self._shared.cached_info = reset_consumer(
+            self._api, self.stream_name, self.name, seq, timeout
         )
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer on the server. Blocks; raises ConsumerNotFoundError."""
         self.close()
-        self._js.delete_consumer(self.stream_name, self.name, timeout=timeout)
+        delete_consumer(self._api, self.stream_name, self.name, timeout)
 
     def close(self) -> None:
         """Give back what this handle holds; the consumer on the server stays. Does not block."""
@@ -282,7 +290,7 @@ class Consumer:
         # hold any lock at this moment.
         shared = getattr(self, "_shared", None)
         if shared is not None and shared.needs_closing:
-            self._js._port.later(0, lambda: shared.close(dropped=True))
+            self._port.later(0, lambda: shared.close(dropped=True))
 
     def __repr__(self) -> str:
         return f"Consumer({self.stream_name!r}, {self.name!r})"

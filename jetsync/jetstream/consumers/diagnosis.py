@@ -12,11 +12,11 @@ from jetsync._api_errors import (
 )
 from jetsync._deadline import Deadline
 from jetsync.errors import DisconnectedError, Error, TimeoutError
-from jetsync.jetstream.consumers.config import AckPolicy, PriorityPolicy, ReplayPolicy
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.config.consumer import AckPolicy, PriorityPolicy, ReplayPolicy
+from jetsync.jetstream.config.stream_info import StreamInfo
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.info import ConsumerInfo
+    from jetsync.jetstream.config.consumer_info import ConsumerInfo
     from jetsync.jetstream.consumers.shared import SharedConsumer
 
 __all__ = ["explain_stall"]
@@ -24,7 +24,7 @@ __all__ = ["explain_stall"]
 
 def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
     """Say in one sentence why a consumer delivers nothing; None when nothing speaks against it."""
-    port = consumer._js._port
+    port = consumer.port
     nc = port.connection
     port.check()
     deadline = Deadline(timeout)
@@ -44,7 +44,7 @@ def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
     return (
         _cannot_deliver(name, info)
         or _must_not_deliver(name, info)
-        or _not_to_us(name, info, consumer._pins)
+        or _not_to_us(name, info, consumer.pins)
         or _nothing_to_deliver(consumer, name, info, deadline)
         or _nobody_asks(name, info)
     )
@@ -113,7 +113,7 @@ def _filtered(
     try:
         total, matching = 0, 0
         for each in filters:
-            answer = consumer._js._api.request(
+            answer = consumer.api.request(
                 f"STREAM.INFO.{consumer.stream_name}",
                 {"subjects_filter": each},
                 timeout=deadline.remaining(),

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._api_errors import (
     ConsumerNotFoundError,
-    InvalidConsumerConfigError,
     JetStreamUnavailableError,
     StreamNotFoundError,
 )
-from jetsync._deadline import Deadline, Seconds, to_seconds
-from jetsync.errors import APIError, ConfigError, TimeoutError
-from jetsync.jetstream._wire import build, format_time
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import APIError, TimeoutError
+from jetsync.jetstream._wire import build
 from jetsync.jetstream.api import API
-from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.config.stream import Placement
 from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.consumers.info import ConsumerInfo
-from jetsync.jetstream.levels import consumer_needs
-from jetsync.jetstream.ordered.config import ordered_config
-from jetsync.jetstream.ordered.consumer import OrderedConsumer
-from jetsync.jetstream.ordered.reader import OrderedReader
-from jetsync.jetstream.streams.config import Placement
-from jetsync.protocol.ids import next_nuid
+from jetsync.jetstream.consumers.requests import (
+    consumer_info,
+    delete_consumer,
+    pause_consumer,
+    put_consumer,
+    reset_consumer,
+    resume_consumer,
+    unpin_consumer,
+)
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.client import Connection
-    from jetsync.client.port import Port
-    from jetsync.jetstream.fields import ConsumerFields
+    from jetsync.jetstream.config.fields import ConsumerFields
 
 __all__ = ["ConsumerManager", "fill_in", "step_down"]
 
 T = TypeVar("T")
 
 _FILL_IN = 5.0
-_EPHEMERAL_THRESHOLD = 5_000_000_000
-_THRESHOLD_ABOVE_LIMIT = 10153
 # Fields of which a consumer has one: changing it takes the other away.
 _EITHER = [("filter_subject", "filter_subjects"), ("filter_subjects", "filter_subject")]
 
@@ -48,12 +47,7 @@ _EITHER = [("filter_subject", "filter_subjects"), ("filter_subjects", "filter_su
 class ConsumerManager:
     """What JetStream has for consumers. Thread-safe."""
 
-    _nc: Connection
-    _port: Port
     _api: API
-
-    def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return Deadline(self._api.timeout if timeout is None else timeout)
 
     def create_consumer(
         self,
@@ -91,7 +85,7 @@ class ConsumerManager:
         read first and only those fields change. Where to begin, how to acknowledge and what is
         said to be fixed in ``ConsumerConfig`` cannot be changed (InvalidConsumerConfigError).
         """
-        deadline = self._deadline(timeout)
+        deadline = self._api.deadline(timeout)
         if config is None:
             config, changes = self._merge(stream, dict(fields), deadline)
         else:
@@ -107,7 +101,7 @@ class ConsumerManager:
         if name is None:
             return None, fields
         try:
-            config = self._consumer_info(stream, name, deadline.remaining()).config
+            config = consumer_info(self._api, stream, name, deadline.remaining()).config
         except ConsumerNotFoundError:
             return None, fields  # the server says so itself, in other words
         for one, other in _EITHER:
@@ -141,102 +135,16 @@ class ConsumerManager:
         *,
         pedantic: bool = False,
     ) -> Consumer:
-        check_name("stream", stream)
-        deadline = self._deadline(timeout)
-        wire = config.to_wire(include_extra=action == "update")
-        self._api.check_needs(consumer_needs(wire))
-        name = config.name or config.durable_name
-        if name is None:
-            if action == "update":
-                raise ConfigError("updating a consumer needs its name or durable_name")
-            name = next_nuid()
-            wire["name"] = name
-        operation = f"CONSUMER.CREATE.{stream}.{check_name('consumer', name)}"
-        if config.filter_subject:
-            operation += f".{config.filter_subject}"
-        body: dict[str, Any] = {"stream_name": stream, "config": wire}
-        if action is not None:
-            body["action"] = action
-        if pedantic:
-            self._api.require("pedantic", "2.11")
-            body["pedantic"] = True
-        filled = config.durable_name is None and "inactive_threshold" not in wire
-        if filled:
-            # The server adds this default itself; sending it keeps a repeated create identical.
-            wire["inactive_threshold"] = _EPHEMERAL_THRESHOLD
-        try:
-            answer = self._api.request(operation, body, timeout=deadline.remaining())
-        except InvalidConsumerConfigError as error:
-            if not filled or error.err_code != _THRESHOLD_ABOVE_LIMIT:
-                raise
-            # The stream has a lower limit, which is then the default too.
-            del wire["inactive_threshold"]
-            answer = self._api.request(operation, body, timeout=deadline.remaining())
-        return Consumer(self, ConsumerInfo.from_wire(answer))
-
-    def ordered_consumer(
-        self,
-        stream: str,
-        *,
-        filter_subjects: str | Sequence[str] | None = None,
-        deliver_policy: str = "all",
-        opt_start_seq: int | None = None,
-        opt_start_time: datetime | None = None,
-        headers_only: bool = False,
-        replay_policy: str = "instant",
-        inactive_threshold: Seconds = 300.0,
-        max_reset_attempts: int = -1,
-        name_prefix: str = "",
-        metadata: Mapping[str, str] | None = None,
-        timeout: Seconds | None = None,
-    ) -> OrderedConsumer:
-        """Return a reader that gets every message of a stream exactly once and in order (ADR-17).
-
-        ``deliver_policy``, ``opt_start_seq`` and ``opt_start_time`` say where to begin, decided
-        now and not at the first reset; ``filter_subjects`` (one, or several that do not overlap)
-        which subjects. With ``headers_only`` payloads are left out. A server consumer without a
-        pull for ``inactive_threshold`` seconds ends; the next read makes another. After
-        ``max_reset_attempts`` resets in a row without a message or a heartbeat between them reading
-        raises JetStreamError (-1: it tries for ever). Server consumers are called ``name_prefix``
-        and a unique text.
-
-        Reading raises StreamNotFoundError when the stream is gone, and JetStreamError when it was
-        made again or has lost messages that were read: then "the next one" means nothing any more.
-        Interest and work-queue streams are not for this: there reading deletes, or is refused.
-
-        Blocks for two round trips. Raises StreamNotFoundError, InvalidConsumerConfigError,
-        ConfigError.
-        """
-        config = ordered_config(
-            filter_subjects=filter_subjects,
-            deliver_policy=deliver_policy,
-            opt_start_seq=opt_start_seq,
-            opt_start_time=opt_start_time,
-            headers_only=headers_only,
-            replay_policy=replay_policy,
-            inactive_threshold=inactive_threshold,
-            metadata=metadata,
-        )
-        reader = OrderedReader(self, stream, config, name_prefix, max_reset_attempts)
-        reader.begin(self._api.timeout if timeout is None else to_seconds(timeout))
-        return OrderedConsumer(reader)
+        info = put_consumer(self._api, stream, config, action, timeout, pedantic=pedantic)
+        return Consumer(self._api, info)
 
     def consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Look a consumer up. Raises ConsumerNotFoundError."""
-        return Consumer(self, self._consumer_info(stream, name, timeout))
-
-    def _consumer_info(self, stream: str, name: str, timeout: Seconds | None) -> ConsumerInfo:
-        operation = f"CONSUMER.INFO.{check_name('stream', stream)}.{check_name('consumer', name)}"
-        return ConsumerInfo.from_wire(
-            self._api.request(operation, timeout=timeout, repeatable=True)
-        )
+        return Consumer(self._api, consumer_info(self._api, stream, name, timeout))
 
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises ConsumerNotFoundError."""
-        self._api.request(
-            f"CONSUMER.DELETE.{check_name('stream', stream)}.{check_name('consumer', name)}",
-            timeout=timeout,
-        )
+        delete_consumer(self._api, stream, name, timeout)
 
     def consumers(self, stream: str, *, timeout: Seconds | None = None) -> Iterator[ConsumerInfo]:
         """Iterate over the consumers of a stream; each page is a request of ``timeout`` seconds.
@@ -251,8 +159,8 @@ class ConsumerManager:
         yield from fill_in(
             "consumers",
             missing,
-            lambda name, share: self._consumer_info(stream, name, share),
-            self._deadline(timeout),
+            lambda name, share: consumer_info(self._api, stream, name, share),
+            self._api.deadline(timeout),
         )
 
     def consumer_names(self, stream: str, *, timeout: Seconds | None = None) -> Iterator[str]:
@@ -267,20 +175,11 @@ class ConsumerManager:
 
         Pulls keep getting heartbeats meanwhile. A time that is over resumes.
         """
-        self._pause(stream, name, {"pause_until": format_time(until)}, timeout)
+        pause_consumer(self._api, stream, name, until, timeout)
 
     def resume_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
         """Undo :meth:`pause_consumer`."""
-        past = datetime(1970, 1, 2, tzinfo=timezone.utc)
-        self._pause(stream, name, {"pause_until": format_time(past)}, timeout)
-
-    def _pause(self, stream: str, name: str, body: dict[str, Any], timeout: Seconds | None) -> None:
-        self._api.require("pausing a consumer", "2.11")
-        self._api.request(
-            f"CONSUMER.PAUSE.{check_name('stream', stream)}.{check_name('consumer', name)}",
-            body,
-            timeout=timeout,
-        )
+        resume_consumer(self._api, stream, name, timeout)
 
     def unpin_consumer(
         self, stream: str, name: str, group: str, *, timeout: Seconds | None = None
@@ -290,14 +189,7 @@ class ConsumerManager:
         For consumers with ``priority_policy="pinned_client"`` (ADR-42). The same client may be
         chosen again. Raises PriorityGroupError for an unknown group, ConsumerNotFoundError.
         """
-        if not group:
-            raise ConfigError("group is missing: give one of the consumer's priority_groups")
-        self._api.require("unpinning a client", "2.11")
-        self._api.request(
-            f"CONSUMER.UNPIN.{check_name('stream', stream)}.{check_name('consumer', name)}",
-            {"group": group},
-            timeout=timeout,
-        )
+        unpin_consumer(self._api, stream, name, group, timeout)
 
     def reset_consumer(
         self, stream: str, name: str, seq: int | None = None, *, timeout: Seconds | None = None
@@ -310,17 +202,7 @@ class ConsumerManager:
         first: raises ConsumerNotFoundError. ``extra["reset_seq"]`` of the answer is where it
         begins.
         """
-        if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
-            raise ConfigError(f"seq must be a stream sequence (1 or more) or None, got {seq!r}")
-        self._api.require("resetting a consumer", "2.14")
-        deadline = self._deadline(timeout)
-        self._consumer_info(stream, name, deadline.remaining())
-        answer = self._api.request(
-            f"CONSUMER.RESET.{stream}.{name}",
-            None if seq is None else {"seq": seq},
-            timeout=deadline.remaining(),
-        )
-        return ConsumerInfo.from_wire(answer)
+        return reset_consumer(self._api, stream, name, seq, timeout)
 
     def step_down_consumer_leader(
         self,

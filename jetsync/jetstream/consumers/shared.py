@@ -13,20 +13,20 @@ import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
-from jetsync.errors import Error, SlowAckWarning
-from jetsync.jetstream.api import decode
-from jetsync.jetstream.consumers.config import AckPolicy
-from jetsync.jetstream.consumers.info import ConsumerInfo
-from jetsync.jetstream.consumers.priority import Pin, check_group, shared_pin
-from jetsync.jetstream.pull.batch import BatchOptions, BatchPull
+from jetsync.errors import ConfigError, Error, SlowAckWarning
+from jetsync.jetstream.api import API, decode
+from jetsync.jetstream.config.consumer import AckPolicy
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.consumers.requests import consumer_info
+from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.inbox import PullInbox
-from jetsync.jetstream.pull.options import PullOptions
+from jetsync.jetstream.pull.options import PullOptions, check_count, heartbeat_for
+from jetsync.jetstream.pull.priority import Pin, check_group, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 
 if TYPE_CHECKING:
     from jetsync.client.port import Reply
-    from jetsync.jetstream.consumers.manager import ConsumerManager
-    from jetsync.jetstream.message import MsgBatch
+    from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 
 __all__ = ["SharedConsumer"]
 
@@ -45,8 +45,9 @@ _OPEN_FOR = 60.0
 class SharedConsumer:
     """A pull consumer as this process knows it. Thread-safe."""
 
-    def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
-        self._js = js
+    def __init__(self, api: API, info: ConsumerInfo) -> None:
+        self.api = api
+        self.port = api.port
         self.cached_info = info
         self.stream_name = info.stream_name
         self.name = info.name
@@ -56,16 +57,16 @@ class SharedConsumer:
         self._is_dropped = False
         # Priority groups: the ids that fetches share, and every id that is in use.
         self._fetch_pins: dict[str, Pin] = {}
-        self._pins: dict[str, str] = {}
-        self._told_late = False
+        self.pins: dict[str, str] = {}
+        self.told_late = False
         self._told_full = False
         self._given_out = 0  # messages since acknowledgements were looked at
         config = info.config
-        self._ack_none = config is not None and config.ack_policy == AckPolicy.NONE
+        self.ack_none = config is not None and config.ack_policy == AckPolicy.NONE
 
     def info(self, timeout: Seconds | None) -> ConsumerInfo:
         """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
-        self.cached_info = self._js._consumer_info(self.stream_name, self.name, timeout)
+        self.cached_info = consumer_info(self.api, self.stream_name, self.name, timeout)
         return self.cached_info
 
     def priority(
@@ -83,6 +84,14 @@ class SharedConsumer:
             min_ack_pending=min_ack_pending,
             priority=priority,
         )
+
+    def _fetch_pin(self, group: object) -> Pin | None:
+        """The place that all fetches share in a group; None when the group pins no client."""
+        with self._lock:
+            pin = self._fetch_pins.get(str(group)) or new_pin(self, group)
+            if pin is not None:
+                self._fetch_pins[str(group)] = pin
+            return pin
 
     def within_limits(self, options: PullOptions, *, is_exact: bool = False) -> PullOptions:
         """Return what the consumer takes of a pull: it refuses one above its ``max_batch``,
@@ -109,7 +118,7 @@ class SharedConsumer:
         """Fetch one batch. Blocks; see ``Consumer.fetch``."""
         inbox = self._borrow()
         try:
-            inbox.pin = shared_pin(self, options.group.get("group")) if options.group else None
+            inbox.pin = self._fetch_pin(options.group.get("group")) if options.group else None
             batch = BatchPull(PlainSource(inbox), options).run()
             assert batch is not None
             self._given_out += len(batch)
@@ -119,16 +128,53 @@ class SharedConsumer:
         finally:
             self._park(inbox)
 
+    def ack_and_fetch(
+        self,
+        msg: JetStreamMsg,
+        *,
+        max_messages: int | None,
+        max_bytes: int | None,
+        timeout: Seconds | None,
+        no_wait: bool,
+        group: str | None,
+        min_pending: int | None,
+        min_ack_pending: int | None,
+        priority: int | None,
+    ) -> MsgBatch:
+        """Acknowledge a message and fetch the next ones with the same request (``+NXT``).
+
+        Blocks; see ``JetStreamMsg.ack_next``. The server answers such an acknowledgement with
+        nothing but messages. Whether it arrived is therefore not known when the link breaks before
+        the first one: then it is sent once more.
+        """
+        check_count("max_messages", max_messages)
+        check_count("max_bytes", max_bytes)
+        if self.ack_none:
+            raise ConfigError("ack policy is none: nothing is acknowledged here, use fetch()")
+        self.port.check()
+        seconds = self.port.seconds(timeout)
+        return self.fetch(
+            BatchOptions(
+                max_messages,
+                max_bytes,
+                seconds,
+                None if no_wait else heartbeat_for(seconds, None, "the timeout"),
+                Mode.NO_WAIT if no_wait else Mode.WAIT,
+                self.priority(group, min_pending, min_ack_pending, priority),
+                None if msg._is_settled() else msg,
+            )
+        )
+
     def _watch_acks(self) -> None:
         """An empty batch of a consumer that has given out most of what it may before it is
         acknowledged: find out whether that is the reason, and tell the user. Does not block."""
         config = self.cached_info.config
-        most = 0 if config is None or self._ack_none else config.max_ack_pending or 0
+        most = 0 if config is None or self.ack_none else config.max_ack_pending or 0
         if most <= 0 or self._told_full or self._given_out < _MANY * most:
             return
         self._given_out = 0
-        port = self._js._port
-        subject = self._js._api.subject(f"CONSUMER.INFO.{self.stream_name}.{self.name}")
+        port = self.port
+        subject = self.api.subject(f"CONSUMER.INFO.{self.stream_name}.{self.name}")
         try:
             reply = port.ask(subject, seconds=0.1)
         except Error:
@@ -146,7 +192,7 @@ class SharedConsumer:
             return
         if unacked >= _MANY * most:
             self._told_full = True
-            self._js._port.report(
+            self.port.report(
                 SlowAckWarning(
                     f"{self!r} delivers nothing more: {unacked} messages are not acknowledged, and "
                     f"max_ack_pending is {most}; acknowledge them, or raise max_ack_pending"
@@ -192,7 +238,7 @@ class SharedConsumer:
     def delivers_again(self) -> bool:
         """Whether what is handed back costs nothing but another delivery."""
         config = self.cached_info.config
-        if config is None or self._ack_none:
+        if config is None or self.ack_none:
             return False
         return config.max_deliver is None or config.max_deliver <= 0
 
@@ -205,7 +251,7 @@ class SharedConsumer:
             if one is not None and other is not None:
                 one._sweep(other, since)
 
-        self._js._port.later(_KEPT_FOR, sweep)
+        self.port.later(_KEPT_FOR, sweep)
 
     def _sweep(self, inbox: PullInbox, since: float) -> None:
         """No call came for what was left in an inbox. On the timer thread.
@@ -243,7 +289,7 @@ class SharedConsumer:
     @property
     def needs_closing(self) -> bool:
         """Whether there is an inbox to give back."""
-        return bool(self._idle or self._left) and not self._js._port.closed
+        return bool(self._idle or self._left) and not self.port.closed
 
     def close(self, *, dropped: bool = False) -> None:
         """Give the idle inboxes back, and what waits in them. Does not block."""

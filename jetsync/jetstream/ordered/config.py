@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.consumers.config import AckPolicy, ConsumerConfig, DeliverPolicy
+from jetsync.jetstream.config.consumer import AckPolicy, ConsumerConfig, DeliverPolicy
 
 __all__ = ["OrderedOptions", "ordered_config"]
 

@@ -10,11 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ConsumerNotFoundError
-from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
+from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.diagnosis import explain_stall
-from jetsync.jetstream.consumers.info import ConsumerInfo, ConsumerLag
+from jetsync.jetstream.consumers.requests import consumer_info
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.messages import OrderedMessages
 from jetsync.jetstream.ordered.reader import OrderedReader
@@ -45,8 +46,8 @@ class OrderedConsumer:
 
     def __init__(self, reader: OrderedReader) -> None:
         self._reader = reader
-        self._js = reader._js
-        self._port = reader._port
+        self._api = reader.api
+        self._port = reader.port
         self.stream_name = reader.stream
         self._turn = threading.Lock()
         self._reading: weakref.ref[OrderedMessages] | None = None
@@ -89,7 +90,7 @@ class OrderedConsumer:
         does not answer. Raises like :meth:`fetch`.
         """
         check_count("max_messages", max_messages)
-        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         return self._fetch(BatchOptions(max_messages, None, seconds, None, Mode.NO_WAIT))
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
@@ -210,13 +211,13 @@ class OrderedConsumer:
         While one is being replaced it asks for the next one; ConsumerNotFoundError when there was
         none within ``timeout``.
         """
-        deadline = Deadline(self._js._api.timeout if timeout is None else timeout)
+        deadline = self._api.deadline(timeout)
         while True:
             if self._closed:
                 raise ConfigError("this ordered consumer is closed")
             try:
-                return self._js._consumer_info(
-                    self.stream_name, self._reader.name, deadline.remaining()
+                return consumer_info(
+                    self._api, self.stream_name, self._reader.name, deadline.remaining()
                 )
             except ConsumerNotFoundError:
                 if deadline.expired:
@@ -244,7 +245,7 @@ class OrderedConsumer:
 
     def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
         """Ask why nothing comes, like ``Consumer.explain_stall``. Blocks."""
-        seconds = to_seconds(self._js._api.timeout if timeout is None else timeout)
+        seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         generation = self._reader.generation
         if generation is not None:
             return explain_stall(generation.consumer, seconds)

@@ -39,7 +39,7 @@ class OrderedMessages(PullStream):
     ) -> None:
         check_count("stop_after", stop_after)
         super().__init__(
-            reader._port,
+            reader.port,
             reader,
             Window(limits),
             expires=limits.expires,
@@ -67,11 +67,6 @@ class OrderedMessages(PullStream):
             raise
         if self._is_over():
             self._close()
-
-    def _empty_batch(self) -> MsgBatch:
-        batch = super()._empty_batch()
-        batch._ack_none = True
-        return batch
 
     def _is_over(self) -> bool:
         if super()._is_over():

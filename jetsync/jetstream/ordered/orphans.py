@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from jetsync.errors import Error
-
-if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.manager import ConsumerManager
+from jetsync.jetstream.api import API
 
 __all__ = ["Orphans"]
 
@@ -21,9 +18,9 @@ class Orphans:
     """Deletes server consumers without waiting for the answers. Those that cannot be deleted end by
     themselves after their inactive threshold. Any thread."""
 
-    def __init__(self, js: ConsumerManager, stream: str) -> None:
-        self._js = js
-        self._port = js._port
+    def __init__(self, api: API, stream: str) -> None:
+        self._api = api
+        self._port = api.port
         self._stream = stream
         self._names: dict[str, bool] = {}  # name -> whether its creation was answered
 
@@ -55,4 +52,4 @@ class Orphans:
         for name in names:
             operation = f"CONSUMER.DELETE.{self._stream}.{name}"
             with contextlib.suppress(Error):
-                self._port.connection.publish(self._js._api.subject(operation))
+                self._port.connection.publish(self._api.subject(operation))

@@ -26,20 +26,21 @@ from jetsync.errors import (
     PullTerminatedError,
     TimeoutError,
 )
-from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
-from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer import ConsumerConfig, DeliverPolicy
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.config.stream_info import StreamInfo
+from jetsync.jetstream.consumers.requests import put_consumer
 from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.ordered.orphans import Orphans
 from jetsync.jetstream.ordered.recovery import FIRST_WAIT, Recovery
 from jetsync.jetstream.pull.inbox import PullInbox
 from jetsync.jetstream.pull.statuses import Fate
-from jetsync.jetstream.streams.info import StreamInfo
 from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.manager import ConsumerManager
     from jetsync.jetstream.pull.state import Ended
 
 __all__ = ["Generation", "OrderedReader"]
@@ -76,15 +77,15 @@ class OrderedReader:
     is_lasting = False
 
     def __init__(
-        self, js: ConsumerManager, stream: str, config: ConsumerConfig, prefix: str, max_resets: int
+        self, api: API, stream: str, config: ConsumerConfig, prefix: str, max_resets: int
     ) -> None:
-        self._js = js
-        self._port = js._port
+        self.api = api
+        self.port = api.port
         self.stream = stream
         self._config = config
         self._prefix = prefix
         self._recovery = Recovery(stream, max_resets)
-        self._orphans = Orphans(js, stream)
+        self._orphans = Orphans(api, stream)
         self.generation: Generation | None = None
         self.last = 0
         self.resets = 0
@@ -133,7 +134,7 @@ class OrderedReader:
             except DisconnectedError:
                 if deadline.expired:
                     raise
-                self._port.sleep(deadline.within(FIRST_WAIT))
+                self.port.sleep(deadline.within(FIRST_WAIT))
 
     def renew(
         self, deadline: Deadline, over: Callable[[], bool] = lambda: False
@@ -145,18 +146,18 @@ class OrderedReader:
         a row, the connection has ended.
         """
         while self.generation is None and not over():
-            self._port.check()
+            self.port.check()
             if self.error is not None:
                 raise self.error
             if deadline.expired:
                 return None
             wait = self._recovery.not_before - time.monotonic()
-            if wait > 0 or not self._port.linked:
-                self._port.sleep(deadline.within(min(max(wait, 0.01), 0.05)))
+            if wait > 0 or not self.port.linked:
+                self.port.sleep(deadline.within(min(max(wait, 0.01), 0.05)))
                 continue
             try:
                 # A request that is not answered is repeated soon: it may be lost in an election.
-                patience = min(self._js._api.timeout, 1.0 + self._recovery.failures)
+                patience = min(self.api.timeout, 1.0 + self._recovery.failures)
                 self._make(deadline.within(patience))
                 self._compare(deadline.within(patience))
             except (ConnectionClosedError, PermissionsError) as error:
@@ -168,7 +169,7 @@ class OrderedReader:
 
     def _stream_info(self, timeout: float) -> StreamInfo:
         operation = f"STREAM.INFO.{check_name('stream', self.stream)}"
-        answer = self._js._api.request(operation, timeout=timeout, repeatable=True)
+        answer = self.api.request(operation, timeout=timeout, repeatable=True)
         return StreamInfo.from_wire(answer)
 
     def _make(self, timeout: float) -> ConsumerInfo:
@@ -184,14 +185,14 @@ class OrderedReader:
             }
         config = dataclasses.replace(self._config, name=name, **fields)  # type: ignore[arg-type]
         try:
-            consumer = self._js.create_consumer(self.stream, config, timeout=timeout)
+            info = put_consumer(self.api, self.stream, config, "create", timeout)
         except BaseException:
             self._orphans.add(name, is_certain=False)
             raise
-        self.info = info = consumer.cached_info
+        self.info = info
         self.name = name
         self._recovery.found()
-        self.generation = Generation(consumer._shared, initial)
+        self.generation = Generation(SharedConsumer(self.api, info), initial)
         self._orphans.delete()
         if initial and not info.num_pending:
             self._end_initial()
@@ -230,7 +231,7 @@ class OrderedReader:
         """Tell the user what is not right and is being dealt with."""
         if self.on_warning is not None:
             self.on_warning(error)
-        self._port.report(error)
+        self.port.report(error)
 
     def drop(self, reason: str) -> None:
         """Give the generation up; the next one begins behind ``last``."""
@@ -251,7 +252,7 @@ class OrderedReader:
     def _retire(self, generation: Generation) -> None:
         # Nothing goes back to the server: what was not handed out is read again.
         generation.inbox.close(keep=lambda inbox: None)
-        if self._port.linked:
+        if self.port.linked:
             self._orphans.delete()
 
     def _count(self, reason: str) -> None:
@@ -393,7 +394,7 @@ class OrderedReader:
         generation, self.generation = self.generation, None
         if generation is not None:
             self._orphans.add(generation.consumer.name)
-            self._port.later(0, lambda: self._retire(generation))
+            self.port.later(0, lambda: self._retire(generation))
 
     def __repr__(self) -> str:
         return f"ordered consumer of {self.stream!r}"

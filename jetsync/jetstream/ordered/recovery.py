@@ -14,7 +14,7 @@ from jetsync._api_errors import StreamNotFoundError
 from jetsync.errors import DisconnectedError, Error, JetStreamError
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.streams.info import StreamInfo
+    from jetsync.jetstream.config.stream_info import StreamInfo
 
 __all__ = ["FIRST_WAIT", "Recovery"]
 

@@ -1,7 +1,7 @@
-"""jetsync.jetstream.pull - pulling messages: one engine under fetch, next, messages and consume.
+"""jetsync.jetstream.pull - pulling messages: one machine under fetch, next, messages and consume.
 
-Room:      L4, a part of jetstream/. May import: client, protocol, hallway, the rest of jetstream.
+Room:      L4, a part of jetstream/. May import: client, protocol, hallway, jetstream rooms below.
 Threads:   none of its own; callbacks run on threads that client/ starts.
 Touch me:  to change what a status means, when a pull is sent, how a buffer is refilled.
-Not here:  acknowledgements (acks.py), keeping an order over resets (ordered/).
+Not here:  acknowledgements (acks/), keeping an order over resets (ordered/).
 """

@@ -23,7 +23,7 @@ from jetsync.errors import (
     OutboundFullError,
     PullTerminatedError,
 )
-from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch, new_batch
 from jetsync.jetstream.pull.options import HUGE_BATCH, PullOptions
 from jetsync.jetstream.pull.presence import Presence
 from jetsync.jetstream.pull.state import Ended, PullState, Silence
@@ -31,8 +31,8 @@ from jetsync.jetstream.pull.statuses import Fate, pending_messages
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
-    from jetsync.jetstream.consumers.priority import Pin
-    from jetsync.jetstream.consumers.shared import SharedConsumer
+    from jetsync.jetstream.pull.priority import Pin
+    from jetsync.jetstream.pull.source import PulledConsumer
 
 __all__ = ["PullInbox"]
 
@@ -46,10 +46,10 @@ class PullInbox(Member):
     mailbox and not handed out: an interrupted call leaves it to the next one.
     """
 
-    def __init__(self, consumer: SharedConsumer) -> None:
+    def __init__(self, consumer: PulledConsumer) -> None:
         self.consumer = consumer
-        self._port = port = consumer._js._port
-        self._subject = consumer._js._api.subject(
+        self._port = port = consumer.port
+        self._subject = consumer.api.subject(
             f"CONSUMER.MSG.NEXT.{consumer.stream_name}.{consumer.name}"
         )
         self._inbox = port.new_inbox()
@@ -91,9 +91,7 @@ class PullInbox(Member):
 
     def new_batch(self) -> MsgBatch:
         """Return an empty batch for the messages of this inbox."""
-        batch: MsgBatch = self.mailbox.new_batch(MsgBatch, self._port.outbound)
-        batch._ack_none = self.consumer._ack_none
-        return batch
+        return new_batch(self.mailbox, self._port.outbound, ack_none=self.consumer.ack_none)
 
     # -- pulling -----------------------------------------------------------------------------------
 

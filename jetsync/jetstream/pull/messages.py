@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync.errors import ConfigError, PullTerminatedError
-from jetsync.jetstream.consumers.config import AckPolicy
-from jetsync.jetstream.consumers.priority import longest_pull, new_pin
+from jetsync.jetstream.config.consumer import AckPolicy
 from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.inbox import PullInbox
 from jetsync.jetstream.pull.options import BufferLimits, check_count
+from jetsync.jetstream.pull.priority import longest_pull, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 from jetsync.jetstream.pull.stream import PullStream
 from jetsync.jetstream.pull.window import Window
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.shared import SharedConsumer
+    from jetsync.jetstream.pull.source import PulledConsumer
 
 __all__ = ["ConsumeContext", "MessageStream"]
 
 
-def _most(consumer: SharedConsumer) -> int:
+def _most(consumer: PulledConsumer) -> int:
     """How many messages the server gives out before the first is acknowledged; 0: no bound."""
     config = consumer.cached_info.config
     if config is None or config.ack_policy == AckPolicy.NONE:
@@ -41,7 +41,7 @@ class MessageStream(PullStream):
 
     def __init__(
         self,
-        consumer: SharedConsumer,
+        consumer: PulledConsumer,
         *,
         limits: BufferLimits,
         group: dict[str, object],
@@ -59,7 +59,7 @@ class MessageStream(PullStream):
         expires = longest_pull(consumer, limits.expires)
         inbox = PullInbox(consumer)
         super().__init__(
-            consumer._js._port,
+            consumer.port,
             PlainSource(inbox),
             Window(limits, _most(consumer)),
             expires=expires,

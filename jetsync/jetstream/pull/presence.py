@@ -11,7 +11,7 @@ from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
     from jetsync.client.port import Reply
-    from jetsync.jetstream.consumers.shared import SharedConsumer
+    from jetsync.jetstream.pull.source import PulledConsumer
 
 __all__ = ["Presence"]
 
@@ -25,9 +25,9 @@ class Presence:
     pulling meanwhile: so it is asked once, and the answer is looked for as often as needed.
     """
 
-    def __init__(self, consumer: SharedConsumer) -> None:
+    def __init__(self, consumer: PulledConsumer) -> None:
         self._consumer = consumer
-        self._port = consumer._js._port
+        self._port = consumer.port
         self._asked: Reply | None = None
         self._asked_at = 0.0
 
@@ -40,7 +40,7 @@ class Presence:
             consumer = self._consumer
             subject = f"CONSUMER.INFO.{consumer.stream_name}.{consumer.name}"
             try:
-                self._asked = self._port.ask(consumer._js._api.subject(subject), seconds=patience)
+                self._asked = self._port.ask(consumer.api.subject(subject), seconds=patience)
             except Error:
                 return None  # no link at this moment: there will be another 503
             self._asked_at = time.monotonic()

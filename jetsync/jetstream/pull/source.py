@@ -7,15 +7,45 @@ for the inbox to pull on, and tell it what happened there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jetsync._deadline import Deadline
 from jetsync.errors import Error
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.pull.inbox import PullInbox
+from jetsync.jetstream.pull.options import PullOptions
 from jetsync.jetstream.pull.state import Ended
 from jetsync.jetstream.pull.statuses import Fate
 
-__all__ = ["PlainSource", "Source"]
+if TYPE_CHECKING:
+    from jetsync.client.port import Port
+
+__all__ = ["PlainSource", "PulledConsumer", "Source"]
+
+
+class PulledConsumer(Protocol):
+    """What pulling needs of a consumer; ``consumers/shared.py`` has it."""
+
+    api: API
+    port: Port
+    stream_name: str
+    name: str
+    cached_info: ConsumerInfo
+    ack_none: bool
+    """Whether its messages are not acknowledged."""
+    pins: dict[str, str]
+    """The ids by which the server knows this process in priority groups that pin a client."""
+
+    @property
+    def delivers_again(self) -> bool:
+        """Whether what is handed back costs nothing but another delivery."""
+
+    def within_limits(self, options: PullOptions, *, is_exact: bool = False) -> PullOptions:
+        """What the consumer takes of a pull."""
+
+    def keep_left(self, inbox: PullInbox) -> None:
+        """Keep what a closed inbox had got before the server knew, for the next call."""
 
 
 class Source(Protocol):

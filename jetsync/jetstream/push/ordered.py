@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
 from jetsync.errors import ConnectionClosedError, Error
-from jetsync.jetstream.consumers.config import ConsumerConfig, DeliverPolicy
-from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.config.consumer import ConsumerConfig, DeliverPolicy
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.config.stream_info import StreamInfo
+from jetsync.jetstream.consumers.requests import put_consumer
 from jetsync.jetstream.ordered.recovery import Recovery
 from jetsync.jetstream.push.receiver import SHORTEST_LOOK, PushOptions
 from jetsync.jetstream.push.status import ConsumerSequence
 from jetsync.jetstream.push.subscription import PushSubscription
-from jetsync.jetstream.streams.info import StreamInfo
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.manager import ConsumerManager
+    from jetsync.jetstream.api import API
 
 __all__ = ["OrderedPushSubscription"]
 
@@ -46,12 +47,12 @@ class OrderedPushSubscription(PushSubscription):
 
     def __init__(
         self,
-        js: ConsumerManager,
+        api: API,
         options: PushOptions,
         stream: str,
         to_create: Callable[[str | None], ConsumerConfig],
     ) -> None:
-        super().__init__(js, None, options)
+        super().__init__(api, None, options)
         self._stream = stream
         self._to_create = to_create
         self._deliveries.ordered = True
@@ -144,9 +145,7 @@ class OrderedPushSubscription(PushSubscription):
 
     def _check_stream(self, timeout: float) -> None:
         """Is it still the stream it was? In another one the place to go on has no meaning."""
-        answer = self._js._api.request(
-            f"STREAM.INFO.{self._stream}", timeout=timeout, repeatable=True
-        )
+        answer = self._api.request(f"STREAM.INFO.{self._stream}", timeout=timeout, repeatable=True)
         self._recovery.reached(self._last)
         error = self._recovery.compare(StreamInfo.from_wire(answer), time.monotonic())
         if error is not None:
@@ -170,9 +169,9 @@ class OrderedPushSubscription(PushSubscription):
                 opt_start_seq=self._last + 1,
                 opt_start_time=None,
             )
-        made = self._js.create_consumer(self._stream, config, timeout=timeout)
-        self._bound.info = made.cached_info
-        self._flow = self._flow_control(made.cached_info)
+        info = put_consumer(self._api, self._stream, config, "create", timeout)
+        self._bound.info = info
+        self._flow = self._flow_control(info)
         if self._watch is not None:
             self._watch.restart()
         self.resets += 1
@@ -182,5 +181,5 @@ class OrderedPushSubscription(PushSubscription):
         """Delete a consumer without waiting; else it ends by its inactive threshold."""
         with contextlib.suppress(Error):
             self._port.connection.publish(
-                self._js._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}")
+                self._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}")
             )

@@ -31,8 +31,9 @@ from jetsync.errors import (
     NotJetStreamMessageError,
     UnexpectedStatusError,
 )
-from jetsync.jetstream.consumers.config import AckPolicy
-from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.config.consumer import AckPolicy
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.consumers.bound import BoundConsumer
 from jetsync.jetstream.message import JetStreamMsg
 from jetsync.jetstream.push.status import (
     ConsumerSequence,
@@ -42,12 +43,11 @@ from jetsync.jetstream.push.status import (
     kind_of,
 )
 from jetsync.jetstream.push.watch import ALARM_INTERVALS, HeartbeatWatch
-from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
 
 if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.manager import ConsumerManager
+    from jetsync.jetstream.api import API
 
-__all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver"]
+__all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver", "begin", "end", "listen"]
 
 SHORTEST_LOOK = 0.1
 """Seconds for a request even when the caller has less: else polling would never learn anything."""
@@ -89,11 +89,8 @@ class _Receiving(Member):
 
     def close(self) -> None:
         receiver = self._receiver()
-        if receiver is None:
-            return
-        if receiver._callback is not None and not receiver._port.drained:
-            receiver._mailbox.discard()  # a callback that ran on could do nothing any more
-        receiver._mailbox.wake()
+        if receiver is not None:
+            receiver._on_close()
 
     def join(self, timeout: float | None) -> None:
         receiver = self._receiver()
@@ -108,8 +105,8 @@ class PushContext:
 
     def __init__(self) -> None:
         self.cached_info = ConsumerInfo()
-        self._ack_none = False
-        self._told_late = False
+        self.ack_none = False
+        self.told_late = False
 
     def __repr__(self) -> str:
         info = self.cached_info
@@ -133,22 +130,22 @@ class PushReceiver(Subscription):
     Thread-safe: takers take turns, so that deliveries and statuses are judged in their order.
     """
 
-    def __init__(self, js: ConsumerManager, queue: str | None, options: PushOptions) -> None:
+    def __init__(self, api: API, queue: str | None, options: PushOptions) -> None:
         self._context = PushContext()
         super().__init__(
-            js._port.connection, "", queue, self._new_mailbox(js, options), options.callback
+            api.port.connection, "", queue, self._new_mailbox(api, options), options.callback
         )
-        self._js = js
-        self._port = js._port
+        self._api = api
+        self._port = api.port
         self._thread: threading.Thread | None = None
         self._member = _Receiving(self)
         self._options = options
-        self._bound = BoundConsumer(js, ConsumerInfo())
+        self._bound = BoundConsumer(api, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
         # What goes to the user at once; shut while a thread has the turn, and while anything is in
         # hand, which comes first.
-        self._deliveries = Deliveries(js._port.connection, self._mailbox)
+        self._deliveries = Deliveries(api.port.connection, self._mailbox)
         # Held by who takes; it guards the next two. Reentrant, so that an interrupt at the wrong
         # moment does not lock its own thread out.
         self._turn = threading.RLock()
@@ -165,12 +162,12 @@ class PushReceiver(Subscription):
 
     # -- the way in --------------------------------------------------------------------------------
 
-    def _new_mailbox(self, js: ConsumerManager, options: PushOptions) -> Mailbox:
+    def _new_mailbox(self, api: API, options: PushOptions) -> Mailbox:
         return Mailbox(
             limit_messages=options.messages_limit,
             limit_bytes=options.bytes_limit,
             msg_type=JetStreamMsg,
-            owner=js._port.connection,
+            owner=api.port.connection,
             context=self._context,
         )
 
@@ -182,7 +179,7 @@ class PushReceiver(Subscription):
                 raise ConnectionClosedError("the subscription has ended")
             if self._inbox is not None:
                 self._inbox.release()
-                self._mailbox = self._new_mailbox(self._js, self._options)
+                self._mailbox = self._new_mailbox(self._api, self._options)
                 self._deliveries.mailbox = self._mailbox
             self._inbox = self._port.open_inbox(subject, self._mailbox, queue=self.queue)
             self._port.attach(self._member)
@@ -191,14 +188,14 @@ class PushReceiver(Subscription):
     def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
         """The consumer is there: start to watch."""
         self._bound = BoundConsumer(
-            self._js,
+            self._api,
             info,
             created=created,
             shared=self.queue is not None,
             override=self._options.delete_consumer,
         )
         self._ack_none = info.config.ack_policy == AckPolicy.NONE
-        self._context.cached_info, self._context._ack_none = info, self._ack_none
+        self._context.cached_info, self._context.ack_none = info, self._ack_none
         self._flow = self._flow_control(info)
         self._epoch = self._port.epoch
         if self.queue is None and not self._manual:
@@ -220,7 +217,7 @@ class PushReceiver(Subscription):
         """What answers for the consumer; None when it has no flow control."""
         if not info.config.flow_control:
             return None
-        return FlowControl(info.stream_name, info.name, import_prefix(self._js._api.prefix))
+        return FlowControl(info.stream_name, info.name, import_prefix(self._api.prefix))
 
     def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
         """What the first delivery is compared with."""
@@ -236,6 +233,12 @@ class PushReceiver(Subscription):
         if inbox is not None:
             inbox.close()
         self._mailbox.finish()
+
+    def _on_close(self) -> None:
+        """The connection has ended."""
+        if self._callback is not None and not self._port.drained:
+            self._mailbox.discard()  # a callback that ran on could do nothing any more
+        self._mailbox.wake()
 
     def _finish(self, deadline: Deadline) -> None:
         """The connection drains, and nothing more comes."""
@@ -471,3 +474,21 @@ class PushReceiver(Subscription):
     def __repr__(self) -> str:
         kind = type(self).__name__
         return f"{kind}({self.stream_name!r}, {self.name!r}, queue={self.queue!r})"
+
+
+# -- what the subscribe workflow does with one that is being set up --------------------------------
+
+
+def listen(push: PushReceiver, subject: str) -> None:
+    """Subscribe to a deliver subject, in place of the one before. Does not block."""
+    push._listen(subject)
+
+
+def begin(push: PushReceiver, info: ConsumerInfo, *, created: bool) -> None:
+    """The consumer is there: start to watch, and the callback if there is one."""
+    push._begin(info, created=created)
+
+
+def end(push: PushReceiver) -> None:
+    """Setting it up has failed: nothing more comes in. Safe to repeat."""
+    push._end()

@@ -19,7 +19,7 @@ from jetsync.errors import (
     Error,
     TimeoutError,
 )
-from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg
 from jetsync.jetstream.push.receiver import PushReceiver
 

@@ -1,7 +1,7 @@
-"""jetsync.jetstream.streams - streams: their configuration and state, and the messages they hold.
+"""jetsync.jetstream.streams - the calls on streams, and the messages they hold.
 
-Room:      L4, a part of jetstream/. May import: client, protocol, hallway, the rest of jetstream.
+Room:      L4, a part of jetstream/. May import: client, protocol, hallway, jetstream rooms below.
 Threads:   none of its own; callbacks run on threads that client/ starts.
-Touch me:  to change a field of StreamConfig or StreamInfo, a call on streams, direct get.
-Not here:  publishing into a stream (publish/), what a consumer delivers (consumers/, pull/, push/).
+Touch me:  to change a call on streams, direct get.
+Not here:  configurations (config/), publishing (publish/), what a consumer delivers (consumers/).
 """

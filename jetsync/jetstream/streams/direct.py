@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jetsync._api_errors import (
     LimitsExceededError,
@@ -26,11 +26,9 @@ from jetsync.errors import (
 )
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
-from jetsync.jetstream.api import reading
+from jetsync.jetstream.api import API, reading
 from jetsync.jetstream.streams.direct_batch import UNACKNOWLEDGED, DirectBatch, DirectMsg
-
-if TYPE_CHECKING:
-    from jetsync.jetstream.streams.manager import StreamManager
+from jetsync.jetstream.streams.requests import stream_info
 
 __all__ = ["DirectGetNotAllowedError", "StoredMsg", "get_from_leader", "get_one", "read_many"]
 
@@ -76,12 +74,12 @@ class StoredMsg:
 
 
 def get_from_leader(
-    js: StreamManager, stream: str, body: Mapping[str, Any], deadline: Deadline
+    api: API, stream: str, body: Mapping[str, Any], deadline: Deadline
 ) -> StoredMsg:
     """Ask the leader of a stream for one message, and wait for there to be one: an election is
     shorter than most budgets. Blocks. Raises MessageNotFoundError."""
     operation = f"STREAM.MSG.GET.{stream}"
-    answer = js._api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
+    answer = api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
     with reading("a stored message"):
         message = answer.get("message") or {}
         return StoredMsg(
@@ -96,7 +94,7 @@ def get_from_leader(
 
 
 def get_one(
-    js: StreamManager,
+    api: API,
     stream: str,
     body: Mapping[str, Any],
     deadline: Deadline,
@@ -110,8 +108,8 @@ def get_one(
 
     Raises MessageNotFoundError, DirectGetNotAllowedError, StreamNotFoundError, TimeoutError.
     """
-    port = js._port
-    subject = js._api.subject(f"DIRECT.GET.{stream}")
+    port = api.port
+    subject = api.subject(f"DIRECT.GET.{stream}")
     payload = json.dumps(body).encode()
     if last_of is not None:
         subject, payload = f"{subject}.{last_of}", b""
@@ -121,7 +119,7 @@ def get_one(
             msg = port.request(subject, payload, port.seconds(deadline.remaining()))
             break
         except NoRespondersError:
-            _explain(js, stream, deadline)
+            _explain(api, stream, deadline)
         except DisconnectedError:
             if deadline.expired:
                 raise
@@ -142,7 +140,7 @@ def get_one(
 
 
 def read_many(
-    js: StreamManager,
+    api: API,
     stream: str,
     body: Mapping[str, Any],
     deadline: Deadline,
@@ -156,7 +154,7 @@ def read_many(
     :func:`get_one`, but nothing for "there are none", and once something came no TimeoutError
     either: then that is in ``error`` of the batch.
     """
-    return _Reader(js, stream, dict(body), deadline, max_messages, max_bytes).read()
+    return _Reader(api, stream, dict(body), deadline, max_messages, max_bytes).read()
 
 
 class _Reader:
@@ -164,15 +162,15 @@ class _Reader:
 
     def __init__(
         self,
-        js: StreamManager,
+        api: API,
         stream: str,
         body: dict[str, Any],
         deadline: Deadline,
         max_messages: int | None,
         max_bytes: int | None,
     ) -> None:
-        self._js = js
-        self._port = js._port
+        self._api = api
+        self._port = api.port
         self._stream = stream
         self._body = body
         self._deadline = deadline
@@ -226,7 +224,7 @@ class _Reader:
         before = len(self._batch)
         end = self._page()
         if end.status == _NO_RESPONDERS:
-            _explain(self._js, self._stream, self._deadline)
+            _explain(self._api, self._stream, self._deadline)
             return False
         return self._ended(end, before)
 
@@ -245,7 +243,7 @@ class _Reader:
         """Ask for one page and take it in; returns the status that ended it."""
         port = self._port
         port.check()
-        subject = self._js._api.subject(f"DIRECT.GET.{self._stream}")
+        subject = self._api.subject(f"DIRECT.GET.{self._stream}")
         body = {**self._body, "max_bytes": self._page_bytes()}
         if self._max_messages is not None:
             body["batch"] = self._asked()
@@ -298,9 +296,9 @@ class _Reader:
         return False
 
 
-def _explain(js: StreamManager, stream: str, deadline: Deadline) -> None:
+def _explain(api: API, stream: str, deadline: Deadline) -> None:
     """A direct get had no responder: raise the reason, or wait if that is only for a moment."""
-    config = js._stream_info(stream, None, False, deadline.remaining()).config
+    config = stream_info(api, stream, deadline.remaining()).config
     if not config.allow_direct:
         raise DirectGetNotAllowedError(
             f"stream {stream!r} answers no direct gets: update it with allow_direct=True, or read "
@@ -311,7 +309,7 @@ def _explain(js: StreamManager, stream: str, deadline: Deadline) -> None:
             f"no server answers direct gets of stream {stream!r} at the moment",
             operation="direct get",
         )
-    js._port.sleep(deadline.within(_PAUSE))
+    api.port.sleep(deadline.within(_PAUSE))
 
 
 def _refusal(msg: Msg) -> Exception:

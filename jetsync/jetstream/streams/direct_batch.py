@@ -21,7 +21,7 @@ __all__ = ["UNACKNOWLEDGED", "DirectBatch", "DirectMsg"]
 class _Unacknowledged:
     """Stands for a consumer whose messages cannot be acknowledged."""
 
-    _ack_none = True
+    ack_none = True
 
 
 UNACKNOWLEDGED = _Unacknowledged()

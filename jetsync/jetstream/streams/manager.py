@@ -9,23 +9,25 @@ from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.account import AccountInfo
+from jetsync.jetstream.config.account import AccountInfo
+from jetsync.jetstream.config.stream import Placement, StreamConfig
+from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.manager import ConsumerManager, fill_in, step_down
 from jetsync.jetstream.levels import stream_needs
-from jetsync.jetstream.streams.config import Placement, StreamConfig
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.ordered.manager import OrderedConsumers
+from jetsync.jetstream.streams.requests import stream_info
 from jetsync.jetstream.streams.stream import Stream
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.fields import StreamFields
+    from jetsync.jetstream.config.fields import StreamFields
 
 __all__ = ["StreamManager"]
 
 
-class StreamManager(ConsumerManager):
+class StreamManager(ConsumerManager, OrderedConsumers):
     """What JetStream has for streams, and for the consumers on them. Thread-safe."""
 
     def create_stream(
@@ -46,7 +48,7 @@ class StreamManager(ConsumerManager):
         built = build(StreamConfig, config, fields)
         if built.sealed:
             raise ConfigError("StreamConfig.sealed: a stream can only be sealed by an update")
-        return self._put_stream("CREATE", built, pedantic, self._deadline(timeout))
+        return self._put_stream("CREATE", built, pedantic, self._api.deadline(timeout))
 
     def update_stream(
         self,
@@ -63,10 +65,10 @@ class StreamManager(ConsumerManager):
         those fields change; all others keep their values, also those that this version of jetsync
         does not know. Another client's change between the reading and the writing is overwritten.
         """
-        deadline = self._deadline(timeout)
+        deadline = self._api.deadline(timeout)
         name = fields.get("name")
         if config is None and name is not None:
-            found = self._stream_info(name, None, False, deadline.remaining())
+            found = stream_info(self._api, name, deadline.remaining())
             config = found.config
         built = build(StreamConfig, config, fields)
         return self._put_stream("UPDATE", built, pedantic, deadline)
@@ -84,7 +86,7 @@ class StreamManager(ConsumerManager):
         What is not given gets its default, whether the stream was there or not.
         """
         built = build(StreamConfig, config, fields)
-        deadline = self._deadline(timeout)
+        deadline = self._api.deadline(timeout)
         try:
             return self._put_stream("UPDATE", built, pedantic, deadline)
         except StreamNotFoundError:
@@ -101,7 +103,7 @@ class StreamManager(ConsumerManager):
         answer = self._api.request(
             f"STREAM.{verb}.{config.name}", wire, timeout=deadline.remaining()
         )
-        return Stream(self, StreamInfo.from_wire(answer))
+        return Stream(self, self._api, StreamInfo.from_wire(answer))
 
     def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a stream with everything in it. Raises StreamNotFoundError."""
@@ -109,35 +111,7 @@ class StreamManager(ConsumerManager):
 
     def stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
         """Look a stream up. Raises StreamNotFoundError."""
-        return Stream(self, self._stream_info(name, None, False, timeout))
-
-    def _stream_info(
-        self, name: str, subjects_filter: str | None, deleted: bool, timeout: Seconds | None
-    ) -> StreamInfo:
-        operation = f"STREAM.INFO.{check_name('stream', name)}"
-        deadline = self._deadline(timeout)
-        body: dict[str, Any] = {}
-        if subjects_filter is not None:
-            body["subjects_filter"] = check_subscribe_subject(subjects_filter)
-        if deleted:
-            body["deleted_details"] = True
-        answer = self._api.request(
-            operation, body or None, timeout=deadline.remaining(), repeatable=True
-        )
-        subjects = (answer.get("state") or {}).get("subjects")
-        # Subjects come in pages of 100,000.
-        while subjects and len(subjects) < int(answer.get("total", 0)):
-            page = self._api.request(
-                operation,
-                {**body, "offset": len(subjects)},
-                timeout=deadline.remaining(),
-                repeatable=True,
-            )
-            more = (page.get("state") or {}).get("subjects") or {}
-            if not more:
-                break
-            subjects.update(more)
-        return StreamInfo.from_wire(answer)
+        return Stream(self, self._api, stream_info(self._api, name, timeout))
 
     def streams(
         self, subject: str | None = None, *, timeout: Seconds | None = None
@@ -156,8 +130,8 @@ class StreamManager(ConsumerManager):
         yield from fill_in(
             "streams",
             missing,
-            lambda name, share: self._stream_info(name, None, False, share),
-            self._deadline(timeout),
+            lambda name, share: stream_info(self._api, name, share),
+            self._api.deadline(timeout),
         )
 
     def stream_names(

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
-from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.jetstream.streams.direct import (
     DirectGetNotAllowedError,
@@ -21,13 +23,13 @@ from jetsync.jetstream.streams.direct import (
     read_many,
 )
 from jetsync.jetstream.streams.direct_batch import DirectBatch
-from jetsync.jetstream.streams.info import StreamInfo
+from jetsync.jetstream.streams.requests import stream_info
 from jetsync.protocol.subjects import check_subscribe_subject
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.fields import ConsumerFields
+    from jetsync.jetstream.config.fields import ConsumerFields
     from jetsync.jetstream.ordered.config import OrderedOptions
     from jetsync.jetstream.streams.manager import StreamManager
 
@@ -41,8 +43,9 @@ class Stream:
     subclass of the server's answer, or TimeoutError.
     """
 
-    def __init__(self, js: StreamManager, info: StreamInfo) -> None:
+    def __init__(self, js: StreamManager, api: API, info: StreamInfo) -> None:
         self._js = js
+        self._api = api
         self._info = info
         self.name: str = info.config.name
 
@@ -63,7 +66,13 @@ class Stream:
         With ``subjects_filter`` the message counts per matching subject come along (every page of
         them), with ``deleted_details`` the sequences of interior deletes.
         """
-        self._info = self._js._stream_info(self.name, subjects_filter, deleted_details, timeout)
+        self._info = stream_info(
+            self._api,
+            self.name,
+            timeout,
+            subjects_filter=subjects_filter,
+            deleted=deleted_details,
+        )
         return self._info
 
     def purge(
@@ -89,7 +98,7 @@ class Stream:
         if seq is not None:
             _sequence("seq", seq)
         body = {"filter": subject, "keep": keep, "seq": seq}
-        answer = self._js._api.request(
+        answer = self._api.request(
             f"STREAM.PURGE.{self.name}",
             {name: value for name, value in body.items() if value is not None},
             timeout=timeout,
@@ -129,14 +138,14 @@ class Stream:
         return self._get({"last_by_subj": check_subscribe_subject(subject)}, direct, timeout)
 
     def _get(self, body: dict[str, Any], direct: bool | None, timeout: Seconds | None) -> StoredMsg:
-        deadline = self._js._deadline(timeout)
+        deadline = self._api.deadline(timeout)
         if direct or (direct is None and self._info.config.allow_direct):
             try:
-                return get_one(self._js, self.name, body, deadline)
+                return get_one(self._api, self.name, body, deadline)
             except DirectGetNotAllowedError:
                 if direct:
                     raise
-        return get_from_leader(self._js, self.name, body, deadline)
+        return get_from_leader(self._api, self.name, body, deadline)
 
     def get_msgs(
         self,
@@ -169,12 +178,12 @@ class Stream:
             raise ConfigError(f"max_bytes must be 1 or more, got {max_bytes!r}")
         if subject is not None:
             body["next_by_subj"] = check_subscribe_subject(subject)
-        self._js._api.require("Stream.get_msgs", "2.11")
+        self._api.require("Stream.get_msgs", "2.11")
         return read_many(
-            self._js,
+            self._api,
             self.name,
             body,
-            self._js._deadline(timeout),
+            self._api.deadline(timeout),
             max_messages=max_messages,
             max_bytes=max_bytes,
         )
@@ -203,8 +212,8 @@ class Stream:
             body["up_to_seq"] = _sequence("up_to_seq", up_to_seq)
         if up_to_time is not None:
             body["up_to_time"] = format_time(up_to_time)
-        self._js._api.require("Stream.get_last_msgs", "2.11")
-        return read_many(self._js, self.name, body, self._js._deadline(timeout))
+        self._api.require("Stream.get_last_msgs", "2.11")
+        return read_many(self._api, self.name, body, self._api.deadline(timeout))
 
     def delete_msg(self, seq: int, *, secure: bool = False, timeout: Seconds | None = None) -> None:
         """Delete one message; ``secure`` also overwrites its bytes on disk, which takes longer.
@@ -214,7 +223,7 @@ class Stream:
         body: dict[str, Any] = {"seq": _sequence("seq", seq)}
         if not secure:
             body["no_erase"] = True
-        self._js._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
+        self._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the stream with everything in it."""

@@ -13,8 +13,8 @@ from jetsync.errors import (
     QueueStatusError,
     SubjectMismatchError,
 )
-from jetsync.jetstream.consumers.config import ConsumerConfig
-from jetsync.jetstream.consumers.info import ConsumerInfo
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.subscribe.plan import Plan
 
 __all__ = ["check_existing", "differences"]

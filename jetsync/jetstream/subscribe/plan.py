@@ -9,7 +9,7 @@ from typing import Any
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.consumers.config import AckPolicy, ConsumerConfig
+from jetsync.jetstream.config.consumer import AckPolicy, ConsumerConfig
 from jetsync.protocol.subjects import check_name, check_queue, check_subscribe_subject
 
 __all__ = ["DEFAULT_HEARTBEAT", "Plan", "make_plan"]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
 from jetsync.errors import ConnectionClosedError, Error, TimeoutError
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.consumers.bound import BoundConsumer
 from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.options import check_count
-from jetsync.jetstream.subscribe.bound_consumer import BoundConsumer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,11 +32,13 @@ class PullSubscription:
     Thread-safe: several threads may fetch at once. As a context manager it unsubscribes at the end.
     """
 
-    def __init__(self, consumer: Consumer, *, created: bool, delete_consumer: bool | None) -> None:
+    def __init__(
+        self, api: API, consumer: Consumer, *, created: bool, delete_consumer: bool | None
+    ) -> None:
         self._consumer = consumer
-        self._port = consumer._js._port
+        self._port = api.port
         self._bound = BoundConsumer(
-            consumer._js, consumer.cached_info, created=created, override=delete_consumer
+            api, consumer.cached_info, created=created, override=delete_consumer
         )
         self._ended = False
         if self._bound.ends_with_subscription:

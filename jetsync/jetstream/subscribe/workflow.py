@@ -29,13 +29,14 @@ from jetsync.errors import (
     PermissionsError,
     TimeoutError,
 )
-from jetsync.jetstream.consumers.config import ConsumerConfig
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.consumers.info import ConsumerInfo
 from jetsync.jetstream.consumers.manager import ConsumerManager
+from jetsync.jetstream.consumers.requests import consumer_info
 from jetsync.jetstream.message import JetStreamMsg
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
-from jetsync.jetstream.push.receiver import PushOptions
+from jetsync.jetstream.push.receiver import PushOptions, begin, end, listen
 from jetsync.jetstream.push.subscription import PushSubscription
 from jetsync.jetstream.subscribe.checks import check_existing
 from jetsync.jetstream.subscribe.plan import Plan, make_plan
@@ -44,7 +45,7 @@ from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.fields import ConsumerFields, SubscribeFields
+    from jetsync.jetstream.config.fields import ConsumerFields, SubscribeFields
 
 __all__ = ["Subscriber"]
 
@@ -145,8 +146,8 @@ class Subscriber(ConsumerManager):
             raise ConfigError("heartbeat_alarm needs heartbeat")
         if alarm is not None and manual_status:
             raise ConfigError("heartbeat_alarm excludes manual_status: then nothing is watched")
-        self._port.check()
-        deadline = Deadline(self._api.timeout if timeout is None else timeout)
+        self._api.port.check()
+        deadline = self._api.deadline(timeout)
         stream_name = self._stream_of(plan, deadline)
         info = self._look_up(plan, stream_name, deadline)
         known = plan.config if info is None else info.config
@@ -163,17 +164,17 @@ class Subscriber(ConsumerManager):
             bytes_limit=bytes_limit,
         )
         push = (
-            OrderedPushSubscription(self, options, stream_name, plan.to_create)
+            OrderedPushSubscription(self._api, options, stream_name, plan.to_create)
             if ordered
-            else PushSubscription(self, plan.queue, options)
+            else PushSubscription(self._api, plan.queue, options)
         )
         try:
             if info is not None:
-                self._bind(push, plan, info, deadline)
+                self._bind(push, plan, info, alarm, deadline)
             else:
-                self._make(push, plan, stream_name, deadline)
+                self._make(push, plan, stream_name, alarm, deadline)
         except BaseException:
-            push._end()
+            end(push)
             raise
         return push
 
@@ -211,8 +212,8 @@ class Subscriber(ConsumerManager):
             fields=fields,
             pull=True,
         )
-        self._port.check()
-        deadline = Deadline(self._api.timeout if timeout is None else timeout)
+        self._api.port.check()
+        deadline = self._api.deadline(timeout)
         name = self._stream_of(plan, deadline)
         try:
             info = self._look_up(plan, name, deadline)
@@ -221,7 +222,7 @@ class Subscriber(ConsumerManager):
                 raise
             info = ConsumerInfo(stream_name=name, name=plan.name)
         created = info is None
-        handle = None if info is None else Consumer(self, info)
+        handle = None if info is None else Consumer(self._api, info)
         if handle is None:
             try:
                 handle = self.create_consumer(
@@ -233,8 +234,8 @@ class Subscriber(ConsumerManager):
                 info = self._look_up(plan, name, deadline)
                 if info is None:
                     raise
-                handle = Consumer(self, info)
-        return PullSubscription(handle, created=created, delete_consumer=delete_consumer)
+                handle = Consumer(self._api, info)
+        return PullSubscription(self._api, handle, created=created, delete_consumer=delete_consumer)
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -244,7 +245,7 @@ class Subscriber(ConsumerManager):
         for name, value in (("pending_messages_limit", messages), ("pending_bytes_limit", size)):
             if value is not None and (isinstance(value, bool) or value < 0):
                 raise ConfigError(f"{name} must be 0 (none) or more")
-        options = self._port.connection.options
+        options = self._api.port.connection.options
         if messages is None:
             messages = 0 if flow_controlled else options.pending_messages_limit
         if size is None:
@@ -282,7 +283,7 @@ class Subscriber(ConsumerManager):
         patience = Deadline(deadline.within(_LEAVING))
         while True:
             try:
-                info = self._consumer_info(stream, plan.name, deadline.remaining())
+                info = consumer_info(self._api, stream, plan.name, deadline.remaining())
             except ConsumerNotFoundError:
                 if plan.must_exist:
                     raise
@@ -293,22 +294,27 @@ class Subscriber(ConsumerManager):
                 # A server takes a moment to see that the bound subscriber has left.
                 if patience.expired:
                     raise
-                self._port.sleep(_LOOK_AGAIN)
+                self._api.port.sleep(_LOOK_AGAIN)
             else:
                 return info
 
     def _bind(
-        self, push: PushSubscription, plan: Plan, info: ConsumerInfo, deadline: Deadline
+        self,
+        push: PushSubscription,
+        plan: Plan,
+        info: ConsumerInfo,
+        alarm: float | None,
+        deadline: Deadline,
     ) -> None:
         """Receive from a consumer that exists."""
         deliver = info.config.deliver_subject or ""
         wanted = plan.asked.get("deliver_subject") or deliver
-        if push._options.heartbeat_alarm is not None and not info.config.idle_heartbeat:
+        if alarm is not None and not info.config.idle_heartbeat:
             raise ConfigError(f"heartbeat_alarm: consumer {info.name!r} sends no heartbeats")
-        push._listen(wanted)
+        listen(push, wanted)
         if wanted != deliver:
             info = self._move(info, wanted, deadline)
-        push._begin(info, created=False)
+        begin(push, info, created=False)
 
     def _move(self, info: ConsumerInfo, wanted: str, deadline: Deadline) -> ConsumerInfo:
         """Have it deliver to another subject: the one thing subscribing may change."""
@@ -328,10 +334,17 @@ class Subscriber(ConsumerManager):
                 fields={"deliver_subject": (wanted, theirs)},
             ) from error
 
-    def _make(self, push: PushSubscription, plan: Plan, stream: str, deadline: Deadline) -> None:
+    def _make(
+        self,
+        push: PushSubscription,
+        plan: Plan,
+        stream: str,
+        alarm: float | None,
+        deadline: Deadline,
+    ) -> None:
         """Make the consumer, also when another client makes the same one at this moment."""
         for attempt in itertools.count(1):
-            push._listen(plan.config.deliver_subject or self._port.new_inbox())
+            listen(push, plan.config.deliver_subject or self._api.port.new_inbox())
             try:
                 made = self.create_consumer(
                     stream, plan.to_create(push.subject), timeout=deadline.remaining()
@@ -343,7 +356,7 @@ class Subscriber(ConsumerManager):
                 if info is None or plan.queue is None:
                     # Only a group can have more than one member.
                     raise
-                self._bind(push, plan, info, deadline)
+                self._bind(push, plan, info, alarm, deadline)
             else:
-                push._begin(made.cached_info, created=True)
+                begin(push, made.cached_info, created=True)
             return

@@ -29,7 +29,7 @@ class Context:
     """As much of a consumer as a message sees."""
 
     def __init__(self, ack_none=False):
-        self._ack_none = ack_none
+        self.ack_none = ack_none
 
 
 class Late(Delivered):

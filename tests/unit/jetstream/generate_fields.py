@@ -1,4 +1,4 @@
-"""Writes ``jetsync/jetstream/fields.py``: the fields of both configurations as keyword types.
+"""Writes ``jetsync/jetstream/config/fields.py``: the fields of configurations as keyword types.
 
 So that editors and type checkers know the keywords of ``create_stream`` and its like. The classes
 themselves are the source. After a change of a field::
@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 ROOM = Path(__file__).parents[3] / "jetsync" / "jetstream"
-TARGET = ROOM / "fields.py"
+TARGET = ROOM / "config/fields.py"
 
 # Annotations of fields that take more than they read back.
 GIVEN = {
@@ -35,13 +35,13 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from jetsync._deadline import Seconds
-from jetsync.jetstream.consumers.config import (
+from jetsync.jetstream.config.consumer import (
     AckPolicy,
     DeliverPolicy,
     PriorityPolicy,
     ReplayPolicy,
 )
-from jetsync.jetstream.streams.config import (
+from jetsync.jetstream.config.stream import (
     DiscardPolicy,
     PersistMode,
     Placement,
@@ -88,7 +88,7 @@ def block(name: str, base: str, words: str, found: dict[str, str]) -> str:
 
 def text() -> str:
     """What the file should say."""
-    consumer = fields("consumers/config.py", "ConsumerConfig")
+    consumer = fields("config/consumer.py", "ConsumerConfig")
     taken = {"flow_control": consumer.pop("flow_control")}
     return "".join(
         [
@@ -97,7 +97,7 @@ def text() -> str:
                 "StreamFields",
                 "TypedDict",
                 "The fields of ``StreamConfig``.",
-                fields("streams/config.py", "StreamConfig"),
+                fields("config/stream.py", "StreamConfig"),
             ),
             block(
                 "SubscribeFields",

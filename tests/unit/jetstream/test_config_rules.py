@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jetsync import ConsumerConfig, ExternalStream, StreamConfig, StreamSource
 from jetsync.errors import ConfigError
-from jetsync.jetstream.streams.rules import check_overlap, subjects_overlap
+from jetsync.jetstream.config.stream_rules import check_overlap, subjects_overlap
 from jetsync.protocol.subjects import subject_matches
 
 TOKENS = "ab*"

@@ -11,7 +11,7 @@ import pytest
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import build
-from jetsync.jetstream.consumers.config import (
+from jetsync.jetstream.config.consumer import (
     AckPolicy,
     ConsumerConfig,
     DeliverPolicy,

@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 import jetsync
-from jetsync.jetstream import fields
+from jetsync.jetstream.config import fields
 from jetsync.jetstream.ordered.config import OrderedOptions
 from jetsync.jetstream.publish.headers import PublishOptions
 from jetsync.jetstream.pull.options import BufferOptions, MessagesOptions

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from jetsync.jetstream._wire import ZERO_TIME, WireObject
-from jetsync.jetstream.account import AccountInfo, AccountLimits, AccountTier, APIStats
-from jetsync.jetstream.consumers.config import AckPolicy
-from jetsync.jetstream.consumers.info import (
+from jetsync.jetstream.config.account import AccountInfo, AccountLimits, AccountTier, APIStats
+from jetsync.jetstream.config.consumer import AckPolicy
+from jetsync.jetstream.config.consumer_info import (
     ConsumerInfo,
     ConsumerLag,
     PriorityGroupState,
     SequenceInfo,
 )
-from jetsync.jetstream.streams.config import ExternalStream, RetentionPolicy, SubjectTransform
-from jetsync.jetstream.streams.info import (
+from jetsync.jetstream.config.stream import ExternalStream, RetentionPolicy, SubjectTransform
+from jetsync.jetstream.config.stream_info import (
     APIErrorDetail,
     ClusterInfo,
     LostStreamData,

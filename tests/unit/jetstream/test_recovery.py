@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 import jetsync
+from jetsync.jetstream.config.stream_info import StreamInfo, StreamState
 from jetsync.jetstream.ordered.recovery import Recovery
-from jetsync.jetstream.streams.info import StreamInfo, StreamState
 
 MADE = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NOW = 1000.0

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync.errors import ConfigError
-from jetsync.jetstream.consumers.config import ConsumerConfig, PriorityPolicy
+from jetsync.jetstream.config.consumer import ConsumerConfig, PriorityPolicy
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
-    from jetsync.jetstream.consumers.shared import SharedConsumer
+    from jetsync.jetstream.pull.source import PulledConsumer
 
-__all__ = ["Pin", "check_group", "longest_pull", "new_pin", "shared_pin"]
+__all__ = ["Pin", "check_group", "longest_pull", "new_pin"]
 
 _HEADER = "Nats-Pin-Id"
 # Option of a pull -> the policy that it needs.
@@ -78,12 +78,12 @@ def _check_against(config: ConsumerConfig, group: str | None, given: dict[str, i
             )
 
 
-def _pins(consumer: SharedConsumer) -> bool:
+def _pins(consumer: PulledConsumer) -> bool:
     config = consumer.cached_info.config
     return config is not None and config.priority_policy == PriorityPolicy.PINNED_CLIENT
 
 
-def longest_pull(consumer: SharedConsumer, expires: float) -> float:
+def longest_pull(consumer: PulledConsumer, expires: float) -> float:
     """How long one pull may last: only a new pull keeps a pin, so a pinned client asks again at
     half of the group's ``priority_timeout``."""
     config = consumer.cached_info.config
@@ -136,7 +136,7 @@ class Pin:
 
 
 def new_pin(
-    consumer: SharedConsumer,
+    consumer: PulledConsumer,
     group: object,
     on_pinned: Callable[[str], Any] | None = None,
     on_unpinned: Callable[[str], Any] | None = None,
@@ -144,15 +144,4 @@ def new_pin(
     """The pin of one stream of messages in a group; None when the group does not pin clients."""
     if not isinstance(group, str) or not _pins(consumer):
         return None
-    return Pin(group, consumer._pins, on_pinned, on_unpinned)
-
-
-def shared_pin(consumer: SharedConsumer, group: object) -> Pin | None:
-    """The pin that all fetches of one consumer object share; None when the group does not pin."""
-    if not isinstance(group, str) or not _pins(consumer):
-        return None
-    with consumer._lock:
-        pin = consumer._fetch_pins.get(group)
-        if pin is None:
-            pin = consumer._fetch_pins[group] = Pin(group, consumer._pins)
-        return pin
+    return Pin(group, consumer.pins, on_pinned, on_unpinned)

@@ -23,9 +23,9 @@ def tell_if_late(context: Any, nc: Any, held: float) -> None:
     """Give ``on_error`` a SlowAckWarning, once for each consumer object, when a message was held
     for longer than its consumer waits."""
     longest = max(ack_waits(context), default=held)
-    if held <= longest or getattr(context, "_told_late", False):
+    if held <= longest or getattr(context, "told_late", True):
         return
-    context._told_late = True
+    context.told_late = True
     port_of(nc).report(
         SlowAckWarning(
             f"a message of {context!r} was acknowledged {held:.1f} s or more after it was received,"

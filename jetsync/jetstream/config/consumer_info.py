@@ -25,8 +25,8 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
-from jetsync.jetstream.consumers.config import ConsumerConfig
-from jetsync.jetstream.streams.info import ClusterInfo
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.stream_info import ClusterInfo
 
 __all__ = ["ConsumerInfo", "ConsumerLag", "PriorityGroupState", "SequenceInfo"]
 

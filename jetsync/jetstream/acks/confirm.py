@@ -10,8 +10,8 @@ from jetsync.errors import DisconnectedError, Error, NoRespondersError, TimeoutE
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
+    from jetsync.client import MsgBatch
     from jetsync.client.port import Port
-    from jetsync.jetstream.message import MsgBatch
 
 __all__ = ["confirm", "confirm_all"]
 

@@ -32,8 +32,8 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
-from jetsync.jetstream.streams.config import check_field, check_texts
-from jetsync.jetstream.streams.rules import check_overlap
+from jetsync.jetstream.config.stream import check_field, check_texts
+from jetsync.jetstream.config.stream_rules import check_overlap
 from jetsync.protocol.subjects import check_name, check_publish_subject, check_subscribe_subject
 
 __all__ = ["AckPolicy", "ConsumerConfig", "DeliverPolicy", "PriorityPolicy", "ReplayPolicy"]

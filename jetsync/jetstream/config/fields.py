@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from jetsync._deadline import Seconds
-from jetsync.jetstream.consumers.config import (
+from jetsync.jetstream.config.consumer import (
     AckPolicy,
     DeliverPolicy,
     PriorityPolicy,
     ReplayPolicy,
 )
-from jetsync.jetstream.streams.config import (
+from jetsync.jetstream.config.stream import (
     DiscardPolicy,
     PersistMode,
     Placement,

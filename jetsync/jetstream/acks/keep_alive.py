@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.timer import TimerHandle
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
-from jetsync.jetstream.ack_wait import ack_waits
+from jetsync.jetstream.acks.wait import ack_waits
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port

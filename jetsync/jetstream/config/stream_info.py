@@ -28,7 +28,7 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
-from jetsync.jetstream.streams.config import ExternalStream, StreamConfig, SubjectTransform
+from jetsync.jetstream.config.stream import ExternalStream, StreamConfig, SubjectTransform
 
 __all__ = [
     "APIErrorDetail",

@@ -32,7 +32,7 @@ from jetsync.jetstream._wire import (
     text,
     time,
 )
-from jetsync.jetstream.streams.rules import check_combinations, check_open, check_overlap
+from jetsync.jetstream.config.stream_rules import check_combinations, check_open, check_overlap
 from jetsync.protocol.subjects import check_name, check_publish_subject, check_subscribe_subject
 
 __all__ = [

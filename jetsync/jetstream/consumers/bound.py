@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import Member
 from jetsync.errors import Error
-from jetsync.jetstream.consumers.info import ConsumerInfo
-
-if TYPE_CHECKING:
-    from jetsync.jetstream.consumers.manager import ConsumerManager
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.consumers.requests import consumer_info, delete_consumer
 
 __all__ = ["BoundConsumer"]
 
@@ -26,14 +24,14 @@ class BoundConsumer(Member):
 
     def __init__(
         self,
-        js: ConsumerManager,
+        api: API,
         info: ConsumerInfo,
         *,
         created: bool = False,
         shared: bool = False,
         override: bool | None = None,
     ) -> None:
-        self._js = js
+        self._api = api
         self.info = info
         self.created = created
         self._delete = (created and not shared) if override is None else override
@@ -53,7 +51,7 @@ class BoundConsumer(Member):
 
     def ask(self, timeout: Seconds | None) -> ConsumerInfo:
         """Look it up. Blocks; raises ConsumerNotFoundError, TimeoutError."""
-        self.info = self._js._consumer_info(self.stream_name, self.name, timeout)
+        self.info = consumer_info(self._api, self.stream_name, self.name, timeout)
         return self.info
 
     def forget(self) -> None:
@@ -66,9 +64,8 @@ class BoundConsumer(Member):
         delete, self._delete = self._delete, False
         if delete:
             # Repeatable, unlike the user's own call: "not found" is as good an answer.
-            operation = f"CONSUMER.DELETE.{self.stream_name}.{self.name}"
             with contextlib.suppress(ConsumerNotFoundError, StreamNotFoundError):
-                self._js._api.request(operation, timeout=timeout, repeatable=True)
+                delete_consumer(self._api, self.stream_name, self.name, timeout, repeatable=True)
 
     def delete_and_tell(self, timeout: Seconds | None = None) -> Error | None:
         """Like :meth:`delete`, where no caller can receive the error: it is reported to
@@ -76,7 +73,7 @@ class BoundConsumer(Member):
         try:
             self.delete(timeout)
         except Error as error:
-            self._js._port.report(error)
+            self._api.port.report(error)
             return error
         return None
 

@@ -1,0 +1,139 @@
+"""The requests about one consumer: look it up, make it, change it, delete it.
+
+Every room that needs a consumer of its own sends them with its ``API``; ``ConsumerManager`` puts
+them into the public calls.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from jetsync._api_errors import InvalidConsumerConfigError
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import ConfigError
+from jetsync.jetstream._wire import format_time
+from jetsync.jetstream.api import API
+from jetsync.jetstream.config.consumer import ConsumerConfig
+from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.levels import consumer_needs
+from jetsync.protocol.ids import next_nuid
+from jetsync.protocol.subjects import check_name
+
+__all__ = [
+    "consumer_info",
+    "delete_consumer",
+    "pause_consumer",
+    "put_consumer",
+    "reset_consumer",
+    "resume_consumer",
+    "unpin_consumer",
+]
+
+_EPHEMERAL_THRESHOLD = 5_000_000_000
+_THRESHOLD_ABOVE_LIMIT = 10153
+
+
+def _operation(verb: str, stream: str, name: str) -> str:
+    return f"CONSUMER.{verb}.{check_name('stream', stream)}.{check_name('consumer', name)}"
+
+
+def consumer_info(api: API, stream: str, name: str, timeout: Seconds | None) -> ConsumerInfo:
+    """Look a consumer up. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+    operation = _operation("INFO", stream, name)
+    return ConsumerInfo.from_wire(api.request(operation, timeout=timeout, repeatable=True))
+
+
+def put_consumer(
+    api: API,
+    stream: str,
+    config: ConsumerConfig,
+    action: str | None,
+    timeout: Seconds | None,
+    *,
+    pedantic: bool = False,
+) -> ConsumerInfo:
+    """Create a consumer (``action`` "create"), change it ("update"), or do what is needed (None).
+
+    Blocks. Raises ApiLevelRequiredError before anything is sent, else the server's APIError.
+    """
+    check_name("stream", stream)
+    deadline = api.deadline(timeout)
+    wire = config.to_wire(include_extra=action == "update")
+    api.check_needs(consumer_needs(wire))
+    name = config.name or config.durable_name
+    if name is None:
+        if action == "update":
+            raise ConfigError("updating a consumer needs its name or durable_name")
+        name = next_nuid()
+        wire["name"] = name
+    operation = _operation("CREATE", stream, name)
+    if config.filter_subject:
+        operation += f".{config.filter_subject}"
+    body: dict[str, Any] = {"stream_name": stream, "config": wire}
+    if action is not None:
+        body["action"] = action
+    if pedantic:
+        api.require("pedantic", "2.11")
+        body["pedantic"] = True
+    filled = config.durable_name is None and "inactive_threshold" not in wire
+    if filled:
+        # The server adds this default itself; sending it keeps a repeated create identical.
+        wire["inactive_threshold"] = _EPHEMERAL_THRESHOLD
+    try:
+        answer = api.request(operation, body, timeout=deadline.remaining())
+    except InvalidConsumerConfigError as error:
+        if not filled or error.err_code != _THRESHOLD_ABOVE_LIMIT:
+            raise
+        # The stream has a lower limit, which is then the default too.
+        del wire["inactive_threshold"]
+        answer = api.request(operation, body, timeout=deadline.remaining())
+    return ConsumerInfo.from_wire(answer)
+
+
+def delete_consumer(
+    api: API, stream: str, name: str, timeout: Seconds | None, *, repeatable: bool = False
+) -> None:
+    """Delete a consumer. Blocks; raises ConsumerNotFoundError, which with ``repeatable`` may mean
+    that an earlier attempt of this call deleted it."""
+    api.request(_operation("DELETE", stream, name), timeout=timeout, repeatable=repeatable)
+
+
+def pause_consumer(
+    api: API, stream: str, name: str, until: datetime, timeout: Seconds | None
+) -> None:
+    """Have a consumer deliver nothing until a point in time (server 2.11). Blocks."""
+    api.require("pausing a consumer", "2.11")
+    body = {"pause_until": format_time(until)}
+    api.request(_operation("PAUSE", stream, name), body, timeout=timeout)
+
+
+def resume_consumer(api: API, stream: str, name: str, timeout: Seconds | None) -> None:
+    """Undo :func:`pause_consumer`: a time that is over ends the pause. Blocks."""
+    pause_consumer(api, stream, name, datetime(1970, 1, 2, tzinfo=timezone.utc), timeout)
+
+
+def unpin_consumer(api: API, stream: str, name: str, group: str, timeout: Seconds | None) -> None:
+    """Take the pin of a priority group from the client that has it (server 2.11). Blocks."""
+    if not group:
+        raise ConfigError("group is missing: give one of the consumer's priority_groups")
+    api.require("unpinning a client", "2.11")
+    api.request(_operation("UNPIN", stream, name), {"group": group}, timeout=timeout)
+
+
+def reset_consumer(
+    api: API, stream: str, name: str, seq: int | None, timeout: Seconds | None
+) -> ConsumerInfo:
+    """Have a consumer deliver again from ``seq`` on (server 2.14). Blocks.
+
+    A server does not answer for a consumer that is not there, so it is looked up first: raises
+    ConsumerNotFoundError.
+    """
+    if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
+        raise ConfigError(f"seq must be a stream sequence (1 or more) or None, got {seq!r}")
+    api.require("resetting a consumer", "2.14")
+    deadline: Deadline = api.deadline(timeout)
+    consumer_info(api, stream, name, deadline.remaining())
+    body = None if seq is None else {"seq": seq}
+    answer = api.request(_operation("RESET", stream, name), body, timeout=deadline.remaining())
+    return ConsumerInfo.from_wire(answer)
