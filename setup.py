@@ -54,7 +54,7 @@ link_args: list[str] = []
 
 if checked:
     optimise = "-O1" if enabled("JETSYNC_SANITIZE") else "-O0"
-    compile_args += [optimise, "-g", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE", "-DLINK_DEBUG"]
+    compile_args += [optimise, "-g1", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE", "-DLINK_DEBUG"]
 else:
     compile_args += ["-O2", "-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-Wno-cpp"]
 if enabled("JETSYNC_SANITIZE"):

@@ -1,6 +1,6 @@
 """A program: run the demo and break something in the middle of some steps.
 
-``python faulty_demo.py OUT ROWS FAULT STEP...``: as soon as a third of a STEP is done, FAULT
+``python faulty_demo.py OUT ROWS BATCH FAULT STEP...``: as soon as a third of a STEP is done, FAULT
 happens: "server" kills the nats-server and starts it again, "worker" kills a Python worker.
 """
 
@@ -82,9 +82,9 @@ def is_mine(process: Path) -> bool:
     return mine in (process / "environ").read_bytes().split(b"\0")
 
 
-def main(out: str, rows: str, fault: str, *steps: str) -> int:
+def main(out: str, rows: str, batch: str, fault: str, *steps: str) -> int:
     progress = FaultyProgress(fault, [*steps])
-    options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(rows) // 4)
+    options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(batch))
     progress.demo = Demo(options, progress)
     report = progress.demo.run()
     print(report.table())

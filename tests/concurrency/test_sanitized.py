@@ -1,7 +1,8 @@
 """Ordinary tests once more, on a build with the address and undefined-behaviour sanitizers.
 
-Here runs what touches the compiled core most, from its unit tests to messages, Arrow columns and
-bulk publishing through a real server; ``make sanitize`` runs all that needs no Spark.
+On every commit the core's unit tests, its threads, and messages and consumers of a real server; in
+the long form also the reference, TLS, connecting, publishing and Arrow columns. ``make sanitize``
+runs all that needs no Spark.
 """
 
 from __future__ import annotations
@@ -13,9 +14,20 @@ import sys
 import pytest
 
 from tests.concurrency.sanitized import Copy
+from tests.harness.soak import scaled
 
 # Two processes, so that two processors are busy; each with about as much to do.
-HALVES = (
+SHORT = (
+    ("tests/unit/core", "--ignore=tests/unit/core/test_gil.py"),
+    (
+        "tests/protocol/test_vectors.py",
+        "tests/concurrency/test_stress.py",
+        "tests/concurrency/test_bulk_link.py",
+        "tests/client/test_messages.py",
+        "tests/jetstream/test_consume.py",
+    ),
+)
+LONG = (
     (
         "tests/unit/core",
         "tests/protocol",
@@ -32,6 +44,7 @@ HALVES = (
         "tests/jetstream/test_consume.py",
     ),
 )
+HALVES = scaled(SHORT, LONG)
 
 
 @pytest.mark.slow
@@ -45,7 +58,7 @@ def test_ordinary_tests_are_clean_under_the_sanitizers(tmp_path):
         with log.open("wb") as file:
             running.append(
                 subprocess.Popen(
-                    copy.pytest_command("-x", *half),
+                    copy.pytest_command("-x", "-m", "not timed", *half),
                     cwd=copy.folder,
                     env={**os.environ, **copy.environment},
                     stdin=subprocess.DEVNULL,

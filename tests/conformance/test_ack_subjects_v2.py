@@ -1,7 +1,7 @@
 """protocol section 4: both forms of the acknowledgement subject (ADR-15), on real servers.
 
 The second form comes only from servers with ``feature_flags { js_ack_fc_v2: true }`` (2.14). The
-consuming suite runs against such servers too.
+tests of acknowledgements run against such servers too; in the long form the whole consuming suite.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ import pytest
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.ack_v2 import FLAG
+from tests.harness.soak import scaled
 
 ROOT = Path(__file__).parents[2]
-SUITE = [
-    "test_acks.py",
-    "test_consume.py",
-    "test_diagnosis.py",
-    "test_ordered.py",
-    "test_ordered_life.py",
-]
+SUITE = scaled(
+    ["test_acks.py"],
+    [
+        "test_acks.py",
+        "test_consume.py",
+        "test_diagnosis.py",
+        "test_ordered.py",
+        "test_ordered_life.py",
+    ],
+)
+LANE = scaled(["-m", "not timed"], [])
 
 
 @pytest.mark.parametrize("domain", [None, "hub"])
@@ -62,7 +67,7 @@ def test_every_field_is_read_and_every_acknowledgement_works(domain):
 def test_the_consuming_suite_passes_with_the_second_form():
     command = [sys.executable, "-m", "pytest", "-p", "tests.harness.ack_v2"]
     done = subprocess.run(
-        [*command, *(f"tests/jetstream/{name}" for name in SUITE)],
+        [*command, *LANE, *(f"tests/jetstream/{name}" for name in SUITE)],
         cwd=ROOT,
         capture_output=True,
         text=True,

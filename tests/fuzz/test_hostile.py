@@ -21,8 +21,8 @@ from tests.reference.outcome import by_reference, drained
 from tests.reference.streams import MAX_SIZE
 from tests.unit.core.kit import Thread
 
-STREAMS = scaled(20_000, 1_000_000)
-CONNECTIONS = scaled(500, 20_000)
+STREAMS = scaled(8_000, 1_000_000)
+CONNECTIONS = scaled(200, 20_000)
 PATIENCE = 30.0
 LIMIT = 16 << 20  # bytes of one line, far over what any line may have
 GROWTH = 32  # MiB

@@ -2,7 +2,8 @@
 
 Test processes that run beside each other (``-n``, see ``tests/lanes.py``) each take whole files.
 Tests with the session's Spark stay in one process, so that one JVM starts for all of them, and
-begin first, because they take longest. What measures time is marked ``timed`` and runs alone.
+begin first, because they take longest; the long files of ``FIRST`` follow, so that at the end no
+process is left alone with one of them. What measures time is marked ``timed`` and runs alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,25 @@ from __future__ import annotations
 import pytest
 
 SPARK_SESSION = "spark"
+
+FIRST = (
+    "tests/concurrency/test_sanitized.py",
+    "tests/cli/test_demo_run.py",
+    "tests/spark/test_pipeline_faults.py",
+    "tests/spark/test_scale_cluster.py",
+    "tests/spark/test_scale_examples.py",
+    "tests/spark/test_connect_server.py",
+    "tests/reference/",
+    "tests/fuzz/",
+    "tests/csrc/",
+    "tests/benchmarks/",
+    "tests/unit/test_distribution.py",
+    "tests/conformance/test_ack_subjects_v2.py",
+    "tests/reliability/",
+    "tests/objectstore/test_renames.py",
+    "tests/server/",
+)
+"""The files and folders that take long, longest first (build/tests/parallel.xml of a whole run)."""
 
 
 def group(item: pytest.Item) -> str:
@@ -20,17 +40,18 @@ def group(item: pytest.Item) -> str:
 
 
 def rank(item: pytest.Item) -> int:
-    """The long ones first, so that no process is left alone with them at the end."""
-    if group(item) == SPARK_SESSION:
+    """Return the place of the item's group among those that begin first."""
+    name = group(item)
+    if name == SPARK_SESSION:
         return 0
-    return 1 if item.get_closest_marker("slow") else 2
+    places = (place for place, start in enumerate(FIRST, 1) if name.startswith(start))
+    return next(places, len(FIRST) + 1)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.pluginmanager.hasplugin("xdist") or not config.getoption("numprocesses", None):
         return
-    slow_files = {group(item) for item in items if rank(item) == 1}
-    items.sort(key=lambda item: min(rank(item), 1 if group(item) in slow_files else 2))
+    items.sort(key=rank)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))

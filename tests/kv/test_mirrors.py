@@ -197,7 +197,7 @@ def behind(js, kv, bucket):
     stream.delete_msg(3)
     # Now it does answer in the place of the bucket.
     subject = f"$JS.API.DIRECT.GET.KV_{bucket}.$KV.{bucket}.a"
-    answering = lambda: js._nc.request(subject).headers["Nats-Stream"] == name  # noqa: E731
+    answering = lambda: js._nc.request(subject).headers.get("Nats-Stream") == name  # noqa: E731
     wait_until(answering, timeout=LONG)
     yield stream
     js.delete_stream(name)
@@ -258,7 +258,7 @@ def test_a_frozen_server_with_a_mirror_stops_no_read_of_the_origin(fresh_cluster
             origin = nc.jetstream(timeout=60).key_value("origin")
             subject = "$JS.API.DIRECT.GET.KV_origin.$KV.origin.a"
             wait_until(
-                lambda: nc.request(subject).headers["Nats-Stream"] == "KV_mirror",
+                lambda: nc.request(subject).headers.get("Nats-Stream") == "KV_mirror",
                 timeout=LONG,
             )
             away.pause()

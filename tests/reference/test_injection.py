@@ -20,8 +20,8 @@ from tests.reference import generate, wire
 from tests.reference.outcome import raw
 from tests.unit.core.kit import attached
 
-STRINGS = scaled(50_000, 1_000_000)
-NAMES = scaled(10_000, 200_000)
+STRINGS = scaled(12_000, 1_000_000)
+NAMES = scaled(2_500, 200_000)
 PLACES = ("subject", "reply", "subscription", "queue", "header name", "header value", "api subject")
 NEIGHBOUR = wire.Sent(b"PING", ())
 

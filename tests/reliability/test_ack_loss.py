@@ -15,8 +15,8 @@ from tests.harness.waiting import wait_until
 from tests.reliability.links import await_reconnect
 
 LONG = 30.0
-CONFIRMED = scaled(10_000, 200_000)
-FAULTS = scaled(30, 300)
+CONFIRMED = scaled(3_000, 200_000)
+FAULTS = scaled(10, 300)
 SEED = 6
 
 

@@ -11,8 +11,8 @@ from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.reliability.publish_load import Load, contents
 
-FAULTS = scaled(32, 320)
-MESSAGES = scaled(50_000, 2_000_000)
+FAULTS = scaled(12, 320)
+MESSAGES = scaled(18_000, 2_000_000)
 SEED = 20
 
 

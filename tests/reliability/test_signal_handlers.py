@@ -52,7 +52,7 @@ def test_closing_ends_while_the_server_says_over_and_over_that_it_shuts_down():
             talker.join()
 
     with FakeServer(script) as fake:
-        for _ in range(scaled(25, 1_000)):
+        for _ in range(scaled(8, 1_000)):
             nc = jetsync.connect(fake.url, reconnect_wait=0.2)
             time.sleep(0.01)
             closer = threading.Thread(target=nc.close)

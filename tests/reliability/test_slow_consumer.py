@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from functools import partial
 
+import pytest
+
 import jetsync
 from tests.harness.memory import MIB, resident, settled
 from tests.harness.soak import scaled
@@ -68,10 +70,11 @@ def test_what_is_dropped_is_counted_and_told_once_and_memory_is_bounded(server, 
     assert over <= ALLOWED
 
 
+@pytest.mark.timed
 def test_a_callback_that_blocks_costs_its_own_subscription_only(server):
     """The reader never waits for user code: pings are answered, others get their messages."""
     go = threading.Event()
-    with jetsync.connect(server.url, ping_interval=0.1, pending_messages_limit=100) as nc:
+    with jetsync.connect(server.url, ping_interval=0.25, pending_messages_limit=100) as nc:
         slow = nc.subscribe("a", callback=lambda msg: go.wait(60))
         quick = nc.subscribe("a")
         for number in range(10_000):
