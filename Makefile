@@ -53,7 +53,7 @@ coverage: ready-dev  ## show how much of the C library its corpus and its unit t
 	@$(PYTHON_IN_VENV) -m tests.csrc.coverage
 
 clean:  ## remove what was built, installed and produced here
-	rm -rf $(VENV) build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \
+	rm -rf $(VENV) .cache build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \
 		.ruff_cache .hypothesis .benchmarks spark-warehouse
 	find jetsync tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -8,6 +8,7 @@ Environment, each switched on by 1:
 - JETSYNC_SANITIZE: the address and undefined-behaviour sanitizers, with the same checks, not
   optimised either.
 - JETSYNC_COVERAGE: gcov.
+- CYTHON_CACHE_DIR (a folder, not 1): what Cython has generated once is taken from there again.
 - JETSYNC_WERROR: warnings are errors. For development and continuous integration: a compiler that
   is newer than this release may warn of more, and a user's installation must not fail for that.
 """
@@ -106,6 +107,7 @@ setup(
         ],
         # Cython goes by the age of a file, not by the directives it was made with.
         build_dir="build/cython-checked" if checked else "build/cython",
+        cache=bool(os.environ.get("CYTHON_CACHE_DIR")),
         compiler_directives={
             "language_level": "3",
             "boundscheck": checked,

@@ -22,7 +22,7 @@ from tests.harness.soak import scaled
 
 pytestmark = pytest.mark.timed
 
-CALLS = scaled(2_000, 50_000)
+CALLS = scaled(1_000, 50_000)
 THREADS = 16
 GRACE = 0.25
 DRAIN_GRACE = 0.5

@@ -13,7 +13,7 @@ from tests.harness.watchdog import run_code
 
 pytestmark = pytest.mark.timed
 
-RUNS = scaled(5, 50)
+RUNS = scaled(3, 50)
 BOUND = 1.0
 SLACK = 1.0  # the interpreter's own start and end on a busy machine
 

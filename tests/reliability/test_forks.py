@@ -11,7 +11,7 @@ from tests.harness.watchdog import run_module
 
 pytestmark = pytest.mark.timed
 
-FORKS = scaled(50, 500)
+FORKS = scaled(25, 500)
 PATIENCE = scaled(280, 3_000)
 
 

@@ -16,7 +16,7 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
 
-ROUNDS = scaled(8, 200)
+ROUNDS = scaled(5, 200)
 AWAY = 0.2
 P95, MOST = 0.5, 1.5
 SLACK = 2.0  # for a busy machine

@@ -16,7 +16,7 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
 
-ROUNDS = scaled(20, 200)
+ROUNDS = scaled(8, 200)
 AWAY = 0.2
 LIVES = 0.6  # a link that breaks sooner again is a flapping one, which is backed off from
 PAUSE = 0.003
