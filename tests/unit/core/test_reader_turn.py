@@ -78,7 +78,7 @@ def test_a_lone_caller_gets_its_answers_without_waking_the_reader():
             # An earlier answer would be the reader's. A caller whose turn took too long, on a busy
             # machine, has given the link back and does not take it again for this answer.
             late = time.monotonic() + 0.1
-            wait_until(lambda: inbound.is_taken or time.monotonic() > late)
+            wait_until(lambda late=late: inbound.is_taken or time.monotonic() > late)
             theirs.sendall(message(payload=b"answer"))
 
     with pair() as (ours, theirs):
