@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOKEN = "JETSYNC_TEST_RUN"
-PATIENCE = 180.0
+PATIENCE = 400.0
 
 
 @dataclass(frozen=True)
