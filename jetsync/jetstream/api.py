@@ -20,6 +20,7 @@ from jetsync.errors import (
     DisconnectedError,
     Error,
     NoRespondersError,
+    OutboundFullError,
     ProtocolError,
     TimeoutError,
 )
@@ -139,6 +140,11 @@ class API:
                         "gateway may be down, or JetStream was switched off"
                     ) from error
                 self.port.sleep(_UNSERVED_WAIT)
+            except OutboundFullError:
+                # It was not sent: it waits for the link as a publish does.
+                if deadline.expired:
+                    raise
+                self.port.sleep(deadline.within(0.05))
             except DisconnectedError:
                 if not repeatable or deadline.expired:
                     raise

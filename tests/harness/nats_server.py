@@ -8,9 +8,11 @@ from collections.abc import Generator, Iterator
 import pytest
 
 import jetsync
+from jetsync import ApiLevelRequiredError
 from jetsync.errors import ServerUnavailableError
 from jetsync.server import NatsCluster, NatsServer, find_binary
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
+from tests.harness.older import OLDER_VARIABLE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +49,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
+    except ApiLevelRequiredError as error:
+        if os.environ.get(OLDER_VARIABLE):
+            pytest.skip(str(error))
+        raise
     except ServerUnavailableError:
         skip_if_unwanted(item.config)
         raise

@@ -13,6 +13,9 @@ from jetsync.server import NatsServer
 OLDER_VERSIONS = ("2.10.25", "2.11.11", "2.12.8", "2.14.6")
 """The last release of each older line that jetsync promises to work with."""
 
+OLDER_VARIABLE = "JETSYNC_OLDER_SERVER"
+"""Set where a whole suite runs against an older server: tests skip what it is too old for."""
+
 FOLDER = Path(sys.prefix) / "nats-servers"
 INSTALL_WITHIN = 300.0
 

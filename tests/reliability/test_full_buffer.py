@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import jetsync
+from jetsync.server import NatsServer
+from tests.harness.conditioner import Link
 from tests.harness.fakeserver import FakeServer, Peer
 from tests.harness.waiting import wait_until
 
@@ -75,3 +77,35 @@ def test_a_call_keeps_its_own_timeout_although_the_buffer_is_full(full, call):
     with pytest.raises(jetsync.Error):
         call(full, js)
     assert time.monotonic() - began < SHORT + GRACE
+
+
+def fill_to_the_brim(nc: jetsync.Connection) -> None:
+    for payload in (PAYLOAD, b""):
+        with pytest.raises(jetsync.OutboundFullError):
+            for _ in range(1000):
+                nc.publish("elsewhere", payload)
+
+
+def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
+    """While there is no link and the buffer for it is full, a lookup waits as a publish does."""
+    with NatsServer() as server, jetsync.connect(server.url) as near, Link(server.url) as link:
+        near.jetstream().create_stream(name="S", subjects=["s"], storage="memory")
+        with jetsync.connect(link.url, reconnect_wait=0.01, reconnect_buffer_size=100_000) as far:
+            js = far.jetstream(timeout=20)
+            link.refuse()
+            link.cut()
+            wait_until(lambda: not far.is_connected)
+            fill_to_the_brim(far)
+            back = threading.Timer(0.5, lambda: link.refuse(False))
+            back.start()
+            try:
+                assert js.stream("S").name == "S"
+            finally:
+                back.join()
+            link.refuse()
+            link.cut()
+            wait_until(lambda: not far.is_connected)
+            fill_to_the_brim(far)
+            with pytest.raises((jetsync.TimeoutError, jetsync.OutboundFullError)):
+                js.create_consumer("S", timeout=0.1)
+            far.close()

@@ -47,6 +47,8 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_pull_links.py",
         f"{RELIABILITY}/test_hostile_blocks.py",
     ],
+    "matrix": [f"{RELIABILITY}/test_pull_matrix.py"],
+    "older": [f"{RELIABILITY}/test_older_servers.py"],
     "stores": [
         "tests/kv/test_linearizable.py",
         "tests/kv/test_container.py",

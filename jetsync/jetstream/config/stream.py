@@ -198,6 +198,8 @@ class StreamSource(WireObject):
     """Take only the subjects of these rules, renamed. Excludes ``filter_subject``. Server 2.10."""
     external: ExternalStream | None = nested(ExternalStream, optional=True)
     """Where the other stream is, if not in this account and domain."""
+    domain: str | None = text(None)
+    """Short for ``external`` with the API of a JetStream domain of this account; becomes that."""
     consumer: StreamConsumerSource | None = nested(StreamConsumerSource, optional=True)
     """Durable consumer to copy through; an unnamed one by default. Server 2.14."""
 
@@ -218,6 +220,13 @@ class StreamSource(WireObject):
             )
         if self.opt_start_seq and self.opt_start_time:
             raise ConfigError("StreamSource.opt_start_seq excludes opt_start_time: give one")
+        if self.domain:
+            if self.external is not None:
+                raise ConfigError("StreamSource.domain excludes external: give one")
+            check_field("StreamSource.domain", lambda name: check_name("domain", name), self.domain)
+            external = ExternalStream(api=f"$JS.{self.domain}.API")
+            object.__setattr__(self, "external", external)
+            object.__setattr__(self, "domain", None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

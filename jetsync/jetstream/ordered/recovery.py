@@ -96,7 +96,8 @@ class Recovery:
         meaning, and waiting there could be for ever.
 
         Raises DisconnectedError as long as that may be a leader that has to catch up; returns the
-        error when it is another stream for good.
+        error when it is another stream for good: at once when it was made later than the one that
+        is read.
         """
         if self._created is None:
             self._created = info.created
@@ -105,7 +106,10 @@ class Recovery:
             return None
         if self._behind_since is None:
             self._behind_since = now
-        if now - self._behind_since < _ANOTHER_AFTER:
+        is_newer = (
+            info.created is not None and self._created is not None and info.created > self._created
+        )
+        if not is_newer and now - self._behind_since < _ANOTHER_AFTER:
             raise DisconnectedError(
                 f"the leader of stream {self.stream!r} is behind what was read already"
             )

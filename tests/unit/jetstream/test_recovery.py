@@ -51,6 +51,12 @@ def test_so_many_failures_in_a_row_as_wanted():
     assert "reset 3 times in a row" in str(recovery.failed("c", NOW))
 
 
+def test_a_stream_that_was_made_later_is_another_one_at_once(recovery):
+    error = recovery.compare(info(20, MADE + timedelta(seconds=1)), NOW)
+    assert isinstance(error, jetsync.JetStreamError)
+    assert "made again" in str(error)
+
+
 def test_a_leader_that_is_behind_is_waited_for(recovery):
     recovery.progress(12)
     for seconds in (0.0, 1.0, 3.9):
@@ -61,8 +67,8 @@ def test_a_leader_that_is_behind_is_waited_for(recovery):
         recovery.compare(info(11), NOW + 10)
 
 
-def test_a_stream_that_stays_shorter_or_was_made_again_is_another_one(recovery):
-    for other in (info(9), info(50, MADE + timedelta(seconds=1))):
+def test_a_stream_that_stays_shorter_or_older_is_another_one(recovery):
+    for other in (info(9), info(50, MADE - timedelta(seconds=1))):
         with pytest.raises(jetsync.DisconnectedError):
             recovery.compare(other, NOW)
         assert "is not the one it was" in str(recovery.compare(other, NOW + 4.1))

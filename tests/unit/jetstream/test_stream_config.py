@@ -23,6 +23,7 @@ from jetsync.jetstream.config.stream import (
     StreamConfig,
     StreamConsumerLimits,
     StreamConsumerSource,
+    StreamSource,
     SubjectTransform,
 )
 
@@ -220,3 +221,13 @@ def test_a_changed_copy_is_checked_again():
     assert dataclasses.replace(config, max_age=90).to_wire()["max_age"] == 90 * 10**9
     with pytest.raises(ConfigError, match="duplicate_window"):
         dataclasses.replace(config, duplicate_window=61)
+
+
+def test_the_domain_of_a_source_becomes_the_prefix_of_its_api():
+    source = StreamSource(name="S", domain="hub")
+    assert source.to_wire() == {"name": "S", "external": {"api": "$JS.hub.API", "deliver": ""}}
+    assert StreamSource.from_wire(source.to_wire()) == source
+    with pytest.raises(ConfigError, match="domain excludes external"):
+        StreamSource(name="S", domain="hub", external=ExternalStream(api="$JS.hub.API"))
+    with pytest.raises(ConfigError, match="domain"):
+        StreamSource(name="S", domain="a.b")
