@@ -21,8 +21,8 @@ from tests.harness.places import SEARCH_PATH
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
-ROWS = scaled(12_000, 336_776)
-BATCHES = scaled(6, 8)
+ROWS = scaled(6_000, 336_776)
+BATCHES = scaled(4, 8)
 PATIENCE = scaled(300.0, 1200.0)
 
 

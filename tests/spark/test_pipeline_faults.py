@@ -1,23 +1,29 @@
 """The main job gives every row exactly once, equal to pandas, whatever dies in the middle of it.
 
-The long form (JETSYNC_SOAK=1) runs all 336,776 flights.
+Every commit runs one job in which all of it happens, on few flights. The long form (JETSYNC_SOAK=1)
+runs all 336,776 flights, and each fault by itself and oftener.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import jetsync
-from tests.harness.soak import scaled
+from jetsync.server import NatsCluster
+from tests.harness.soak import SOAKING, scaled
 from tests.harness.waiting import wait_until
 from tests.spark.flights import Job, Pipeline
+from tests.spark.programs import ROOT
 
 LOCAL = "local[2,4]"
 DYING = Path(__file__).with_name("dying")
+PAGE = ROOT / "docs/guide/spark-operating.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 3600))]
+long_form = pytest.mark.skipif(not SOAKING, reason="the long form of the test above")
 
 
 @pytest.fixture
@@ -34,6 +40,64 @@ def started():
         job.end_all()
 
 
+def page_config() -> str:
+    """The accounts that the operator's page shows."""
+    found = re.search(r"```text\n(accounts .*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def guarded_cluster(certificates):
+    """Three servers that want TLS and allow Spark's user what it needs, and no more."""
+    tls = f"tls {{ cert_file: {certificates.server}, key_file: {certificates.server_key} }}\n"
+    with NatsCluster(3, config=tls + page_config()) as three:
+        yield three
+
+
+@pytest.fixture
+def admin(guarded_cluster, certificates):
+    tls = jetsync.TLSConfig(ca_file=certificates.ca)
+    with jetsync.connect(guarded_cluster.url, tls=tls, user="admin", password="admin-secret") as nc:
+        yield nc.jetstream(timeout=20)
+
+
+@pytest.fixture
+def link(guarded_cluster, certificates):
+    """How Spark's user reaches the servers."""
+    return {
+        "servers": guarded_cluster.url,
+        "tlsCa": str(certificates.ca),
+        "user": "spark",
+        "passwordEnv": "SPARK_TEST_PASSWORD",
+    }
+
+
+SECRET = {"SPARK_TEST_PASSWORD": "spark-secret"}
+
+
+def test_a_leader_the_driver_and_every_task_of_the_sink_die(
+    tmp_path, guarded_cluster, admin, link, started
+):
+    """Over TLS, with no more permissions than needed, on three replicas."""
+    pipeline = Pipeline(admin, num_replicas=3)
+    job = started(tmp_path, link, LOCAL, **SECRET)
+    job.wait_for_batch("copy", 1)
+    killed = guarded_cluster.server(cluster_of(admin, "FLIGHTS").leader)
+    killed.kill()
+    job.wait_for_batch("copy", 2)
+    job.end_all()
+    killed.start()
+    job = started(tmp_path, link, LOCAL, PYTHONPATH=str(DYING), **SECRET)
+    job.wait_for_batch("daily", 1)
+    wait_until(lambda: all_current(admin, "RESULTS"), timeout=60)
+    admin.step_down_stream_leader("RESULTS")
+    job.wait_for_success()
+    assert "SIGKILL" in job.log() or "crashed" in job.log(), "no task was killed"
+    pipeline.assert_complete(tmp_path)
+
+
+@long_form
 def test_sink_workers_that_are_killed_after_publishing(tmp_path, fresh_server, started):
     """Every task of the sink dies once, when half of it is stored and Spark knows of nothing."""
     with jetsync.connect(fresh_server.url) as nc:
@@ -44,6 +108,7 @@ def test_sink_workers_that_are_killed_after_publishing(tmp_path, fresh_server, s
         pipeline.assert_complete(tmp_path)
 
 
+@long_form
 def test_a_driver_that_is_killed_three_times(tmp_path, fresh_server, started):
     """The whole job dies in the copy and twice in the results; a restart goes on from there."""
     with jetsync.connect(fresh_server.url) as nc:
@@ -56,6 +121,7 @@ def test_a_driver_that_is_killed_three_times(tmp_path, fresh_server, started):
         pipeline.assert_complete(tmp_path)
 
 
+@long_form
 def test_the_leader_of_the_stream_is_killed_and_another_steps_down(
     tmp_path, fresh_cluster, started
 ):
@@ -77,6 +143,18 @@ def test_the_leader_of_the_stream_is_killed_and_another_steps_down(
         js.step_down_stream_leader("RESULTS")
         job.wait_for_success()
         pipeline.assert_complete(tmp_path)
+
+
+@long_form
+def test_an_executor_that_is_killed_in_each_query(tmp_path, admin, link, started):
+    """Two executor processes, three servers, three replicas."""
+    pipeline = Pipeline(admin, num_replicas=3)
+    job = started(tmp_path, link, "local-cluster[2,1,1024]", **SECRET)
+    for query in ("copy", "daily"):
+        job.wait_for_batch(query, 1)
+        job.kill_one("CoarseGrainedExecutorBackend")
+    job.wait_for_success()
+    pipeline.assert_complete(tmp_path)
 
 
 def cluster_of(js: jetsync.JetStream, name: str) -> jetsync.ClusterInfo:

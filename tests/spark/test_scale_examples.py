@@ -1,20 +1,29 @@
-"""Every program in examples/ runs as it is and does what its page says."""
+"""Every program in examples/ runs as it is and does what its page says.
+
+Starting a Spark costs more than all that the small programs do: on every commit they run in the
+session's, and in the long form (JETSYNC_SOAK=1) as programs of their own.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import runpy
+import sys
 
 import pyarrow.parquet as pq
 import pytest
 
 import jetsync
+from tests.harness.soak import SOAKING, scaled
 from tests.spark.programs import ROOT, run_program
 
 EXAMPLES = ROOT / "examples"
 COUNT = 200
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+if not SOAKING:
+    pytestmark.append(pytest.mark.usefixtures("spark"))
 
 
 @pytest.fixture
@@ -34,8 +43,25 @@ def publish_orders(js, first, last):
     ).raise_for_failed()
 
 
-def run_example(folder, server, name, *arguments):
-    return run_program(folder, str(EXAMPLES / name), "--servers", server.url, *arguments)
+@pytest.fixture
+def run_example(fresh_server, monkeypatch, capsys):
+    """Run a program of examples/ and return what it printed."""
+
+    def as_program(folder, name, *arguments):
+        given = (str(EXAMPLES / name), "--servers", fresh_server.url, *arguments)
+        return run_program(folder, *given)
+
+    def here(folder, name, *arguments):
+        given = [str(EXAMPLES / name), "--servers", fresh_server.url, *arguments]
+        monkeypatch.setattr(sys, "argv", given)
+        capsys.readouterr()
+        runpy.run_path(given[0], run_name="__main__")
+        return capsys.readouterr().out
+
+    if not SOAKING:
+        # Its getOrCreate() finds the session, and its stop() leaves that to the other tests.
+        monkeypatch.setattr("pyspark.sql.SparkSession.stop", lambda _: None)
+    return scaled(here, as_program)
 
 
 def test_the_page_has_a_line_for_every_example():
@@ -44,25 +70,25 @@ def test_the_page_has_a_line_for_every_example():
     assert listed == {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")}
 
 
-def test_etl_goes_on_where_it_stopped(tmp_path, fresh_server, js):
+def test_etl_goes_on_where_it_stopped(tmp_path, run_example, js):
     out = tmp_path / "out"
     files = ("--out", str(out), "--checkpoint", str(tmp_path / "checkpoint"))
-    said = run_example(tmp_path / "1", fresh_server, "etl_to_parquet.py", *files)
+    said = run_example(tmp_path / "1", "etl_to_parquet.py", *files)
     assert said == f"{COUNT} messages in {out}\n"
     publish_orders(js, COUNT, COUNT + 50)
-    said = run_example(tmp_path / "2", fresh_server, "etl_to_parquet.py", *files)
+    said = run_example(tmp_path / "2", "etl_to_parquet.py", *files)
     assert said == f"{COUNT + 50} messages in {out}\n"
     rows = pq.read_table(out).to_pylist()
     assert sorted(row["seq"] for row in rows) == list(range(1, COUNT + 51))
     assert all(json.loads(row["body"])["amount"] == row["seq"] - 1 for row in rows)
 
 
-def test_orders_get_the_names_that_the_bucket_has(tmp_path, fresh_server, js):
+def test_orders_get_the_names_that_the_bucket_has(tmp_path, run_example, js):
     bucket = js.create_key_value(bucket="customers")
     for number in range(3):  # the fourth customer is unknown
         bucket.put(f"c{number}", f"Customer {number}".encode())
     out = tmp_path / "out"
-    said = run_example(tmp_path, fresh_server, "enrich_in_udf.py", "--out", str(out))
+    said = run_example(tmp_path, "enrich_in_udf.py", "--out", str(out))
     assert said == f"{COUNT * 3 // 4} of {COUNT} orders have a name\n"
     for row in pq.read_table(out).to_pylist():
         number = (row["seq"] - 1) % 4
@@ -70,22 +96,22 @@ def test_orders_get_the_names_that_the_bucket_has(tmp_path, fresh_server, js):
         assert (row["customer"], row["name"]) == expected
 
 
-def test_the_work_queue_is_empty_afterwards(tmp_path, fresh_server, js):
+def test_the_work_queue_is_empty_afterwards(tmp_path, run_example, js):
     js.create_stream(name="JOBS", subjects=["jobs.>"], retention="workqueue")
     jobs = [("jobs.a", b"unreadable" if i == 7 else b"%d" % i) for i in range(COUNT)]
     js.publish_many(jobs).raise_for_failed()
     js.create_consumer("JOBS", durable_name="workers", ack_policy="explicit")
-    said = run_example(tmp_path, fresh_server, "work_queue.py")
+    said = run_example(tmp_path, "work_queue.py")
     assert said == f"{COUNT} messages done, 0 given back\n"
     assert js.stream("JOBS").info().state.messages == 0
 
 
-def test_stream_to_stream_stores_once_even_when_it_starts_anew(tmp_path, fresh_server, js):
+def test_stream_to_stream_stores_once_even_when_it_starts_anew(tmp_path, run_example, js):
     js.create_stream(name="LARGE", subjects=["large.>"], duplicate_window=3600)
     for number in range(2):
         folder = tmp_path / str(number)
         checkpoint = ("--checkpoint", str(folder / "checkpoint"))
-        said = run_example(folder, fresh_server, "stream_to_stream.py", *checkpoint)
+        said = run_example(folder, "stream_to_stream.py", *checkpoint)
         assert said == f"{COUNT} orders read\n"
     state = js.stream("LARGE").info().state
     assert state.messages == COUNT - 100
@@ -96,6 +122,7 @@ def test_stream_to_stream_stores_once_even_when_it_starts_anew(tmp_path, fresh_s
     assert sorted(amounts) == list(range(100, COUNT))
 
 
-def test_a_standalone_cluster_starts_works_and_ends(tmp_path, fresh_server, js):
-    said = run_example(tmp_path, fresh_server, "standalone/run.py")
+@pytest.mark.skipif(not SOAKING, reason="a master, two workers, two executors and a driver start")
+def test_a_standalone_cluster_starts_works_and_ends(tmp_path, run_example, js):
+    said = run_example(tmp_path, "standalone/run.py")
     assert said == f"{COUNT} messages, {COUNT} distinct, in 4 tasks\n"
