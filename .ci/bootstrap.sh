@@ -111,6 +111,12 @@ install_system_packages() {
     if [ -n "${JETSYNC_CI:-}" ] && ! command -v valgrind >/dev/null; then
         wanted+=(valgrind)
     fi
+    # Proxies that the tests connect through.
+    if [ -n "${JETSYNC_CI:-}" ]; then
+        command -v tinyproxy >/dev/null || wanted+=(tinyproxy-bin)
+        command -v microsocks >/dev/null || wanted+=(microsocks)
+        command -v socat >/dev/null || wanted+=(socat)
+    fi
     if [ ${#needed[@]} = 0 ] && [ ${#wanted[@]} = 0 ]; then return; fi
 
     if ! may_install; then

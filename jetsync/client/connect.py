@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
-from jetsync.client.options import ConnectOptions, Secret
+from jetsync.client.options import ConnectOptions, Secret, options_of_context
 from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
-from jetsync.protocol.auth import CredsSource
+from jetsync.protocol.auth import CredsSource, Signer
 
 __all__ = ["connect"]
 
@@ -19,6 +20,7 @@ def connect(
     servers: str | Sequence[str] = "nats://127.0.0.1:4222",
     *,
     options: ConnectOptions | None = None,
+    context: str | os.PathLike[str] | None = None,
     name: str | None = None,
     user: Secret | None = None,
     password: Secret | None = None,
@@ -26,6 +28,8 @@ def connect(
     credentials: CredsSource | None = None,
     nkey_seed: Secret | None = None,
     jwt: Secret | None = None,
+    nkey: str | None = None,
+    sign: Signer | None = None,
     tls: TLS | None = None,
     tls_hostname: str | None = None,
     tls_handshake_first: bool = False,
@@ -44,6 +48,9 @@ def connect(
     max_pings_outstanding: int = 2,
     echo: bool = True,
     inbox_prefix: str = "_INBOX",
+    jetstream_domain: str | None = None,
+    jetstream_api_prefix: str | None = None,
+    proxy: str | None = None,
     randomize_servers: bool = True,
     ignore_discovered_servers: bool = False,
     abort_on_auth_error: int = 0,
@@ -57,7 +64,9 @@ def connect(
     """Connect to a NATS system and return the connection.
 
     The keywords are the fields of :class:`ConnectOptions` and mean what they mean there;
-    ``options`` is such an object instead of them (give one or the other). Blocks until a server
+    ``options`` is such an object instead of them (give one or the other). ``context`` is the name
+    or path of a context of the ``nats`` command, which keywords win over: see
+    :meth:`ConnectOptions.from_context`. No environment variable is read. Blocks until a server
     has accepted us: at most ``connect_timeout`` seconds for each of them. Ctrl-C interrupts.
 
     Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
@@ -66,11 +75,15 @@ def connect(
     first round instead and goes on trying in the background.
     """
     given = dict(locals())
-    given.pop("options")
-    if options is None:
+    del given["options"], given["context"]
+    if options is None and context is None:
         options = ConnectOptions(**given)
-    elif any(value != getattr(_DEFAULTS, name) for name, value in given.items()):
-        raise ConfigError("give either options= or single options, not both")
+    else:
+        said = {key: value for key, value in given.items() if value != getattr(_DEFAULTS, key)}
+        if options is None:
+            options = options_of_context(context, said)
+        elif said or context is not None:
+            raise ConfigError("give either options= or single options, not both")
     nc = Connection(options)
     try:
         error = nc._session.wait_first()

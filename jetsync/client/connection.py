@@ -251,13 +251,17 @@ class Connection(Publishing):
     ) -> JetStream:
         """Return the entry to streams and consumers. Does not block and asks no server.
 
-        ``domain`` or ``api_prefix`` (not both) select another JetStream; ``timeout`` is the default
-        budget of its calls, ``max_pending`` how many publishes may be unconfirmed (None: 4,096,
-        and up to 32,768 or 16 MiB where the link holds more; a number is a hard bound),
-        ``auto_msg_id`` whether publishes get a message id so that retries are never stored twice.
+        ``domain`` or ``api_prefix`` (not both) select another JetStream (None: that of the
+        connection's options); ``timeout`` is the default budget of its calls, ``max_pending`` how
+        many publishes may be unconfirmed (None: 4,096, and up to 32,768 or 16 MiB where the link
+        holds more; a number is a hard bound), ``auto_msg_id`` whether publishes get a message id so
+        that retries are never stored twice.
         """
         from jetsync.jetstream import JetStream
 
+        if domain is None and api_prefix is None:
+            domain = self.options.jetstream_domain
+            api_prefix = self.options.jetstream_api_prefix
         return JetStream(
             self,
             domain=domain,

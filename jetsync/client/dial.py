@@ -10,14 +10,15 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from enum import Enum
+from typing import Any
 
 from jetsync._deadline import Deadline
 from jetsync.client.latch import Once
 from jetsync.client.native import original
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
-from jetsync.client.tls import TLSFilter, make_context
+from jetsync.client.tls import make_context
+from jetsync.client.wire import ByteFilter, Step, Wire
 from jetsync.errors import (
     AuthorizationError,
     ConfigError,
@@ -29,12 +30,15 @@ from jetsync.errors import (
 from jetsync.protocol.auth import Credentials
 from jetsync.protocol.connect import connect_payload
 from jetsync.protocol.info import ServerInfo
+from jetsync.protocol.proxy import ProxyURL
 from jetsync.protocol.server_errors import ServerErrorInfo
 from jetsync.protocol.url import ServerURL
 
 __all__ = ["Link", "dial"]
 
-_MAX_LINE = 1 << 20
+_Address = tuple[Any, Any, int, str, Any]
+"""What the system's name lookup returns for one address."""
+
 _ACCOUNT_INFO = 2  # the API level of 2.12
 _ACCOUNT_WAIT = 0.05
 
@@ -48,7 +52,10 @@ class Link:
     info: ServerInfo
     leftover: bytes
     """What came behind the PONG; the reader has to see it first."""
-    tls: TLSFilter | None
+    filter: ByteFilter | None
+    """What bytes pass on their way: TLS with the server, with a proxy, or both; None: nothing."""
+    tls: bool
+    """Whether the server itself speaks TLS."""
     round_trip: float
     """Seconds from the CONNECT to its PONG."""
     hearsay: tuple[str, ...] = ()
@@ -74,22 +81,17 @@ def dial(
     """Connect to one server. Blocks until the deadline at most (name lookup is the system's).
 
     Every address of the name is tried, the whole handshake included; ``watch`` gets every socket
-    before it is used. ``require_tls``: a link before this one had TLS, so this one must. Raises
-    ConnectError, AuthorizationError, TLSRequiredError, ProtocolError or OSError; no descriptor is
-    left open then.
+    before it is used. With a proxy its addresses are tried. ``require_tls``: a link before this one
+    had TLS, so this one must. Raises ConnectError, AuthorizationError, TLSRequiredError,
+    ProtocolError or OSError; no descriptor is left open then.
     """
-    try:
-        look_up = original("socket", "getaddrinfo")
-        addresses = look_up(server.host, server.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise ConnectError(
-            f"cannot find {server.netloc}: {error.strerror or error}; check the name and the DNS"
-        ) from error
-    random.shuffle(addresses)
+    proxy = options.proxy_to(server.host)
+    ways = _ways(server, proxy)
+    random.shuffle(ways)
     last: Exception | None = None
-    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+    for tried, (target, (family, kind, protocol, _, address)) in enumerate(ways):
         # A first address that is dead, or silent, must leave time for the others.
-        share = Deadline(deadline.within(60.0) / (len(addresses) - tried))
+        share = Deadline(deadline.within(60.0) / (len(ways) - tried))
         if share.expired:
             break
         sock: socket.socket = original("socket", "socket")(family, kind, protocol)
@@ -98,7 +100,13 @@ def dial(
             sock.settimeout(share.within(60.0))
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return _shake_hands(sock, server, options, credentials, share, require_tls)
+            wire = Wire(sock, share, server)
+            if proxy is not None:
+                wire.pass_proxy(proxy, target)
+            link = _shake_hands(wire, server, options, credentials, require_tls)
+            # Through a proxy, what is local to the server is not local to this machine.
+            link.is_near = proxy is None and _is_near(sock)
+            return link
         except (AuthorizationError, TLSRequiredError, ConfigError):
             sock.close()
             raise  # another address of the same server would say the same
@@ -111,24 +119,46 @@ def dial(
     if isinstance(last, Error):
         raise last
     reason = getattr(last, "strerror", None) or str(last) if last else "no time left"
-    raise ConnectError(f"cannot reach {server.netloc}: {reason}") from last
+    through = "" if proxy is None else f" through the proxy {proxy.netloc}"
+    raise ConnectError(f"cannot reach {server.netloc}{through}: {reason}") from last
+
+
+def _ways(server: ServerURL, proxy: ProxyURL | None) -> list[tuple[str, _Address]]:
+    """Return the addresses to connect to, each with what a proxy there is to be asked for."""
+    if proxy is None:
+        return [(server.host, address) for address in _look_up(server.host, server.port)]
+    targets = [server.host]
+    if not proxy.finds_servers:
+        targets = [str(found[4][0]) for found in _look_up(server.host, server.port)]
+    addresses = _look_up(proxy.host, proxy.port)
+    return [(target, address) for target in targets for address in addresses]
+
+
+def _look_up(host: str, port: int) -> list[_Address]:
+    look_up = original("socket", "getaddrinfo")
+    try:
+        found: list[_Address] = look_up(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise ConnectError(
+            f"cannot find {netloc}: {error.strerror or error}; check the name and the DNS"
+        ) from error
+    return found
 
 
 def _shake_hands(
-    sock: socket.socket,
+    wire: Wire,
     server: ServerURL,
     options: ConnectOptions,
     credentials: Credentials,
-    deadline: Deadline,
     require_tls: bool,
 ) -> Link:
-    wire = _Wire(sock, deadline, server)
     try:
         info, hearsay = _greet(wire, server, options, require_tls)
         # Secrets are asked for, and leave, only now: behind TLS where TLS is asked for.
         fields = credentials.resolve(info.nonce, server=server)
         hello = connect_payload(
-            auth=fields, name=options.name, echo=options.echo, tls_required=wire.tls is not None
+            auth=fields, name=options.name, echo=options.echo, tls_required=wire.tls
         )
         wire.step = Step.LOGIN
         sent = time.monotonic()
@@ -138,16 +168,17 @@ def _shake_hands(
         info = _await_account(wire, info)
     except ssl.SSLError as error:
         raise _tls_trouble(error, server, options) from error
+    sock = wire.sock
     sock.settimeout(None)
     # The loops in C wait inside of recv(); a socket that gevent has patched would not let them.
     os.set_blocking(sock.fileno(), True)
     if info.connect_urls:
         hearsay = ()
-    return Link(server, sock, info, wire.rest(), wire.tls, round_trip, hearsay, _is_near(sock))
+    return Link(server, sock, info, wire.rest(), wire.filter, wire.tls, round_trip, hearsay)
 
 
 def _greet(
-    wire: _Wire, server: ServerURL, options: ConnectOptions, require_tls: bool
+    wire: Wire, server: ServerURL, options: ConnectOptions, require_tls: bool
 ) -> tuple[ServerInfo, tuple[str, ...]]:
     """Read INFO and start TLS, in the order that this server and these options want.
 
@@ -191,97 +222,12 @@ def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions
     return ConnectError(f"TLS with {server.netloc} failed: {hint}")
 
 
-class Step(Enum):
-    """How far a handshake has come, for the error when it does not end in time."""
-
-    INFO = "the server did not send its INFO in time"
-    LOGIN = (
-        "the server did not answer the credentials in time: authentication may be slow, raise "
-        "connect_timeout"
-    )
-
-
-class _Wire:
-    """The socket during the handshake: lines in, bytes out, in plain or through TLS."""
-
-    def __init__(self, sock: socket.socket, deadline: Deadline, server: ServerURL) -> None:
-        self._server = server
-        self.step = Step.INFO
-        self._sock = sock
-        self._deadline = deadline
-        self._bytes = b""
-        self.tls: TLSFilter | None = None
-
-    def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
-        """Speak TLS from now on. What was received in plain and not yet read is not believed."""
-        self._bytes = b""
-        self.tls = TLSFilter(context, hostname)
-        self.tls.handshake(self._sock, self._deadline)
-
-    def send(self, data: bytes) -> None:
-        self._sock.settimeout(max(self._deadline.within(60.0), 0.001))
-        self._sock.sendall(data if self.tls is None else self.tls.encrypt(data))
-
-    def line(self) -> bytes:
-        while b"\r\n" not in self._bytes:
-            if len(self._bytes) > _MAX_LINE:
-                raise ProtocolError("the server sent an endless first line")
-            self._bytes += self._receive()
-        line, _, self._bytes = self._bytes.partition(b"\r\n")
-        return line
-
-    def _receive(self) -> bytes:
-        left = self._deadline.within(60.0)
-        if left <= 0:
-            raise self._too_late()
-        self._sock.settimeout(left)
-        try:
-            data = self._sock.recv(65536)
-        except TimeoutError:
-            raise self._too_late() from None
-        if not data:
-            raise ConnectError("the server closed the connection during the handshake")
-        return data if self.tls is None else b"".join(self.tls.decrypt(data))
-
-    def _too_late(self) -> ConnectError:
-        hint = ""
-        if self.step is Step.INFO and self.tls is None:
-            hint = "; if it expects TLS first, set tls_handshake_first"
-        return ConnectError(f"{self._server.netloc}: {self.step.value}{hint}")
-
-    def rest(self) -> bytes:
-        return self._bytes
-
-    def has_line(self, start: bytes, seconds: float) -> bool:
-        """Wait until a whole line is there that begins so, and leave it there. False: something
-        else came, or nothing within so many seconds."""
-        limit = Deadline(min(seconds, self._deadline.within(60.0)))
-        while self._bytes.startswith(start) or start.startswith(self._bytes):
-            if b"\r\n" in self._bytes:
-                return True
-            left = limit.within(60.0)
-            if left <= 0 or len(self._bytes) > _MAX_LINE:
-                return False
-            self._sock.settimeout(left)
-            try:
-                data = self._sock.recv(65536)
-            except TimeoutError:
-                return False
-            if not data:
-                return False  # the reader finds out
-            self._bytes += data if self.tls is None else b"".join(self.tls.decrypt(data))
-        return False
-
-    def peek_line(self) -> bytes:
-        return self._bytes.partition(b"\r\n")[0]
-
-
 def _is_near(sock: socket.socket) -> bool:
     address = ipaddress.ip_address(str(sock.getpeername()[0]).partition("%")[0])
     return address.is_loopback or address.is_link_local
 
 
-def _read_info(wire: _Wire, server: ServerURL) -> ServerInfo:
+def _read_info(wire: Wire, server: ServerURL) -> ServerInfo:
     line = wire.line()
     if line.startswith(b"-ERR"):
         raise _refusal(line, server)
@@ -290,7 +236,7 @@ def _read_info(wire: _Wire, server: ServerURL) -> ServerInfo:
     return ServerInfo.parse(line[4:].strip())
 
 
-def _await_account(wire: _Wire, info: ServerInfo) -> ServerInfo:
+def _await_account(wire: Wire, info: ServerInfo) -> ServerInfo:
     """From 2.12 on the server sends one more INFO right behind the first PONG, with the limits of
     the account (``connect_info``): without them the first large message would cut the link. The
     line stays where it is, for the reader."""
@@ -301,7 +247,7 @@ def _await_account(wire: _Wire, info: ServerInfo) -> ServerInfo:
     return info
 
 
-def _await_pong(wire: _Wire, info: ServerInfo, server: ServerURL, hello: int) -> ServerInfo:
+def _await_pong(wire: Wire, info: ServerInfo, server: ServerURL, hello: int) -> ServerInfo:
     while True:
         line = wire.line()
         if line == b"PONG":

@@ -5,19 +5,29 @@ from __future__ import annotations
 import dataclasses
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from jetsync._deadline import to_seconds
+from jetsync.client.contexts import (
+    fields_of_context,
+    fields_of_environment,
+    find_context,
+    overridden,
+)
 from jetsync.client.events import Handler
 from jetsync.client.tls import TLS, TLSConfig, make_context
 from jetsync.errors import ConfigError
-from jetsync.protocol.auth import Credentials, CredsSource
+from jetsync.protocol.auth import Credentials, CredsSource, Signer
 from jetsync.protocol.ids import check_inbox_prefix
+from jetsync.protocol.proxy import ProxyURL, proxy_from_environment
 from jetsync.protocol.url import ServerURL, parse_servers
 
-__all__ = ["ConnectFields", "ConnectOptions", "Secret"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["ConnectFields", "ConnectOptions", "Secret", "options_of_context"]
 
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
@@ -48,6 +58,8 @@ class ConnectFields(TypedDict, total=False):
     credentials: CredsSource | None
     nkey_seed: Secret | None
     jwt: Secret | None
+    nkey: str | None
+    sign: Signer | None
     tls: TLS | None
     tls_hostname: str | None
     tls_handshake_first: bool
@@ -66,6 +78,9 @@ class ConnectFields(TypedDict, total=False):
     max_pings_outstanding: int
     echo: bool
     inbox_prefix: str
+    jetstream_domain: str | None
+    jetstream_api_prefix: str | None
+    proxy: str | None
     randomize_servers: bool
     ignore_discovered_servers: bool
     abort_on_auth_error: int
@@ -92,8 +107,13 @@ class ConnectOptions:
     certificates have to show instead of the host of the URL; ``tls_handshake_first`` is for servers
     that are set up so. ``reconnect_wait`` grows from pass to pass over the servers;
     ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
-    ``pending_*_limit`` bound what waits in one subscription,
-    ``reconnect_buffer_size`` what is kept while there is no connection.
+    ``nkey`` (a public key, ``U...``) or ``jwt`` with ``sign`` logs in with a key that stays
+    elsewhere: ``sign`` gets the bytes to sign and returns the 64 bytes of the signature, at each
+    attempt. ``proxy`` is ``http://`` or ``https://`` (CONNECT), ``socks5://`` or ``socks5h://``
+    (which looks names up itself), or "env" for ``ALL_PROXY`` and ``NO_PROXY``; every server is
+    reached through it, never around it. ``jetstream_domain`` or ``jetstream_api_prefix`` is what
+    ``nc.jetstream()`` uses when it is given neither. ``pending_*_limit`` bound what waits in one
+    subscription, ``reconnect_buffer_size`` what is kept while there is no connection.
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"
@@ -104,6 +124,8 @@ class ConnectOptions:
     credentials: CredsSource | None = None
     nkey_seed: Secret | None = None
     jwt: Secret | None = None
+    nkey: str | None = None
+    sign: Signer | None = None
     tls: TLS | None = None
     tls_hostname: str | None = None
     tls_handshake_first: bool = False
@@ -122,6 +144,9 @@ class ConnectOptions:
     max_pings_outstanding: int = 2
     echo: bool = True
     inbox_prefix: str = "_INBOX"
+    jetstream_domain: str | None = None
+    jetstream_api_prefix: str | None = None
+    proxy: str | None = None
     randomize_servers: bool = True
     ignore_discovered_servers: bool = False
     abort_on_auth_error: int = 0
@@ -150,6 +175,9 @@ class ConnectOptions:
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigError("name must be a str")
         check_inbox_prefix(self.inbox_prefix)
+        if self.jetstream_domain is not None and self.jetstream_api_prefix is not None:
+            raise ConfigError("give either jetstream_domain or jetstream_api_prefix, not both")
+        self.proxy_to("")
         self._check_tls()
         self.make_credentials()
 
@@ -182,7 +210,53 @@ class ConnectOptions:
             credentials=self.credentials,
             nkey_seed=self.nkey_seed,
             jwt=self.jwt,
+            nkey=self.nkey,
+            sign=self.sign,
         )
+
+    def proxy_to(self, host: str) -> ProxyURL | None:
+        """Return the proxy that leads to a host, or None. Raises ConfigError for a bad one."""
+        proxy = self.proxy
+        if proxy == "env":
+            proxy = proxy_from_environment(os.environ, host)
+        return None if proxy is None else ProxyURL.parse(proxy)
+
+    @classmethod
+    def from_context(  # type: ignore[misc]  # overrides: every field but name
+        cls,
+        name: str | os.PathLike[str] | None = None,
+        *,
+        run_commands: bool = False,
+        **overrides: Unpack[ConnectFields],
+    ) -> ConnectOptions:
+        """Return the options of a context, as the ``nats`` command keeps them (ADR-21).
+
+        ``name`` is a name, or with a slash or ``.json`` in it the path of a file; None: the
+        selected context. ``overrides`` win over it; one that signs in replaces all that signs in.
+        Contexts that start a program for their secrets (``op://``, ``nsc``) need ``run_commands``.
+        Reads files; raises ConfigError for what is missing or means nothing here.
+        """
+        return options_of_context(name, overrides, run_commands=run_commands)
+
+    @classmethod
+    def from_env(
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        run_commands: bool = False,
+        **overrides: Unpack[ConnectFields],
+    ) -> ConnectOptions:
+        """Return the options of environment variables, those that the ``nats`` command reads.
+
+        ``NATS_URL``, ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``,
+        ``NATS_NKEY`` (a file with a seed), ``NATS_JWT`` and ``NATS_SEED``, ``NATS_CERT``,
+        ``NATS_KEY``, ``NATS_CA``, ``NATS_TIMEOUT`` ("5s" or seconds), ``NATS_SOCKS_PROXY``, and
+        below them ``NATS_CONTEXT``, the name of a context. ``overrides`` win over all of them.
+        ``environ`` is read in place of ``os.environ``. Raises ConfigError.
+        """
+        environ = os.environ if environ is None else environ
+        found = fields_of_environment(environ, run_commands=run_commands)
+        return cls(**overridden(found, overrides))
 
     def __getstate__(self) -> dict[str, object]:
         if isinstance(self.tls, ssl.SSLContext):
@@ -200,9 +274,22 @@ class ConnectOptions:
                 continue
             if field.name == "servers":
                 text = repr(",".join(str(url) for url in self.server_urls()))
+            elif field.name == "proxy" and value != "env":
+                text = repr(str(self.proxy_to("")))
             elif field.name in _SECRETS or (field.name == "credentials" and not _is_path(value)):
                 text = "'***'"
             else:
                 text = repr(value)
             shown.append(f"{field.name}={text}")
         return f"ConnectOptions({', '.join(shown)})"
+
+
+def options_of_context(
+    name: str | os.PathLike[str] | None,
+    overrides: Mapping[str, object],
+    *,
+    run_commands: bool = False,
+) -> ConnectOptions:
+    """See ``ConnectOptions.from_context``; here ``overrides`` may hold every field."""
+    found = fields_of_context(find_context(name), run_commands=run_commands)
+    return ConnectOptions(**overridden(found, overrides))

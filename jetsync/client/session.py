@@ -198,7 +198,7 @@ class Session:
             else:
                 self._pool.succeeded(attempt.server)
                 # From now on every link has TLS: a server that asks for none is not believed.
-                self._had_tls = self._had_tls or link.tls is not None
+                self._had_tls = self._had_tls or link.tls
                 self._auth_failures = 0
                 return link
         return None
@@ -242,15 +242,16 @@ class Session:
         self._inbound.reset(min(max(64 << 20, 2 * link.info.max_payload), 1 << 30))
         routes = self._nc._routes
         lines, covered = routes.replay()
-        refused = self._outbound.attach(link.sock.fileno(), lines, link.info.max_payload, link.tls)
+        fd = link.sock.fileno()
+        refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
         routes.catch_up(covered)
         link.pongs = Pongs(self._round_trip)
         self._round_trip.measured(link.round_trip)
         self._vitals.restart()
         self._link = link  # from here on PINGs are this link's
-        if link.tls is None:
+        if link.filter is None:
             # Decrypting is Python code, which Ctrl-C may break off in the thread of a caller.
-            self._inbound.link(link.sock.fileno())
+            self._inbound.link(fd)
         self._learn(link.info)
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
@@ -272,7 +273,7 @@ class Session:
         fd = link.sock.fileno()
         early = self._inbound.feed(link.leftover)
         while True:
-            kind, detail = early.pop(0) if early else self._inbound.pump(fd, link.tls)
+            kind, detail = early.pop(0) if early else self._inbound.pump(fd, link.filter)
             if kind == EVENT_PONG:
                 self._on_pong()
             elif kind == EVENT_INFO:
@@ -328,7 +329,7 @@ class Session:
         new = self._pool.update_discovered(
             named,
             current=link.server,
-            tls=link.tls is not None,
+            tls=link.tls,
             proven=proven,
             near=link.is_near,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jetsync.client.connect import connect
 from jetsync.client.connection import Connection
-from jetsync.client.options import ConnectOptions
+from jetsync.client.options import ConnectOptions, options_of_context
 from jetsync.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,21 +25,29 @@ _connections: dict[_Key, Connection] = {}
 
 
 def shared_connection(
-    options: ConnectOptions | str | None = None, **fields: Unpack[ConnectFields]
+    options: ConnectOptions | str | None = None,
+    *,
+    context: str | os.PathLike[str] | None = None,
+    **fields: Unpack[ConnectFields],
 ) -> Connection:
     """Return this process's connection for these options; make it when there is none or it closed.
 
-    ``options`` is a ConnectOptions or a URL; keywords are fields that override those of it. Blocks
+    ``options`` is a ConnectOptions or a URL; ``context`` in its place names a context of the
+    ``nats`` command; keywords are fields that override those of it. Blocks
     like :func:`jetsync.connect` when it has to connect, and raises what that raises. Thread-safe,
     and safe after a fork: the child gets a connection of its own. Do not close it: others use it.
     """
-    if options is None:
+    if context is not None:
+        if options is not None:
+            raise ConfigError("give either options or context, not both")
+        options = options_of_context(context, fields)
+    elif options is None:
         options = ConnectOptions()
     elif isinstance(options, str):
         options = ConnectOptions(servers=options)
     elif not isinstance(options, ConnectOptions):
         raise ConfigError("shared_connection takes ConnectOptions or a URL")
-    if fields:
+    if context is None and fields:
         options = dataclasses.replace(options, **fields)
     key = (os.getpid(), options)
     # One lock for each key: a server that does not answer holds up only calls for that server.

@@ -8,11 +8,11 @@ sending thread encrypts what it sends, both under one lock that is never held du
 from __future__ import annotations
 
 import dataclasses
-import socket
 import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError, ConnectError
@@ -71,6 +71,14 @@ def make_context(tls: TLS | None) -> ssl.SSLContext:
     return context
 
 
+class SocketLike(Protocol):
+    """What a handshake needs of a socket."""
+
+    def settimeout(self, seconds: float, /) -> None: ...
+    def sendall(self, data: bytes, /) -> None: ...
+    def recv(self, size: int, /) -> bytes: ...
+
+
 class TLSFilter:
     """The TLS state of one link. The reader decrypts while another thread encrypts."""
 
@@ -87,7 +95,7 @@ class TLSFilter:
             ) from None
         self._lock = threading.Lock()
 
-    def handshake(self, sock: socket.socket, deadline: Deadline) -> None:
+    def handshake(self, sock: SocketLike, deadline: Deadline) -> None:
         """Agree with the server on keys, by the deadline. Raises OSError or ConnectError."""
         while True:
             try:

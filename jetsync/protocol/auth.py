@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
-from jetsync.errors import ConfigError
+from jetsync.errors import AuthorizationError, ConfigError
 from jetsync.protocol import nkeys
 from jetsync.protocol.url import ServerURL
 
-__all__ = ["Credentials", "CredsSource", "TextSource", "parse_creds"]
+__all__ = ["Credentials", "CredsSource", "Signer", "TextSource", "parse_creds"]
 
 TextSource: TypeAlias = str | Callable[[], str]
 """A value, or something to call without arguments that returns it."""
@@ -24,7 +24,11 @@ _Path: TypeAlias = str | os.PathLike[str]
 CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
 """Where a ``.creds`` file is, or (as bytes) what is in it; or something to call that says so."""
 
+Signer: TypeAlias = Callable[[bytes], bytes]
+"""Signs with a key that stays elsewhere: gets the server's nonce, returns 64 bytes (Ed25519)."""
+
 _MASK = "***"
+_SIGNATURE = 64
 _MOST_CREDS = 1 << 16
 """Bytes of a ``.creds`` file or content; a JWT and a seed take two or three thousand."""
 
@@ -34,7 +38,8 @@ class Credentials:
     """At most one kind of credentials; picklable if its callables are; ``repr`` hides secrets.
 
     The kinds: ``user`` (with ``password``), ``token``, ``credentials`` (a ``.creds`` file),
-    ``nkey_seed``, ``jwt`` (with ``nkey_seed``, or alone when it is a bearer token). Raises
+    ``nkey_seed``, ``jwt`` (with ``nkey_seed`` or ``sign``, or alone when it is a bearer token),
+    ``nkey`` (the public key) with ``sign``. Raises
     ``ConfigError`` if more than one is given or a value is unusable. Safe to share between threads
     if its callables are.
     """
@@ -45,6 +50,8 @@ class Credentials:
     credentials: CredsSource | None = None
     nkey_seed: TextSource | None = None
     jwt: TextSource | None = None
+    nkey: str | None = None
+    sign: Signer | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in _NAMES if getattr(self, name) is not None]
@@ -56,6 +63,7 @@ class Credentials:
             raise ConfigError(f"{names} are two ways to log in; give only one of them")
         if self.password is not None and self.user is None:
             raise ConfigError("password was given without user")
+        self._check_signer()
         for name in given:
             value = getattr(self, name)
             if name == "credentials":
@@ -64,6 +72,18 @@ class Credentials:
                 _check_text(name, value)
             elif not callable(value):
                 raise ConfigError(f"{name} must be a str or a callable, not {type(value).__name__}")
+
+    def _check_signer(self) -> None:
+        if self.sign is not None and not callable(self.sign):
+            raise ConfigError("sign must be a callable that gets bytes and returns their signature")
+        if self.sign is not None and self.nkey is None and self.jwt is None:
+            raise ConfigError("sign needs the nkey (public, U...) or the jwt of its key")
+        if self.nkey is not None and self.sign is None:
+            raise ConfigError("nkey needs sign; for a key that is at hand give nkey_seed alone")
+        if self.sign is not None and self.nkey_seed is not None:
+            raise ConfigError("sign and nkey_seed are two ways to sign; give only one of them")
+        if self.sign is not None and self.nkey is not None and self.jwt is not None:
+            raise ConfigError("a jwt names its key; give nkey only without one")
 
     @property
     def kind(self) -> str | None:
@@ -94,7 +114,11 @@ class Credentials:
             entry = {"jwt": _ask("jwt", self.jwt).strip()}
             if self.nkey_seed is not None:
                 entry.update(_signature(_ask("nkey_seed", self.nkey_seed).strip(), nonce))
+            if self.sign is not None:
+                entry.update(_signed(self.sign, nonce))
             return entry
+        if self.nkey is not None and self.sign is not None:
+            return {"nkey": self.nkey, **_signed(self.sign, nonce)}
         if self.nkey_seed is not None:
             seed = _ask("nkey_seed", self.nkey_seed).strip()
             return {"nkey": nkeys.public_key(seed), **_signature(seed, nonce)}
@@ -108,7 +132,9 @@ class Credentials:
                 continue
             if callable(value):
                 shown.append(f"{name}=<callable>")
-            elif name == "user" or (name == "credentials" and not isinstance(value, bytes)):
+            elif name in ("user", "nkey") or (
+                name == "credentials" and not isinstance(value, bytes)
+            ):
                 shown.append(f"{name}={value!r}")
             else:
                 shown.append(f"{name}={_MASK!r}")
@@ -123,6 +149,8 @@ _KINDS = {
     "credentials": "credentials",
     "nkey_seed": "nkey",
     "jwt": "nkey",  # a JWT goes with a seed, so the two do not conflict
+    "nkey": "nkey",
+    "sign": "nkey",
 }
 
 
@@ -161,6 +189,18 @@ def parse_creds(content: bytes) -> tuple[str, str]:
 
 def _signature(seed: str, nonce: str | None) -> dict[str, str]:
     return {"sig": nkeys.sign_nonce(seed, nonce)} if nonce else {}
+
+
+def _signed(sign: Signer, nonce: str | None) -> dict[str, str]:
+    if not nonce:
+        return {}
+    try:
+        signature = sign(nonce.encode("utf-8"))
+    except Exception as error:
+        raise AuthorizationError(f"sign raised {type(error).__name__}: {error}") from error
+    if not isinstance(signature, bytes) or len(signature) != _SIGNATURE:
+        raise AuthorizationError(f"sign must return {_SIGNATURE} bytes, the raw Ed25519 signature")
+    return {"sig": nkeys.signature_text(signature)}
 
 
 def _from_url(server: ServerURL) -> dict[str, str]:

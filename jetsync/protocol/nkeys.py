@@ -103,7 +103,11 @@ def sign(seed: str, data: bytes) -> bytes:
 
 def sign_nonce(seed: str, nonce: str) -> str:
     """Return the ``sig`` field of CONNECT: the signed nonce in base64url without padding."""
-    signature = sign(seed, nonce.encode("utf-8"))
+    return signature_text(sign(seed, nonce.encode("utf-8")))
+
+
+def signature_text(signature: bytes) -> str:
+    """Write a signature as CONNECT takes it: base64url without padding."""
     return base64.urlsafe_b64encode(signature).rstrip(b"=").decode("ascii")
 
 

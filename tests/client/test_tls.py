@@ -31,7 +31,7 @@ def trusting(certificates, **more):
 
 
 def is_encrypted(nc):
-    return nc._session._link.tls is not None
+    return nc._session._link.tls
 
 
 def echo_works(nc):

@@ -159,7 +159,8 @@ def test_a_callable_is_asked_again_at_every_attempt(
     name: str, field: str, extra: dict[str, Any]
 ) -> None:
     answers = iter(["first", "second"])
-    credentials = Credentials(**{name: lambda: next(answers)}, **extra)
+    given: dict[str, Any] = {name: lambda: next(answers), **extra}
+    credentials = Credentials(**given)
     assert credentials.resolve(NONCE)[field] == "first"
     assert credentials.resolve(NONCE)[field] == "second"
 

@@ -1,0 +1,201 @@
+"""Wire: the socket during the handshake, in plain or through TLS, straight or through a proxy."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from enum import Enum
+from typing import Protocol
+
+from jetsync._deadline import Deadline
+from jetsync.client.tls import TLSFilter, make_context
+from jetsync.errors import ConnectError, ProtocolError
+from jetsync.protocol.proxy import ProxyURL, ask_proxy
+from jetsync.protocol.url import ServerURL
+
+__all__ = ["ByteFilter", "Step", "Wire"]
+
+_MAX_LINE = 1 << 20
+_READ = 65536
+
+
+class ByteFilter(Protocol):
+    """What the bytes of a link pass. The reader decrypts while another thread encrypts."""
+
+    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+        """Return the pieces that received bytes complete."""
+
+    def encrypt(self, data: bytes | memoryview) -> bytes:
+        """Return what has to be sent for ``data``, with anything owed."""
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is something to send without any data."""
+
+
+class Nested:
+    """Two filters, one inside the other: TLS with the server, within TLS with the proxy."""
+
+    def __init__(self, inner: ByteFilter, outer: ByteFilter) -> None:
+        self._inner = inner
+        self._outer = outer
+
+    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+        """See ``ByteFilter``."""
+        pieces = self._outer.decrypt(data)
+        return [plain for piece in pieces for plain in self._inner.decrypt(piece)]
+
+    def encrypt(self, data: bytes | memoryview) -> bytes:
+        """See ``ByteFilter``."""
+        return self._outer.encrypt(self._inner.encrypt(data))
+
+    @property
+    def owes(self) -> bool:
+        """See ``ByteFilter``."""
+        return self._inner.owes or self._outer.owes
+
+
+class Step(Enum):
+    """How far a handshake has come, for the error when it does not end in time."""
+
+    PROXY = "the proxy did not connect us in time"
+    INFO = "the server did not send its INFO in time"
+    LOGIN = (
+        "the server did not answer the credentials in time: authentication may be slow, raise "
+        "connect_timeout"
+    )
+
+
+class Wire:
+    """One connected socket until its link is made: lines in, bytes out, all by one deadline."""
+
+    def __init__(self, sock: socket.socket, deadline: Deadline, server: ServerURL) -> None:
+        self.sock = sock
+        self.step = Step.INFO
+        self.filter: ByteFilter | None = None
+        self.tls = False
+        self._server = server
+        self._deadline = deadline
+        self._bytes = b""
+
+    def pass_proxy(self, proxy: ProxyURL, target: str) -> None:
+        """Ask the proxy at the other end for a connection to the server. Raises ConnectError with
+        what it says, OSError."""
+        self.step = Step.PROXY
+        if proxy.scheme == "https":
+            outer = TLSFilter(make_context(None), proxy.host)
+            try:
+                outer.handshake(self.sock, self._deadline)
+            except ssl.SSLError as error:
+                raise ConnectError(
+                    f"TLS with the proxy {proxy.netloc} failed: {error.reason or error}"
+                ) from error
+            self.filter = outer
+        talk = ask_proxy(proxy, target, self._server.port)
+        try:
+            words = next(talk)
+            while True:
+                if words:
+                    self.send(words)
+                words = talk.send(self._receive())
+        except StopIteration as end:
+            self._bytes = end.value
+        self.step = Step.INFO
+
+    def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
+        """Speak TLS from now on. What was received in plain and not yet read is not believed."""
+        self._bytes = b""
+        inner, outer = TLSFilter(context, hostname), self.filter
+        if outer is None:
+            inner.handshake(self.sock, self._deadline)
+            self.filter = inner
+        else:
+            inner.handshake(_Tunnel(self), self._deadline)
+            self.filter = Nested(inner, outer)
+        self.tls = True
+
+    def send(self, data: bytes) -> None:
+        """Send all of it. Raises OSError."""
+        self.sock.settimeout(max(self._deadline.within(60.0), 0.001))
+        self.sock.sendall(data if self.filter is None else self.filter.encrypt(data))
+
+    def line(self) -> bytes:
+        """Return the next line without its end. Raises ConnectError, ProtocolError, OSError."""
+        while b"\r\n" not in self._bytes:
+            if len(self._bytes) > _MAX_LINE:
+                raise ProtocolError("the server sent an endless first line")
+            self._bytes += self._receive()
+        line, _, self._bytes = self._bytes.partition(b"\r\n")
+        return line
+
+    def rest(self) -> bytes:
+        """Return what came behind the last line."""
+        return self._bytes
+
+    def has_line(self, start: bytes, seconds: float) -> bool:
+        """Wait until a whole line is there that begins so, and leave it there. False: something
+        else came, or nothing within so many seconds."""
+        limit = Deadline(min(seconds, self._deadline.within(60.0)))
+        while self._bytes.startswith(start) or start.startswith(self._bytes):
+            if b"\r\n" in self._bytes:
+                return True
+            left = limit.within(60.0)
+            if left <= 0 or len(self._bytes) > _MAX_LINE:
+                return False
+            self.sock.settimeout(left)
+            try:
+                data = self.sock.recv(_READ)
+            except TimeoutError:
+                return False
+            if not data:
+                return False  # the reader finds out
+            self._bytes += self._decrypted(data)
+        return False
+
+    def peek_line(self) -> bytes:
+        """Return the line that ``has_line`` has found."""
+        return self._bytes.partition(b"\r\n")[0]
+
+    def _receive(self) -> bytes:
+        left = self._deadline.within(60.0)
+        if left <= 0:
+            raise self._too_late()
+        self.sock.settimeout(left)
+        try:
+            data = self.sock.recv(_READ)
+        except TimeoutError:
+            raise self._too_late() from None
+        if not data:
+            who = "proxy" if self.step is Step.PROXY else "server"
+            raise ConnectError(f"the {who} closed the connection during the handshake")
+        return self._decrypted(data)
+
+    def _decrypted(self, data: bytes) -> bytes:
+        return data if self.filter is None else b"".join(self.filter.decrypt(data))
+
+    def _too_late(self) -> ConnectError:
+        hint = ""
+        if self.step is Step.INFO and not self.tls:
+            hint = "; if it expects TLS first, set tls_handshake_first"
+        return ConnectError(f"{self._server.netloc}: {self.step.value}{hint}")
+
+
+class _Tunnel:
+    """As much of a socket as the handshake of TLS needs, inside of the TLS of a proxy."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def settimeout(self, seconds: float) -> None:
+        self._wire.sock.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        self._wire.send(data)
+
+    def recv(self, size: int) -> bytes:
+        assert self._wire.filter is not None
+        while True:
+            data = self._wire.sock.recv(size)
+            plain = b"".join(self._wire.filter.decrypt(data)) if data else b""
+            if plain or not data:
+                return plain

@@ -1,0 +1,83 @@
+"""Real proxies on 127.0.0.1: tinyproxy (HTTP CONNECT), microsocks (SOCKS 5), socat (TLS)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.waiting import wait_until
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _running(port: int, *command: str) -> Iterator[int]:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or _listens(port), timeout=20)
+            assert process.poll() is None, f"{command[0]} did not start"
+            yield port
+        finally:
+            process.kill()
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None and os.environ.get("JETSYNC_CI"):
+        raise AssertionError(f"continuous integration needs the Debian package of {name}")
+    if found is None:
+        pytest.skip(f"needs {name}")
+    return found
+
+
+@contextlib.contextmanager
+def http_proxy(entry: str = "") -> Iterator[int]:
+    """Run an HTTP proxy; yields its port. ``entry``: "user password" that it asks for."""
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "tinyproxy.conf"
+        lines = [f"Port {port}", "Listen 127.0.0.1", "Timeout 600", "MaxClients 50"]
+        if entry:
+            lines.append(f"BasicAuth {entry}")
+        config.write_text("\n".join(lines) + "\n")
+        with _running(port, _program("tinyproxy"), "-d", "-c", str(config)):
+            yield port
+
+
+@contextlib.contextmanager
+def behind_tls(port: int, certificate: Path, key: Path) -> Iterator[int]:
+    """Put TLS in front of a port, as an ``https://`` proxy has it; yields the port of that."""
+    front = _free_port()
+    listen = f"OPENSSL-LISTEN:{front},bind=127.0.0.1,fork,cert={certificate},key={key},verify=0"
+    with _running(front, _program("socat"), listen, f"TCP:127.0.0.1:{port}"):
+        yield front
+
+
+@contextlib.contextmanager
+def socks_proxy(user: str = "", password: str = "") -> Iterator[int]:
+    """Run a SOCKS 5 proxy; yields its port."""
+    port = _free_port()
+    entry = ["-u", user, "-P", password] if user else []
+    with _running(port, _program("microsocks"), "-i", "127.0.0.1", "-p", str(port), *entry):
+        yield port
