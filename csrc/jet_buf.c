@@ -10,8 +10,7 @@ void jet_buf_free(jet_buf *b) {
     jet_buf_init(b);
 }
 
-uint8_t *jet_buf_reserve(jet_buf *b, size_t n) {
-    if (b->cap - b->end >= n && b->data != NULL) return b->data + b->end;
+uint8_t *jet_buf_grow(jet_buf *b, size_t n) {
     size_t len = jet_buf_len(b);
     if (n > SIZE_MAX / 2 || len > SIZE_MAX / 2 - n) return NULL;
     size_t need = len + n;
@@ -32,8 +31,6 @@ uint8_t *jet_buf_reserve(jet_buf *b, size_t n) {
     b->end = len;
     return b->data + b->end;
 }
-
-void jet_buf_commit(jet_buf *b, size_t n) { b->end += n; }
 
 void jet_buf_consume(jet_buf *b, size_t n) {
     b->start += n;

@@ -19,9 +19,12 @@ void jet_buf_init(jet_buf *b);
 void jet_buf_free(jet_buf *b);
 /* Make room for `n` more bytes; returns where to write them (borrowed until the next call), or
  * NULL when memory is short (the content is untouched). */
-uint8_t *jet_buf_reserve(jet_buf *b, size_t n);
+static inline uint8_t *jet_buf_reserve(jet_buf *b, size_t n) {
+    uint8_t *jet_buf_grow(jet_buf *b, size_t n); /* where there is no room as it is */
+    return b->data != NULL && b->cap - b->end >= n ? b->data + b->end : jet_buf_grow(b, n);
+}
 /* Say that `n` of the reserved bytes were written. */
-void jet_buf_commit(jet_buf *b, size_t n);
+static inline void jet_buf_commit(jet_buf *b, size_t n) { b->end += n; }
 /* Forget the first `n` bytes. */
 void jet_buf_consume(jet_buf *b, size_t n);
 /* Forget the last `n` bytes. */

@@ -14,7 +14,8 @@ typedef struct jet_token_key {
     uint64_t word[2];
 } jet_token_key;
 
-#define JET_TOKEN_MAX 37u /* 20 digits, "_", 16 digits */
+#define JET_TOKEN_PROOF 17u                   /* "_" and 16 digits */
+#define JET_TOKEN_MAX (20u + JET_TOKEN_PROOF) /* behind the digits of the number */
 
 /* Write the token of a number; returns its length. `out` has room for JET_TOKEN_MAX bytes. */
 size_t jet_token_write(const jet_token_key *key, uint64_t number, uint8_t *out);

@@ -42,7 +42,7 @@ void link_outbound_reset(link_outbound *o) {
 
 /* -- room --------------------------------------------------------------------------------------- */
 
-static int has_room(const link_outbound *o, size_t size) {
+static inline int has_room(const link_outbound *o, size_t size) {
     size_t waiting = jet_buf_len(&o->pending) + o->promised;
     link_assert_held(&o->lock);
     if (!is_online(o)) return waiting + size <= o->offline_limit;
@@ -76,7 +76,7 @@ static size_t size_of(const link_put *p) {
 
 /* -- putting in --------------------------------------------------------------------------------- */
 
-static int append(link_outbound *o, link_put *p) {
+static inline int append(link_outbound *o, link_put *p) {
     size_t before = jet_buf_len(&o->pending);
     jet_status status;
     link_assert_held(&o->lock);
@@ -105,7 +105,7 @@ static int append(link_outbound *o, link_put *p) {
 }
 
 /* Append `p` if nothing forbids it but room, and there is some. */
-static int try_append(link_outbound *o, link_put *p, int has_room_now) {
+static inline int try_append(link_outbound *o, link_put *p, int has_room_now) {
     link_assert_held(&o->lock);
     if (o->closed) return LINK_CLOSED;
     if (p->link && (!is_online(o) || p->link != o->links)) return LINK_GONE;

@@ -77,7 +77,11 @@ cdef class ArrowRows:
     @property
     def names(self):
         """The column names in order."""
-        return [(<bytes>self.schema.children[i].name).decode() for i in range(self.schema.n_children)]
+        cdef int64_t i
+        cdef list found = []
+        for i in range(self.schema.n_children):
+            found.append((<bytes>self.schema.children[i].name).decode())
+        return found
 
     cdef int64_t find(self, str name) except -1:
         cdef list names = self.names

@@ -87,7 +87,7 @@ cdef class MsgBatch:
     def __getitem__(self, item):
         self.build_index()
         if isinstance(item, slice):
-            return [self[i] for i in range(*item.indices(self.rows))]
+            return list(map(self.__getitem__, range(*item.indices(self.rows))))
         cdef Py_ssize_t i = item
         if i < 0:
             i += self.rows
@@ -176,7 +176,12 @@ cdef class MsgBatch:
 
     def _unconfirmed(self):
         """The rows that `answer_all` with a reply prefix asks about."""
-        return [i for i in range(self.rows) if not self.skips(i, True)]
+        cdef size_t i
+        cdef list found = []
+        for i in range(self.rows):
+            if not self.skips(i, True):
+                found.append(i)
+        return found
 
     def answer_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0,
                    seconds=None):

@@ -142,6 +142,7 @@ cdef extern from "jet.h" nogil:
 
     enum:
         JET_TOKEN_MAX
+        JET_TOKEN_PROOF
 
     size_t jet_token_write(const jet_token_key *key, uint64_t number, uint8_t *out)
     size_t jet_token_read(const jet_token_key *key, jet_span text, uint64_t *number)

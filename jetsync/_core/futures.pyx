@@ -418,9 +418,12 @@ cdef class AsyncWindow(PublishWindow):
         """The numbers of the open messages whose time is over."""
         cdef uint64_t n
         cdef double now = monotonic()
-        return [n for n in range(self.head, self.next_)
-                if self.entries[n & self.mask].state & OPEN
-                and self.deadlines[n & self.mask] <= now]
+        cdef list found = []
+        for n in range(self.head, self.next_):
+            if (self.entries[n & self.mask].state & OPEN
+                    and self.deadlines[n & self.mask] <= now):
+                found.append(n)
+        return found
 
     def take_settled(self):
         """The futures settled since the last call that have a waiting thread or callbacks."""

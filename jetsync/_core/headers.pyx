@@ -32,6 +32,9 @@ class ReceivedHeaders(Headers):
         return first(self, name) is not None
 
 
+cdef Py_ssize_t LARGEST = SEARCHED
+
+
 cdef object first(object headers, object name):
     """The first value of a name, or None."""
     cdef jet_span value
@@ -39,7 +42,7 @@ cdef object first(object headers, object name):
     cdef const char *text
     cdef bytes raw = headers._raw
     # What was read as a whole is looked up, and so is a large block from its first use on.
-    if (headers._read is not None or len(raw) > SEARCHED or not isinstance(name, str)
+    if (headers._read is not None or len(raw) > LARGEST or not isinstance(name, str)
             or not PyUnicode_IS_ASCII(name)):
         return headers._first(name)
     text = PyUnicode_AsUTF8AndSize(name, &n)

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 
@@ -18,6 +19,7 @@ cdef class AckStates:
     cdef double since           # see Msg.since
 
 
+@cython.no_gc
 cdef class Msg:
     cdef readonly str subject
     cdef readonly bytes data

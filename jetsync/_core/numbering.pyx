@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 from jetsync._core.arrow_rows cimport ArrowRows
 from jetsync._core.csrc cimport (
-    JET_OK, JET_TOKEN_MAX, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
+    JET_OK, JET_TOKEN_MAX, JET_TOKEN_PROOF, jet_buf_append, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
     jet_buf_ptr, jet_encode_u64, jet_header_append, jet_header_find, jet_scan_leading_u64, jet_span,
     jet_status, jet_token_key, jet_token_read, jet_token_write, span_of, span_of_bytes,
 )
@@ -91,10 +91,11 @@ cdef class Numbering:
     cdef void _number(self, uint64_t number) noexcept:
         """Let `reply` be the reply subject of message `number`."""
         cdef size_t length
-        self.digits = jet_encode_u64(self.reply_text + self.prefix_len, number)
-        length = self.digits
-        if self.secret:  # begins with the number, too
+        if self.secret:  # a token is the number and the proof
             length = jet_token_write(&self.key, number, self.reply_text + self.prefix_len)
+            self.digits = length - JET_TOKEN_PROOF
+        else:
+            length = self.digits = jet_encode_u64(self.reply_text + self.prefix_len, number)
         self.reply = span_of(self.reply_text, self.prefix_len + length)
 
     cdef bint read(self, jet_span token, uint64_t *number) noexcept:

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
@@ -5,6 +6,7 @@ from jetsync._core.csrc cimport jet_buf, jet_span
 from jetsync._core.link cimport link_outbound, link_put, link_waiter
 
 
+@cython.final
 cdef class Outbound:
     cdef link_outbound link
     cdef object filter                 # None: bytes leave as they are

@@ -223,8 +223,8 @@ cdef class Outbound:
 
     def leave_window(self, bytes reply_prefix not None, window):
         """Forget a publish window."""
-        self.retracted = tuple([p for p in self.retracted if p != reply_prefix])
-        self.windows = tuple([w for w in self.windows if w is not window])
+        self.retracted = tuple(filter(reply_prefix.__ne__, self.retracted))
+        self.windows = tuple(filter(lambda one: one is not window, self.windows))
 
     cdef int _retract(self) except -1:
         """Drop the waiting messages of publish windows."""
@@ -242,7 +242,8 @@ cdef class Outbound:
         up to `seconds`, at most for `write_timeout`.
 
         With `link` it leaves on the link of this number only (`links`), else raises OutboundFullError."""
-        put_message(self, subject, data, reply, header, wake, deadline_of(seconds), link)
+        put_message(self, subject, data, reply, header, wake,
+                    -1 if seconds is None else deadline_of(seconds), link)
 
     def ask(self, subject, reply, bytes data not None, seconds=None):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them

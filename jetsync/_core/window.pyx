@@ -164,14 +164,21 @@ cdef class PublishWindow(InFlight):
     def open_numbers(self):
         """The numbers of the messages that are not settled."""
         cdef uint64_t n
-        return [n for n in range(self.head, self.next_) if self.entries[n & self.mask].state & OPEN]
+        cdef list found = []
+        for n in range(self.head, self.next_):
+            if self.entries[n & self.mask].state & OPEN:
+                found.append(n)
+        return found
 
     def oversized(self):
         """The numbers of open messages that are larger than the server takes now."""
         cdef uint64_t n
-        return [n for n in range(self.head, self.next_)
-                if self.entries[n & self.mask].state & OPEN
-                and self.entries[n & self.mask].size > self.outbound.max_payload]
+        cdef list found = []
+        for n in range(self.head, self.next_):
+            if (self.entries[n & self.mask].state & OPEN
+                    and self.entries[n & self.mask].size > self.outbound.max_payload):
+                found.append(n)
+        return found
 
     def is_unknown(self, uint64_t number):
         """Whether a copy of an open message may be stored, apart from the last one sent."""
@@ -250,12 +257,14 @@ cdef class PublishWindow(InFlight):
         """The different subjects of messages that wait to be sent again and may be stored."""
         cdef uint64_t n
         cdef Entry *entry
-        cdef set found = set()
+        cdef set found = set(), names = set()
         for n in range(self.head, self.unsent):
             entry = &self.entries[n & self.mask]
             if entry.state & UNKNOWN and entry.state & (LOST | REFUSED):
                 found.add(bytes_of(self._subject(entry)))
-        return {name.decode("utf-8", "surrogateescape") for name in found}
+        for name in tuple(found):
+            names.add(name.decode("utf-8", "surrogateescape"))
+        return names
 
     def subject_of(self, uint64_t number):
         """The subject of an open message; empty when it is settled."""

@@ -154,7 +154,10 @@ class Session:
         reason: Exception | None = None
         while (link := self._dial_until_connected()) is not None:
             self._take_over(link)
-            reason = self._pump(link)
+            try:
+                reason = self._pump(link)
+            except MemoryError:  # an event of the link is lost: a new link begins whole
+                reason = DisconnectedError(f"{link.server.netloc}: no memory for what it sent")
             self._on_disconnect(link, reason)
             if not self._options.reconnect:
                 break

@@ -31,9 +31,10 @@ def build(
     library_flags: Sequence[str] = (),
     checks: Sequence[str] = MEMORY,
 ) -> Path:
-    """Compile `sources` and all of csrc (with `library_flags` too) into `folder`/`name`."""
+    """Compile `sources` and both libraries (with `library_flags` too) into `folder`/`name`."""
     objects = compile_library(folder, checks, library_flags)
-    return build_program(folder, name, sources, objects, checks)
+    objects += compile_link(folder, checks, library_flags)
+    return build_program(folder, name, sources, objects, checks, ["-pthread"])
 
 
 def compile_library(

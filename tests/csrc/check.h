@@ -55,6 +55,15 @@ void suite_token(void);
 void suite_stored(void);
 void suite_subject(void);
 void suite_tally(void);
+void suite_inbound(void);
+void suite_outbound(void);
+void suite_queue(void);
+void suite_reader_turn(void);
+void suite_resend(void);
+void suite_send(void);
+void suite_sync(void);
+void suite_turn(void);
+void suite_wakeup(void);
 void suite_utf8(void);
 
 #endif

@@ -12,6 +12,15 @@ static const struct {
     {"parser", suite_parser},   {"puback", suite_puback}, {"slots", suite_slots},
     {"stored", suite_stored},   {"subject", suite_subject}, {"token", suite_token},
     {"utf8", suite_utf8},
+    {"inbound", suite_inbound},
+    {"outbound", suite_outbound},
+    {"queue", suite_queue},
+    {"reader_turn", suite_reader_turn},
+    {"resend", suite_resend},
+    {"send", suite_send},
+    {"sync", suite_sync},
+    {"turn", suite_turn},
+    {"wakeup", suite_wakeup},
 };
 
 int main(int argc, char **argv) {

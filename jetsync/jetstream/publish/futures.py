@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._room = threading.Condition()
         self._waiting = 0
         self._retired = False
+        self._settled: deque[PubAckFuture] = deque()  # of which a waiter or a callback is to hear
         self._callbacks: NativeQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
         port.outbound.enter_window(self.reply_prefix, self.window)
@@ -196,7 +198,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def _run(self) -> None:
         try:
-            self._settle_until_end()
+            while not self._settle():
+                time.sleep(_LOOK_EVERY)
         except Error as error:
             logger.warning("asynchronous publishing ended: %s", error)
         finally:
@@ -210,6 +213,14 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                     self.give_up_inbox()
                 if not self._port.closed:  # else `close` may be about to join this thread
                     self._port.detach(self)
+
+    def _settle(self) -> bool:
+        """Settle until the end; False when memory was short: the window has lost nothing by it."""
+        try:
+            self._settle_until_end()
+        except MemoryError:
+            return False
+        return True
 
     def _settle_until_end(self) -> None:
         quiet = 0
@@ -255,7 +266,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         if self._waiting:
             with self._room:
                 self._room.notify_all()
-        for future in self.window.take_settled():
+        self._settled.extend(self.window.take_settled())
+        while self._settled:
+            future = self._settled[0]
             if future.waiter is not None:
                 future.waiter.set()
             if future.callbacks is not None:
@@ -265,6 +278,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                         f"published-{self._port.label}", self._call_back
                     )
                 self._callbacks.put(future)
+            self._settled.popleft()  # only now: what raises before is told again
 
     def _call_back(self) -> None:
         assert self._callbacks is not None

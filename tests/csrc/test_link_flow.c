@@ -1,0 +1,241 @@
+/* csrc/link: from bytes on a socket into queues, and from the outbound buffer to a socket. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "link.h"
+
+static void put_one(link_queue *q, jet_span payload, int status, link_put_outcome want) {
+    jet_record r = {S("a"), {NULL, 0}, {NULL, 0}, payload, status};
+    link_lock(&q->lock);
+    CHECK(link_queue_put(q, &r, 1.0) == want);
+    link_unlock(&q->lock);
+}
+
+static void take_one(link_queue *q, jet_span payload) {
+    jet_record r;
+    CHECK(link_queue_find(q, 1, 0, 0, 0) == LINK_FOUND);
+    CHECK(jet_chain_take(&q->ready, &r) && same(r.payload, payload));
+    link_queue_note_ready(q);
+}
+
+void suite_queue(void) {
+    jet_pool pool = {{NULL}};
+    link_queue q;
+    link_queue_init(&q, &pool, 3, 0);
+    CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);
+    CHECK(link_queue_find(&q, 2, 1, 1, 0) == LINK_WAIT); /* it waits for two */
+    put_one(&q, S("1"), 0, LINK_PUT_NOTHING);
+    CHECK(!link_queue_is_served(&q));
+    put_one(&q, S("2"), 0, LINK_PUT_NOTHING);
+    CHECK(link_queue_is_served(&q));
+    CHECK(!link_queue_leave(&q)); /* the reader has not opened the gate yet */
+    take_one(&q, S("1"));
+    /* What the taker has in hand counts, and over the limit the newest is dropped and told once. */
+    put_one(&q, S("3"), 0, LINK_PUT_NOTHING);
+    put_one(&q, S("4"), 0, LINK_PUT_NOTHING);
+    put_one(&q, S("5"), 0, LINK_PUT_SLOW);
+    put_one(&q, S("6"), 0, LINK_PUT_NOTHING);
+    link_counts now = link_queue_snapshot(&q);
+    CHECK(now.messages == 3 && now.dropped == 2 && now.received == 6 && !now.finished);
+    take_one(&q, S("2")), take_one(&q, S("3")), take_one(&q, S("4"));
+    /* A status ends the wait for more. */
+    CHECK(link_queue_find(&q, 9, 1, 1, 0) == LINK_WAIT);
+    put_one(&q, S(""), 404, LINK_PUT_NOTHING);
+    CHECK(link_queue_find(&q, 9, 1, 0, 0) == LINK_FOUND);
+    take_one(&q, S(""));
+    /* Woken once, although nothing came. */
+    link_queue_wake(&q);
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_WAIT);
+    /* The message that completes the count is the last one. */
+    CHECK(link_queue_stop_after(&q, 8));
+    put_one(&q, S("8"), 0, LINK_PUT_LAST);
+    put_one(&q, S("9"), 0, LINK_PUT_NOTHING);
+    take_one(&q, S("8"));
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING && !link_queue_stop_after(&q, 99));
+    link_queue_free(&q);
+
+    link_queue_init(&q, &pool, 0, 0);
+    put_one(&q, S("1"), 0, LINK_PUT_NOTHING);
+    put_one(&q, S("2"), 0, LINK_PUT_NOTHING);
+    CHECK(!link_queue_stop_after(&q, 2)); /* so many came already */
+    take_one(&q, S("1"));
+    CHECK(link_turn_try(&q.take_turn));
+    CHECK(link_queue_discard(&q) == 0); /* another thread takes: what it has is its own */
+    link_turn_leave(&q.take_turn);
+    CHECK(link_queue_discard(&q) == 1);
+    link_queue_finish(&q);
+    link_queue_finish(&q);
+    fail_allocation(1);
+    link_queue_free(&q);
+    link_queue_init(&q, NULL, 0, 0);
+    put_one(&q, S("1"), 0, LINK_PUT_SLOW); /* no memory: counted as dropped, and told */
+    CHECK(link_queue_snapshot(&q).dropped == 1);
+    link_queue_reset(&q); /* in a forked child: empty and ended, and a waiter goes on */
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
+    CHECK(link_wakeup_sleep(&q.gate.wakeup, 0) == LINK_WOKEN);
+    link_queue_free(&q);
+    jet_pool_free(&pool);
+}
+
+void suite_inbound(void) {
+    link_outbound o;
+    link_inbound in;
+    link_queue a, b;
+    jet_span text;
+    link_outbound_init(&o, 1000, 1000);
+    link_inbound_init(&in, &o, 1000);
+    link_queue_init(&a, NULL, 1, 0);
+    link_queue_init(&b, NULL, 0, 0);
+    CHECK(link_inbound_add(&in, &a) == 1 && link_inbound_add(&in, &b) == 2);
+    CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\nx\r\nPING\r\nMSG s 9 1\r\nx\r\nMSG s 2 1\r\ny\r\n")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
+    CHECK(link_load(&in.messages) == 3 && link_load(&in.unmatched) == 1);
+    CHECK(link_outbound_pending(&o) == 6); /* the PING is answered */
+    take_one(&a, S("x")), take_one(&b, S("y"));
+    /* A queue that drops, one that got its last message, and what the reader has to see. */
+    CHECK(link_queue_stop_after(&b, 2));
+    CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\n1\r\nMSG s 1 1\r\n2\r\nMSG s 2 1\r\n3\r\nPONG\r\n"
+                                   "INFO {}\r\n-ERR 'e'\r\nMSG s 1")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_SLOW && text.len == 1);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_LAST && text.len == 2);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_PONG);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_INFO && same(text, S("{}")));
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_ERR);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE); /* half a line */
+    link_inbound_begin(&in, 1000);                           /* which a new link does not see */
+    /* Replies are routed by their token, and only with its proof. */
+    uint64_t number = link_inbound_add_reply(&in, &b);
+    uint64_t replies = link_inbound_add(&in, &a);
+    char line[200];
+    uint8_t token[JET_TOKEN_MAX];
+    int n = (int)jet_token_write(&in.key, number, token);
+    link_inbound_route_replies(&in, S("_I.x."), replies);
+    link_queue_free(&b), link_queue_init(&b, NULL, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        int size = snprintf(line, sizeof line, "MSG _I.x.%.*s %d 1\r\nr\r\n", i == 1 ? n - 1 : n,
+                            (char *)token, (int)replies);
+        if (i == 2) link_inbound_remove_reply(&in, number);
+        CHECK(link_inbound_feed(&in, jet_span_of((uint8_t *)line, (size_t)size)) == JET_OK);
+        CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
+    }
+    CHECK(link_queue_snapshot(&b).received == 1 && link_load(&in.unmatched) == 3);
+    link_inbound_remove(&in, 1);
+    CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\nx\r\nJUNK\r\n")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_BAD && text.len == (size_t)-JET_ERR_OP);
+    CHECK(link_load(&in.unmatched) == 4);
+    link_inbound_reset(&in);
+    link_inbound_free(&in);
+    link_queue_free(&a), link_queue_free(&b);
+    link_outbound_free(&o);
+}
+
+void suite_reader_turn(void) {
+    link_outbound o;
+    link_inbound in;
+    link_queue q;
+    jet_span text;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    link_outbound_init(&o, 1000, 1000);
+    link_inbound_init(&in, &o, 1000);
+    link_queue_init(&q, NULL, 0, 0);
+    CHECK(link_inbound_add(&in, &q) == 1);
+    CHECK(link_reader_turn_is_taken(&in.turn) && !link_reader_turn_take(&in.turn, 0));
+#ifdef __linux__
+    link_reader_turn_link(&in.turn, pair[0]);
+    in.turn.taken = 0; /* the reader sleeps */
+    CHECK(link_reader_turn_take(&in.turn, 0) && !link_reader_turn_take(&in.turn, 0));
+    CHECK(write(pair[1], "MSG s 1 1\r\nx\r\n", 14) == 14);
+    link_inbound_follow(&in, &q, link_now() + 5); /* until there is something for it */
+    take_one(&q, S("x"));
+    /* What needs the reader is left to it, and no other follower reads before. */
+    CHECK(link_reader_turn_take(&in.turn, 0));
+    CHECK(write(pair[1], "PONG\r\n", 6) == 6);
+    link_inbound_follow(&in, &q, link_now() + 5);
+    CHECK(!link_reader_turn_take(&in.turn, 0));
+    CHECK(link_reader_turn_lend(&in.turn, &text) == LINK_EVENT_PONG);
+    in.turn.taken = 0;
+    CHECK(link_reader_turn_take(&in.turn, 0));
+    double before = link_now();
+    link_inbound_follow(&in, &q, before + 0.01); /* nothing comes */
+    CHECK(link_now() >= before + 0.01 && !link_reader_turn_is_taken(&in.turn));
+    in.turn.taken = 1;
+    CHECK(write(pair[1], "PONG\r\n", 6) == 6);
+    CHECK(link_inbound_pump(&in, pair[0], &text) == LINK_EVENT_PONG);
+    close(pair[1]);
+    CHECK(link_inbound_pump(&in, pair[0], &text) == LINK_EVENT_EOF && in.why == 0);
+    link_reader_turn_reset(&in.turn);
+    CHECK(link_reader_turn_is_taken(&in.turn) && in.turn.epoll < 0);
+#else
+    (void)text;
+    close(pair[1]);
+#endif
+    close(pair[0]);
+    link_inbound_free(&in);
+    link_queue_free(&q);
+    link_outbound_free(&o);
+}
+
+static void arrived(int fd, const char *want) {
+    char got[300] = {0};
+    size_t n = strlen(want);
+    CHECK(read(fd, got, sizeof got) == (ssize_t)n && memcmp(got, want, n) == 0);
+}
+
+void suite_send(void) {
+    link_outbound o;
+    int pair[2];
+    static char big[2000];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    link_outbound_init(&o, 1 << 20, 1 << 20);
+    link_put p = {.kind = LINK_PUB, .subject = S("a"), .payload = S("x"), .messages = 1};
+    link_put large = {.kind = LINK_PUB, .subject = S("a"), .messages = 1};
+    link_put ack = {.kind = LINK_REPLY, .subject = S("r"), .payload = S("k"), .keep = 1};
+    large.payload = jet_span_of((const uint8_t *)big, sizeof big);
+    CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_outbound_put(&o, &large, 0) == LINK_OK);
+    CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_OK); /* means nothing without a link */
+    /* A link begins with the subscriptions; what the server would refuse is dropped. */
+    CHECK(link_outbound_attach(&o, pair[0], S("SUB z 1\r\n"), 1000, NULL, NULL) == 1);
+    CHECK(link_outbound_link(&o) == 2);
+    CHECK(link_outbound_begin_send(&o) == 1);
+    CHECK(link_outbound_begin_send(&o) == 0); /* a thread sends already */
+    link_outbound_send(&o);
+    arrived(pair[1], "SUB z 1\r\nPUB a 1\r\nx\r\n");
+    /* Much is sent without the interpreter's lock; what the socket does not take is kept. */
+    CHECK(link_outbound_put(&o, &ack, 0) == LINK_OK);
+    for (int i = 0; i < 9; i++) CHECK(link_outbound_put(&o, &large, 0) == LINK_OK);
+    CHECK(link_outbound_begin_send(&o) == 2);
+    link_outbound_send(&o);
+    for (size_t left = 10 + 9 * (10 + sizeof big + 2 + 1); left > 0;) {
+        char piece[4096];
+        ssize_t n = read(pair[1], piece, left < sizeof piece ? left : sizeof piece);
+        CHECK(n > 0);
+        left -= (size_t)n < left ? (size_t)n : left;
+        if (left <= 9) break;
+    }
+    /* On the next link what is kept comes again, what was half sent does not. */
+    link_outbound_detach(&o);
+    link_outbound_forget(&o);
+    CHECK(link_outbound_link(&o) == 0);
+    close(pair[0]), close(pair[1]);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL) == 0 && o.links == 3);
+    CHECK(link_outbound_begin_send(&o) == 1);
+    link_outbound_send(&o);
+    arrived(pair[1], "PUB r 1\r\nk\r\n");
+    CHECK(!link_outbound_arrived(&o, link_outbound_resend_point(&o), 1));
+    /* Messages of a window are taken back by their reply. */
+    link_put mine = {.kind = LINK_PUB, .subject = S("a"), .reply = S("_I.w.1"), .messages = 1};
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_put(&o, &p, 0) == LINK_OK);
+    CHECK(link_outbound_retract(&o, S("_I.w.")) == 1 && link_outbound_ping(&o) == 1);
+    /* The writer ends at the close; a dead peer does not end it. */
+    CHECK(link_outbound_begin_send(&o) == 1);
+    link_outbound_send(&o);
+    arrived(pair[1], "PUB a 1\r\nx\r\nPING\r\n");
+    link_outbound_close(&o);
+    link_outbound_pump(&o);
+    close(pair[0]), close(pair[1]);
+    link_outbound_free(&o);
+}

@@ -1,0 +1,57 @@
+/* Memory that fails on demand, for every user of malloc in a process: preloaded, and at the same time
+ * an extension module by which the process says when. With PYTHONMALLOC=malloc each allocation of the
+ * interpreter is one of these too. Only the thread that asked for it is refused anything. */
+#include <Python.h>
+#include <stddef.h>
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+
+static __thread long countdown __attribute__((tls_model("initial-exec")));
+static __thread long lasting __attribute__((tls_model("initial-exec")));
+static __thread long refused __attribute__((tls_model("initial-exec")));
+
+static int is_refused(void) {
+    if (countdown == 0 || --countdown) return 0;
+    countdown = lasting;
+    refused++;
+    return 1;
+}
+
+void *malloc(size_t n) { return is_refused() ? NULL : __libc_malloc(n); }
+
+void *calloc(size_t n, size_t size) { return is_refused() ? NULL : __libc_calloc(n, size); }
+
+void *realloc(void *p, size_t n) { return is_refused() ? NULL : __libc_realloc(p, n); }
+
+/* Neither of these two allocates: small numbers exist already. */
+static PyObject *begin(PyObject *self, PyObject *nth, long after) {
+    long n = PyLong_AsLong(nth);
+    (void)self;
+    refused = 0;
+    lasting = after;
+    countdown = n;
+    return PyLong_FromLong(0);
+}
+
+static PyObject *refuse_one(PyObject *self, PyObject *nth) { return begin(self, nth, 0); }
+
+static PyObject *refuse_from(PyObject *self, PyObject *nth) { return begin(self, nth, 1); }
+
+static PyObject *end(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    countdown = lasting = 0;
+    return PyLong_FromLong(refused > 200 ? 200 : refused);
+}
+
+static PyMethodDef methods[] = {
+    {"refuse_one", refuse_one, METH_O, "Refuse allocation number n from now on, and no other."},
+    {"refuse_from", refuse_from, METH_O, "Refuse allocation number n from now on, and all after."},
+    {"end", end, METH_NOARGS, "Refuse nothing more; returns how many were refused."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "starve", NULL, -1, methods,
+                                    NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_starve(void) { return PyModule_Create(&module); }
