@@ -190,9 +190,8 @@ class ConnectOptions:
         urls = [str(url) for url in self.server_urls() if url.requires_tls]
         if self.tls is False and (urls or self.tls_handshake_first):
             raise ConfigError(f"tls=False contradicts {urls[0] if urls else 'tls_handshake_first'}")
-        if self.tls_hostname is not None and not (
-            isinstance(self.tls_hostname, str) and self.tls_hostname
-        ):
+        name = self.tls_hostname
+        if name is not None and not (isinstance(name, str) and name and name.isprintable()):
             raise ConfigError("tls_hostname must be the name that the certificates show")
         if isinstance(self.tls, TLSConfig):
             make_context(self.tls)  # a wrong file is found now, not at the first connection

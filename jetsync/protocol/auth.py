@@ -6,7 +6,9 @@ fresh token takes effect with the next reconnect.
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
@@ -27,6 +29,9 @@ CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
 Signer: TypeAlias = Callable[[bytes], bytes]
 """Signs with a key that stays elsewhere: gets the server's nonce, returns 64 bytes (Ed25519)."""
 
+logger = logging.getLogger("jetsync")
+
+_warned: set[str] = set()
 _MASK = "***"
 _SIGNATURE = 64
 _MOST_CREDS = 1 << 16
@@ -245,6 +250,13 @@ def _check_creds_source(source: object) -> None:
         )
 
 
+def _warn_if_open_to_others(path: str, mode: int) -> None:
+    """Log it once for each file: it is read again at every attempt."""
+    if mode & stat.S_IROTH and stat.S_ISREG(mode) and path not in _warned:
+        _warned.add(path)
+        logger.warning("every user of this machine can read the credentials in %r", path)
+
+
 def _read_creds(source: CredsSource) -> tuple[str, str]:
     answer: object = source
     if callable(source):
@@ -257,6 +269,7 @@ def _read_creds(source: CredsSource) -> tuple[str, str]:
     path = os.path.expanduser(os.fspath(answer))
     try:
         with open(path, "rb") as file:
+            _warn_if_open_to_others(path, os.fstat(file.fileno()).st_mode)
             content = file.read(_MOST_CREDS + 1)  # a device may have no end
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

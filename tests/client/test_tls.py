@@ -169,6 +169,12 @@ def test_client_certificates(certificates):
             jetsync.connect(address(server), tls=strange)
 
 
+@pytest.mark.parametrize("name", ["", "a\0b", "a\nb", 7])
+def test_a_name_that_no_certificate_can_show_is_refused(name):
+    with pytest.raises(jetsync.ConfigError, match="tls_hostname"):
+        jetsync.ConnectOptions(tls_hostname=name)
+
+
 def test_wrong_files_are_found_before_anything_is_sent(tmp_path, certificates):
     with pytest.raises(jetsync.ConfigError, match="ca_file"):
         jetsync.ConnectOptions(tls=jetsync.TLSConfig(ca_file=tmp_path / "missing"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +34,52 @@ def test_every_way_of_multiprocessing_gets_connections_of_its_own(server):
     done = run_module("tests.reliability.forking", server.url, "pools", limit=120)
     assert (done.code, done.errors) == (0, ""), done
     assert json.loads(done.output) == {"fork": 40, "spawn": 40, "forkserver": 40}
+
+
+HALF_MADE = """
+import os, sys, threading, warnings
+import jetsync
+from jetsync.client import connection
+
+warnings.simplefilter("ignore", DeprecationWarning)
+url, step = sys.argv[1:]
+open_ones = [jetsync.connect(url) for _ in range(20)]
+part = getattr(connection, step)
+inside, go_on = threading.Event(), threading.Event()
+
+def slow(*arguments, **options):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        go_on.wait()
+    return part(*arguments, **options)
+
+setattr(connection, step, slow)
+connecting = threading.Thread(target=lambda: jetsync.connect(url).close())
+connecting.start()
+inside.wait()
+child = os.fork()
+if not child:
+    refused = 0
+    for nc in open_ones:
+        try:
+            nc.publish("a", b"from the child")
+        except jetsync.ForkedError:
+            refused += 1
+    os._exit(refused)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+go_on.set()
+connecting.join()
+for nc in open_ones:
+    nc.publish("a", b"from the parent")
+    nc.close()
+"""
+
+
+@pytest.mark.parametrize("step", ["Lifecycle", "Session", "Repeats"])
+def test_a_fork_while_another_thread_makes_a_connection(server, step):
+    """However far that one is: the child is refused on all the others."""
+    done = subprocess.run(
+        [sys.executable, "-c", HALF_MADE, server.url, step],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "20\n", "")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import io
 import logging
 import pickle
+import re
+import stat
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ import pytest
 import jetsync
 from jetsync._deadline import Deadline
 from jetsync.client.dial import dial
+from jetsync.protocol.auth import Credentials
 from jetsync.server import NatsServer
 from jetsync.spark.options import LinkOptions
 from tests.harness.fakeserver import FakeServer
@@ -170,10 +175,52 @@ def test_a_url_that_cannot_be_read_is_not_repeated_with_its_password(bad, shown)
     assert MARK not in shown.stream.getvalue()
 
 
-@pytest.mark.parametrize("field", ["creds", "nkey_seed", "password", "token"])
+SECRET = re.compile(r"creds|credential|password|token|seed|jwt|secret|^servers$|^tls$")
+NAMES_A_PLACE = re.compile(r"(_file|_env)$")
+
+
+def test_every_option_that_takes_a_secret_is_tried():
+    """The ways above cover the public surface: an option that is added has to be tried too."""
+    tried = {name for given, _ in WAYS.values() for name in given}
+    surface = {field.name for field in dataclasses.fields(jetsync.ConnectOptions)}
+    assert {field.name for field in dataclasses.fields(Credentials)} <= tried <= surface
+    assert {name for name in surface if SECRET.search(name)} <= tried
+    inside = {field.name for field in dataclasses.fields(jetsync.TLSConfig)}
+    assert {name for name in inside if SECRET.search(name)} == {"key_password"}
+
+
+LINK_SECRETS = [
+    field.name
+    for field in dataclasses.fields(LinkOptions)
+    if SECRET.search(field.name) and not NAMES_A_PLACE.search(field.name) and field.name != "tls"
+]
+
+
+@pytest.mark.parametrize("field", LINK_SECRETS)
 def test_the_link_options_of_spark_show_none(field, shown):
-    shown.add(LinkOptions(**{field: MARK}))  # type: ignore[arg-type]
-    shown.add(LinkOptions(servers=(f"nats://u:{MARK}@host", f"{MARK}@host")))
+    assert {"creds", "nkey_seed", "password", "token", "servers"} == set(LINK_SECRETS)
+    value = (f"nats://u:{MARK}@host", f"{MARK}@host") if field == "servers" else MARK
+    options = LinkOptions(**{field: value})  # type: ignore[arg-type]
+    shown.add(options, pickle.loads(pickle.dumps(options)), dataclasses.replace(options))
+    assert MARK not in shown.stream.getvalue()
+
+
+def test_the_secrets_of_a_server_are_in_no_process_argument(shown):
+    """Every user of a machine can read the arguments of its processes."""
+    login = {"authorization": {"user": "u", "password": MARK}}
+    with NatsServer(jetstream=False, config=login) as server:
+        assert server.pid is not None
+        arguments = Path(f"/proc/{server.pid}/cmdline").read_bytes()
+        assert b"nats-server" in arguments
+        assert MARK.encode() not in arguments
+        shown.add(server)
+        jetsync.connect(server.url, user="u", password=MARK).close()
+        config = next(Path(word.decode()) for word in arguments.split(b"\0") if b".conf" in word)
+        assert MARK in config.read_text()
+        assert stat.S_IMODE(config.parent.stat().st_mode) == 0o700
+    with pytest.raises(jetsync.Error) as caught:
+        NatsServer(jetstream=False, config={**login, "no_such_field": 1}).start()
+    shown.add(caught.value)
     assert MARK not in shown.stream.getvalue()
 
 

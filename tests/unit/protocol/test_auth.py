@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import pickle
 import sys
+import time
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -325,3 +326,49 @@ def test_it_is_frozen_and_picklable(credentials: Credentials) -> None:
     assert hash(again) == hash(credentials)
     with pytest.raises(FrozenInstanceError):
         credentials.token = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "-" * 65_000,
+        "BEGIN " + "-" * 65_000,
+        "-----BEGIN NATS USER JWT-----\n" + "- " * 32_000,
+        "-----BEGIN A-----\n" * 3_000,
+        "---\n" * 16_000,
+        "a " * 32_000,
+    ],
+    ids=lambda content: content[:20],
+)
+def test_the_time_to_read_creds_grows_like_their_size(content: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(ConfigError):
+        parse_creds(content.encode())
+    assert time.process_time() - begin < 1  # a search of each dash behind each other takes 40
+
+
+@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1])
+def test_creds_have_a_largest_size(size: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_creds(bytes(size))
+    assert ("larger" in str(caught.value)) == (size > 1 << 16)
+
+
+def test_a_device_without_an_end_is_no_creds_file() -> None:
+    with pytest.raises(ConfigError, match="larger"):
+        Credentials(credentials="/dev/zero").resolve("nonce")
+
+
+def test_a_creds_file_that_others_can_read_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for mode, told in ((0o600, 0), (0o640, 0), (0o644, 1)):
+        file = tmp_path / f"{mode:o}.creds"
+        file.write_text("nothing")
+        file.chmod(mode)
+        caplog.clear()
+        for _ in range(2):
+            with pytest.raises(ConfigError):
+                Credentials(credentials=file).resolve("nonce")
+        assert len(caplog.records) == told
+        assert all(str(file) in record.getMessage() for record in caplog.records)

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jetsync.errors import ConfigError
-from jetsync.protocol.serverpool import GROWTH, STABLE_AFTER, Attempt, ServerPool
+from jetsync.protocol.serverpool import (
+    GROWTH,
+    MOST_DISCOVERED,
+    STABLE_AFTER,
+    Attempt,
+    ServerPool,
+)
 from jetsync.protocol.url import ServerURL, parse_server, parse_servers
 
 
@@ -281,6 +287,36 @@ def test_a_discovered_server_in_use_is_kept_until_it_is_left() -> None:
     pool.succeeded(b)
     clock.now += 60
     assert hosts(fail(pool, 2)) == ["a", "c"]
+
+
+LOCAL = [
+    "localhost:1",
+    "a.localhost:1",
+    "127.0.0.1:1",
+    "127.8.9.10:1",
+    "[::1]:1",
+    "169.254.169.254:1",
+    "[fe80::1]:1",
+    "0.0.0.0:1",
+    "[::]:1",
+]
+
+
+def test_addresses_of_this_machine_are_believed_only_from_a_server_on_it() -> None:
+    """Else a distant server could turn the client against what listens here for this machine."""
+    pool = make("a")
+    a = pool.servers[0]
+    new = pool.update_discovered([*LOCAL, "10.0.0.7:1", "b:1"], current=a, near=False)
+    assert [server.host for server in new] == ["10.0.0.7", "b"]
+    assert len(pool.update_discovered(LOCAL, current=a, near=True)) == len(LOCAL)
+
+
+def test_at_most_so_many_discovered_servers_are_kept() -> None:
+    pool = make("a,b")
+    told = [f"h{number}:1" for number in range(40_000)]
+    assert len(pool.update_discovered(told, current=pool.servers[0])) == MOST_DISCOVERED
+    assert pool.update_discovered(told, current=pool.servers[0]) == ()
+    assert hosts(fail(pool, 5))[:2] == ["a", "b"]
 
 
 def test_an_info_without_urls_says_nothing() -> None:
