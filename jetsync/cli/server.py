@@ -23,7 +23,8 @@ def add_parser(commands: Any) -> None:
         help="run a nats-server with JetStream until Ctrl-C",
         description=(
             "Run a real nats-server with JetStream on 127.0.0.1 until Ctrl-C; "
-            "its URL is the one line on standard output."
+            "its URL is the one line on standard output. It asks for no login: every user of "
+            "this machine can connect."
         ),
     )
     parser.add_argument("--port", type=int, help=f"port for clients, 0 for any (default: {_PORT})")

@@ -28,6 +28,8 @@ class NatsCluster:
 
     ``with NatsCluster() as cluster: jetsync.connect(cluster.urls)``
 
+    It asks for no login unless ``config`` does: every user of this machine can connect.
+
     ``servers`` are its ``size`` (2 or more) nodes, each a ``NatsServer`` named ``<name>-<number>``:
     kill, pause, stop or restart them one by one. A node that is stopped keeps its files and can be
     started again; the cluster removes them when it is stopped itself. With ``store_dir`` each node

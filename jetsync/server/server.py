@@ -47,6 +47,8 @@ class NatsServer:
 
     ``with NatsServer() as server: jetsync.connect(server.url)``
 
+    It asks for no login unless ``config`` does: every user of this machine can connect.
+
     - ``jetstream``: switch JetStream on. Its files go to ``store_dir``, which is kept; without one,
       to a temporary folder that lives until ``stop()``.
     - ``port``: 0 takes a free one. Either way the server keeps its port over every later start.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import re
 import secrets
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import jetsync
+from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.raw import RawClient
 from tests.harness.soak import scaled
@@ -161,3 +163,33 @@ def test_publish_async_is_confirmed_by_its_stream_alone(url, victim, stream):
             ack = js.publish_async(f"{stream.name}.a", b"x").result(5)
             assert (ack.stream, ack.seq) == (stream.name, seq)
     forger.close()
+
+
+def test_an_inbox_prefix_of_its_own_keeps_other_users_out():
+    """With permissions: others can neither read its answers nor send any, and it works as ever."""
+    own = {"subscribe": ["_INBOX_a.>", "svc"], "publish": [">"]}
+    others = {"subscribe": {"deny": ["_INBOX_a.>"]}, "publish": {"deny": ["_INBOX_a.>"]}}
+    users = [
+        {"user": "a", "password": "p", "permissions": own},
+        {"user": "b", "password": "p", "permissions": others},
+    ]
+    told: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    with (
+        NatsServer(config={"authorization": {"users": users}}) as server,
+        jetsync.connect(server.url, user="a", password="p", inbox_prefix="_INBOX_a") as nc,
+        jetsync.connect(
+            server.url, user="b", password="p", on_error=lambda event: told.put(event.error)
+        ) as other,
+    ):
+        nc.jetstream().create_stream(name="S", subjects=["s"], storage="memory")
+        nc.subscribe("svc", callback=lambda msg: msg.respond(b"yes"))
+        assert nc.request("svc").data == b"yes"
+        assert nc.jetstream().publish("s", b"").seq == 1
+        assert nc.jetstream().publish_async("s", b"").result(10).seq == 2
+        assert [msg.data for msg in nc.jetstream().ordered_consumer("S").fetch(2)] == [b"", b""]
+        listening = other.subscribe("_INBOX_a.>")
+        with pytest.raises(jetsync.PermissionsError):
+            listening.next(timeout=10)
+        other.publish("_INBOX_a.x", b"forged")
+        for what in ("subscription", "publish"):
+            assert what in str(told.get(timeout=10)).lower()

@@ -298,7 +298,7 @@ def test_renames_over_links_that_break_all_the_time(tmp_path, record_figure):
     with (
         NatsServer(store_dir=tmp_path) as server,
         Proxy(server.url) as proxy,
-        jetsync.connect(proxy.url, reconnect_wait=0.01, max_reconnects=-1) as nc,
+        jetsync.connect(proxy.url, reconnect_wait=0, max_reconnects=-1) as nc,
         jetsync.connect(server.url) as own,
     ):
         store = nc.jetstream(timeout=LONG).create_object_store(bucket="b")
