@@ -49,7 +49,7 @@ class KeyValueOperation(WireEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One revision of a key. Immutable."""
+    """One revision of a key (ADR-8). Immutable, safe to share between threads."""
 
     bucket: str
     key: str

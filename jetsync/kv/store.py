@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 0.5
 
 
 class KeyValue(Reading):
-    """A bucket of keys and values. Made by the key-value calls of ``JetStream``.
+    """A bucket of keys and values (ADR-8). Made by the key-value calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds for all of it (default: the JetStream
     object's) and raises TimeoutError, BucketNotFoundError when the bucket is gone, and ConfigError
@@ -50,8 +50,8 @@ class KeyValue(Reading):
     ) -> int:
         """Give a key a value if it has none, or none any more; return the revision.
 
-        After ``ttl`` seconds (at least 1) it ages out; that needs a bucket with
-        ``limit_marker_ttl``, else it raises TTLError.
+        After ``ttl`` seconds (at least 1) it ages out (ADR-48); that needs a bucket with
+        ``limit_marker_ttl``, else it raises TTLError, and ApiLevelRequiredError before server 2.11.
 
         Raises KeyExistsError. An earlier attempt of this very call is no reason for it.
         """

@@ -40,7 +40,7 @@ class MetaFields(TypedDict, total=False):
 
 
 class ObjectStore(Reading):
-    """A bucket of objects of any size. Made by the object store calls of ``JetStream``.
+    """A bucket of objects of any size (ADR-20). Made by the object store calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds (default: the JetStream object's, where
     nothing else is said) and raises TimeoutError, ObjectStoreNotFoundError when the bucket is gone,

@@ -136,6 +136,34 @@ def test_waiting_errors_hold_no_messages(nc):
     dispatcher.close(LONG)
 
 
+def test_a_server_that_repeats_its_farewell_is_heard_once():
+    """Each time would take a question, a waiter and a timer."""
+    asked, answered = [], threading.Event()
+
+    def script(peer):
+        peer.handshake()
+        for _ in range(500):
+            peer.send_info(ldm=True)
+        peer.send(b"PING\r\n")
+        while (line := peer.read_line()) != b"PONG":
+            asked.append(line)
+        answered.set()
+        peer.hold()
+
+    told = []
+    with FakeServer(script) as fake:
+        nc = jetsync.connect(
+            [fake.url, "nats://127.0.0.1:1"], randomize_servers=False, on_lame_duck=told.append
+        )
+        try:
+            assert answered.wait(LONG)
+            wait_until(lambda: told, timeout=LONG)
+        finally:
+            nc.close()
+    assert asked == [b"PING"]
+    assert len(told) == 1
+
+
 # -- a link that is dead in one direction ----------------------------------------------------------
 
 
