@@ -32,7 +32,7 @@ __all__ = ["ConnectFields", "ConnectOptions", "Secret", "options_of_context"]
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
 
-_SECRETS = ("password", "token", "nkey_seed", "jwt", "user")
+_SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user")
 _DURATIONS = (
     "connect_timeout",
     "timeout",

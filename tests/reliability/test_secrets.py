@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import functools
@@ -19,6 +20,7 @@ import pytest
 import jetsync
 from jetsync._deadline import Deadline
 from jetsync.client.dial import dial
+from jetsync.protocol import nkeys
 from jetsync.protocol.auth import Credentials
 from jetsync.server import NatsServer
 from jetsync.spark.options import LinkOptions
@@ -34,6 +36,11 @@ CREDS = (
 
 def give(value: str) -> str:
     return value
+
+
+def signed(seed: str, nonce: bytes) -> bytes:
+    text = nkeys.sign_nonce(seed, nonce.decode())
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 # Every way to give a secret to connect(), and what of it must not show.
@@ -53,6 +60,16 @@ WAYS: dict[str, tuple[dict[str, Any], str]] = {
     "password in the URL": ({"servers": f"nats://u:{MARK}@{{}}"}, MARK),
     "token in the URL": ({"servers": f"nats://{MARK}@{{}}"}, MARK),
     "one URL of several": ({"servers": ["nats://{}", f"nats://u:{MARK}@{{}}"]}, MARK),
+    "a key that stays elsewhere": (
+        {"nkey": nkeys.public_key(SEED), "sign": functools.partial(signed, SEED)},
+        SEED,
+    ),
+    "a jwt whose key stays elsewhere": (
+        {"jwt": MARK, "sign": functools.partial(signed, SEED)},
+        MARK,
+    ),
+    "password of a proxy": ({"proxy": f"http://u:{MARK}@127.0.0.1:1"}, MARK),
+    "password of a SOCKS proxy": ({"proxy": f"socks5://u:{MARK}@127.0.0.1:1"}, MARK),
     "key password": ({"tls": {"cert_file": "client", "key_password": MARK}}, MARK),
 }
 
@@ -175,8 +192,10 @@ def test_a_url_that_cannot_be_read_is_not_repeated_with_its_password(bad, shown)
     assert MARK not in shown.stream.getvalue()
 
 
-SECRET = re.compile(r"creds|credential|password|token|seed|jwt|secret|^servers$|^tls$")
-NAMES_A_PLACE = re.compile(r"(_file|_env)$")
+SECRET = re.compile(
+    r"creds|credential|password|token|key|seed|jwt|sign|secret|proxy|^servers$|^tls$"
+)
+NAMES_A_PLACE = re.compile(r"(_file|_env)$|^tls_key$")
 
 
 def test_every_option_that_takes_a_secret_is_tried():
@@ -186,7 +205,7 @@ def test_every_option_that_takes_a_secret_is_tried():
     assert {field.name for field in dataclasses.fields(Credentials)} <= tried <= surface
     assert {name for name in surface if SECRET.search(name)} <= tried
     inside = {field.name for field in dataclasses.fields(jetsync.TLSConfig)}
-    assert {name for name in inside if SECRET.search(name)} == {"key_password"}
+    assert {name for name in inside if SECRET.search(name)} == {"key_file", "key_password"}
 
 
 LINK_SECRETS = [
