@@ -93,6 +93,16 @@ cdef class ArrowRows:
         cdef int64_t i = self.find(name)
         return bind_text(self.schema.children[i], self.array.children[i], f"column {name!r}", out)
 
+    def text(self, str name not None, int64_t row):
+        """Return what a text column holds in a row; empty for null."""
+        cdef Column column
+        cdef jet_span found
+        if not 0 <= row < self.length:
+            raise IndexError(f"there is no row {row} of {self.length}")
+        self.text_column(name, &column)
+        found = column_get(&column, row)
+        return (<const char *>found.ptr)[:found.len].decode("utf-8", "surrogateescape") if found.len else ""
+
     def check_headers(self, str name not None):
         """Return the position of a header column: map<string, string or binary, or lists of them>."""
         cdef int64_t i = self.find(name)

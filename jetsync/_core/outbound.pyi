@@ -35,6 +35,9 @@ class Outbound:
         seconds: float | None = None,
         link: int = 0,
     ) -> None: ...
+    def publish_frames(
+        self, frames: builtins.bytes, count: int, seconds: float | None = None
+    ) -> None: ...
     def ask(
         self, subject: str, reply: str, data: builtins.bytes, seconds: float | None = None
     ) -> None: ...

@@ -245,6 +245,11 @@ cdef class Outbound:
         put_message(self, subject, data, reply, header, wake,
                     -1 if seconds is None else deadline_of(seconds), link)
 
+    def publish_frames(self, bytes frames not None, uint64_t count, seconds=None):
+        """Append `count` messages that are encoded and checked already. The caller has to call
+        `send_now`. Waits for room up to `seconds`, at most for `write_timeout`."""
+        self.append_frames(span_of_bytes(frames), count, False, False, deadline_of(seconds))
+
     def ask(self, subject, reply, bytes data not None, seconds=None):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them
         (the filter at the end of a consumer's creation). The caller has to call `send_now`. Waits

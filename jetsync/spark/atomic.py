@@ -1,7 +1,7 @@
 """Option ``atomic=chunk``: rows stored a chunk at a time, each as a whole or not at all.
 
 A batch of the server's has up to 1,000 messages; with another number of rows in it, it says nothing
-about a Spark partition or batch. Here every row becomes a Python object: that is the price of it.
+about a Spark partition or batch.
 """
 
 from __future__ import annotations
@@ -38,20 +38,15 @@ def store_chunk(
     js: JetStream, rows: pa.RecordBatch, subject: str | None, stream: str | None, timeout: float
 ) -> int:
     """Store a chunk and return its first sequence. Blocks; raises like ``PublishBatch.commit``."""
-    columns = {name: rows.column(name).to_pylist() for name in rows.schema.names}
-    empty = [None] * rows.num_rows
+    names = rows.schema.names
     batch = js.batch(timeout=timeout)
-    for to, data, pairs, msg_id in zip(
-        [subject] * rows.num_rows if subject is not None else columns["subject"],
-        columns["data"],
-        columns.get("headers", empty),
-        columns.get("msg_id", empty),
-        strict=True,
-    ):
-        headers: dict[str, list[bytes]] = {}
-        for name, value in pairs or ():
-            headers.setdefault(name, []).append(value)
-        batch.add(to, data, headers=headers, msg_id=msg_id, expected_stream=stream)
+    batch.add_arrow(
+        rows,
+        subject="subject" if subject is None else subject,
+        headers="headers" if "headers" in names else None,
+        msg_id="msg_id" if "msg_id" in names else None,
+        expected_stream=stream,
+    )
     return batch.commit().seq - int(rows.num_rows) + 1
 
 

@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._api_errors import ApiLevelRequiredError
+from jetsync._core.arrow_rows import ArrowRows
+from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
@@ -14,6 +16,7 @@ from jetsync.errors import (
     ConfigError,
     DisconnectedError,
     Error,
+    MaxPayloadError,
     NoRespondersError,
     TimeoutError,
 )
@@ -27,6 +30,7 @@ from jetsync.jetstream.publish.whose import Whose
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
+    import pyarrow
     from typing_extensions import Unpack
 
     from jetsync.client.port import Port
@@ -54,7 +58,8 @@ class PublishBatch:
         self._api = api
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._messages: list[tuple[str, bytes, dict[str, Any]]] = []
+        self._messages: list[_Message | _Rows] = []
+        self._count = 0
         self._over: str | None = None
 
     def add(
@@ -78,10 +83,38 @@ class PublishBatch:
         with self._lock:
             self._refuse_when_over()
             # Encoded for a check only: what goes out is known when the last message is.
-            trial = {**merged, **_batch_headers(next_nuid(), len(self._messages) + 1, True)}
+            trial = {**merged, **_batch_headers(next_nuid(), self._count + 1, True)}
             limit = self._port.connection.max_payload
             encode_message(subject, data, "reply", encode_headers(trial), max_payload=limit)
-            self._messages.append((subject, bytes(data), merged))
+            self._hold(_Message(subject, bytes(data), merged))
+
+    def add_arrow(
+        self,
+        batch: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        subject: str,
+        data: str = "data",
+        headers: str | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+    ) -> None:
+        """Add the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
+
+        ``subject`` is a column when the batch has one of that name, else the constant subject;
+        ``data``, ``headers`` (map<string, string> or map<string, list<string>>, or binary) and
+        ``msg_id`` are columns. Sends nothing and does not block.
+
+        Raises ConfigError for a missing column. Rows are looked at by :meth:`commit`, which raises
+        ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.
+        """
+        fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
+        pieces = batch.to_batches() if hasattr(batch, "to_batches") else [batch]
+        made = [_Rows(ArrowRows(one), subject, data, headers, msg_id, fixed) for one in pieces]
+        with self._lock:
+            self._refuse_when_over()
+            for rows in made:
+                if rows.count:
+                    self._hold(rows)
 
     def commit(
         self,
@@ -112,7 +145,7 @@ class PublishBatch:
             if not self._messages:
                 raise ConfigError("the batch is empty: add messages first")
             self._over = "committed"
-            messages, self._messages = self._messages, []
+            messages, self._messages, self._count = self._messages, [], 0
         self.ack = self._store(messages, Deadline(seconds), seconds)
         return self.ack
 
@@ -121,10 +154,10 @@ class PublishBatch:
         with self._lock:
             if self._over is None:
                 self._over = "discarded"
-                self._messages = []
+                self._messages, self._count = [], 0
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return self._count
 
     def __enter__(self) -> PublishBatch:
         return self
@@ -140,6 +173,10 @@ class PublishBatch:
         else:
             self.discard()
 
+    def _hold(self, message: _Message | _Rows) -> None:
+        self._messages.append(message)
+        self._count += message.count
+
     def _refuse_when_over(self) -> None:
         if self._over is not None:
             raise ConfigError(f"the batch was {self._over} already; begin a new one")
@@ -147,7 +184,7 @@ class PublishBatch:
     # -- storing ---------------------------------------------------------------------------------
 
     def _store(
-        self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline, seconds: float
+        self, messages: list[_Message | _Rows], deadline: Deadline, seconds: float
     ) -> PubAck:
         last: Error = DisconnectedError("there was no connection to send it on")
         while True:
@@ -159,8 +196,8 @@ class PublishBatch:
             self._check_level()
             try:
                 return self._attempt(messages, deadline)
-            except ConfigError:
-                raise
+            except (ConfigError, MaxPayloadError):
+                raise  # a row that cannot be sent: nothing was
             except Error as error:
                 verdict = judge(error)
                 # A refusal is one of the whole, so all of it can be sent again as another batch.
@@ -180,19 +217,21 @@ class PublishBatch:
             error = ApiLevelRequiredError(text, code=412, err_code=10185)
             raise _failure(text, error, judge(error))
 
-    def _attempt(
-        self, messages: list[tuple[str, bytes, dict[str, Any]]], deadline: Deadline
-    ) -> PubAck:
+    def _attempt(self, messages: list[_Message | _Rows], deadline: Deadline) -> PubAck:
         port = self._port
         batch = next_nuid()
-        subject = messages[-1][0]
+        subject = messages[-1].last_subject
         whose = Whose(self._api)
         with port.open_reply(subject) as reply:
-            for number, (to, data, headers) in enumerate(messages, 1):
-                is_last = number == len(messages)
-                block = encode_headers({**headers, **_batch_headers(batch, number, is_last)})
-                answers = reply.subject if is_last else None
-                port.outbound.publish(to, data, answers, block, False, deadline.remaining())
+            pieces: list[tuple[bytes, int]] = []
+            number = 1
+            for message in messages:
+                answers = reply.subject if message is messages[-1] else None
+                limit = port.connection.max_payload
+                pieces += message.encode(batch, number, answers, limit)
+                number += message.count
+            for frames, count in pieces:
+                port.outbound.publish_frames(frames, count, deadline.remaining())
             port.outbound.send_now()
             while True:
                 answer = reply.mailbox.get(deadline.remaining())
@@ -210,6 +249,75 @@ class PublishBatch:
                 else:
                     if whose.confirmation_counts(ack.domain):
                         return ack
+
+
+class _Message:
+    """One message of a batch."""
+
+    count = 1
+
+    def __init__(self, subject: str, data: bytes, headers: dict[str, Any]) -> None:
+        self.last_subject = subject
+        self._data = data
+        self._headers = headers
+
+    def encode(
+        self, batch: str, number: int, commit_reply: str | None, limit: int
+    ) -> list[tuple[bytes, int]]:
+        """Return its frame. Raises ConfigError, MaxPayloadError."""
+        headers = {**self._headers, **_batch_headers(batch, number, commit_reply is not None)}
+        block = encode_headers(headers)
+        frame = encode_message(
+            self.last_subject, self._data, commit_reply, block, max_payload=limit
+        )
+        return [(frame, 1)]
+
+
+class _Rows:
+    """Rows of an Arrow record batch as messages of a batch."""
+
+    def __init__(
+        self,
+        rows: ArrowRows,
+        subject: str,
+        data: str,
+        headers: str | None,
+        msg_id: str | None,
+        fixed: dict[str, str],
+    ) -> None:
+        names = rows.names
+        for name in (data, headers, msg_id):
+            if name is not None and name not in names:
+                raise ConfigError(f"the batch has no column {name!r}; it has {', '.join(names)}")
+        self.count = rows.length
+        self._rows = rows
+        self._subject = subject
+        self._column = subject if subject in names else None
+        self._columns = (data, headers, msg_id)
+        self._fixed = fixed
+
+    @property
+    def last_subject(self) -> str:
+        """The subject whose answer commits the batch: that of the last row."""
+        if self._column is None:
+            return self._subject
+        return self._rows.text(self._column, self.count - 1)
+
+    def encode(
+        self, batch: str, number: int, commit_reply: str | None, limit: int
+    ) -> list[tuple[bytes, int]]:
+        """Return the frames of all rows in pieces. Raises ConfigError, MaxPayloadError."""
+        begin = encode_headers({**self._fixed, "Nats-Batch-Id": batch})[:-2]
+        return encode_batch_rows(
+            self._rows,
+            self._column,
+            None if self._column else self._subject.encode(),
+            *self._columns,
+            begin + b"Nats-Batch-Sequence: ",
+            number,
+            None if commit_reply is None else commit_reply.encode(),
+            limit,
+        )
 
 
 def _batch_headers(batch: str, number: int, is_last: bool) -> dict[str, str]:
