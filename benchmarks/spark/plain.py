@@ -166,7 +166,8 @@ def main() -> None:
                     case.measure(lambda: cpu_of(server.pid))
                     print(f"round {number}: {case.name}: {case.speeds[-1]:,.0f}", file=sys.stderr)
                     if not number:  # warms up
-                        case.speeds.clear(), case.ours.clear(), case.theirs.clear()
+                        for figures in (case.speeds, case.ours, case.theirs):
+                            figures.clear()
             print(f"{chosen.rows:,} rows of {chosen.size} bytes; CPU seconds for a million rows")
             print(f"{'case':<30}{'rows':>13}{'here':>8}{'server':>8}")
             for case in used:

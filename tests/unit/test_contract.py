@@ -226,7 +226,13 @@ CALLS = {
         "done": "",
         "add_done_callback": "",
     },
-    "PublishBatch": {"add": "subject data", "commit": "", "discard": "", "__enter__": ""},
+    "PublishBatch": {
+        "add": "subject data",
+        "add_arrow": "batch subject data headers msg_id",
+        "commit": "",
+        "discard": "",
+        "__enter__": "",
+    },
     "PullSubscription": {"fetch": "n timeout"},
 }
 ATTRIBUTES = {
