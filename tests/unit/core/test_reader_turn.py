@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 from jetsync._core.inbound import EVENT_BAD, EVENT_EOF, EVENT_INFO, EVENT_PONG, Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
+from jetsync._deadline import Deadline
 from tests.unit.core.kit import LONG, Thread, message, pair, receiver, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this bell")
@@ -72,13 +74,15 @@ def echo(sock: socket.socket) -> None:
 def test_a_lone_caller_gets_its_answers_without_waking_the_reader():
     inbound, box = receiver()
 
+    def is_taken_or_late(late: Deadline) -> bool:
+        return inbound.is_taken or late.expired
+
     def answer(count: int) -> None:
         for _ in range(count):
             assert theirs.recv(1) == b"?"
             # An earlier answer would be the reader's. A caller whose turn took too long, on a busy
             # machine, has given the link back and does not take it again for this answer.
-            late = time.monotonic() + 0.1
-            wait_until(lambda late=late: inbound.is_taken or time.monotonic() > late)
+            wait_until(functools.partial(is_taken_or_late, Deadline(0.1)))
             theirs.sendall(message(payload=b"answer"))
 
     with pair() as (ours, theirs):
