@@ -19,6 +19,7 @@ from jetsync.client.shared import shared_connection
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
 from jetsync.client.tls import TLSConfig
+from jetsync.protocol.serverpool import ReconnectAttempt, ServerState
 
 __all__ = [
     "ConnectOptions",
@@ -27,6 +28,8 @@ __all__ = [
     "Event",
     "Msg",
     "MsgBatch",
+    "ReconnectAttempt",
+    "ServerState",
     "Subscription",
     "TLSConfig",
     "connect",

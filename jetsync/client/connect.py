@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
-from jetsync.client.options import ConnectOptions, Secret, options_of_context
+from jetsync.client.options import ConnectOptions, ReconnectDelay, Secret, options_of_context
 from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
 from jetsync.protocol.auth import CredsSource, Signer
@@ -39,6 +39,7 @@ def connect(
     max_reconnects: int = -1,
     reconnect_wait: float | timedelta = 0.05,
     reconnect_jitter: float | timedelta | None = None,
+    reconnect_delay: ReconnectDelay | None = None,
     retry_on_initial_connect: bool = False,
     reconnect_buffer_size: int = 8 * 2**20,
     pending_bytes_limit: int = 64 * 2**20,
@@ -55,11 +56,14 @@ def connect(
     ignore_discovered_servers: bool = False,
     abort_on_auth_error: int = 0,
     on_error: Handler | None = None,
+    on_connected: Handler | None = None,
     on_disconnected: Handler | None = None,
+    on_reconnect_attempt: Handler | None = None,
     on_reconnected: Handler | None = None,
     on_closed: Handler | None = None,
     on_discovered_servers: Handler | None = None,
     on_lame_duck: Handler | None = None,
+    on_event: Handler | None = None,
 ) -> Connection:
     """Connect to a NATS system and return the connection.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from jetsync.errors import (
 from jetsync.headers import HeaderInput
 from jetsync.protocol.ids import new_inbox
 from jetsync.protocol.info import ServerInfo
+from jetsync.protocol.serverpool import ServerState
 from jetsync.protocol.states import Life, Status
 
 if TYPE_CHECKING:
@@ -78,11 +80,14 @@ class Connection(Publishing):
             {
                 "error": options.on_error,
                 "disconnected": options.on_disconnected,
+                "connected": options.on_connected,
+                "reconnecting": options.on_reconnect_attempt,
                 "reconnected": options.on_reconnected,
                 "closed": options.on_closed,
                 "discovered_servers": options.on_discovered_servers,
                 "lame_duck": options.on_lame_duck,
             },
+            options.on_event,
             later,
         )
         self._members = Members()
@@ -293,6 +298,20 @@ class Connection(Publishing):
         return None if link is None or self._forked else str(link.server)
 
     @property
+    def servers(self) -> tuple[ServerState, ...]:
+        """What is known of every server, in the order in which they would be tried."""
+        return self._session.pool.states()
+
+    def set_servers(self, servers: str | Sequence[str]) -> None:
+        """Replace the servers that this connection was given. Does not block or reconnect.
+
+        The link stays as it is; the next reconnect goes to these and to discovered ones. Takes what
+        ``connect`` takes; raises ConfigError. Thread-safe.
+        """
+        options = dataclasses.replace(self.options, servers=servers)
+        self._session.pool.replace_own(options.server_urls())
+
+    @property
     def server_info(self) -> ServerInfo | None:
         """What the server said about itself last; None before the first connection."""
         return self._session.info
@@ -345,11 +364,17 @@ class Connection(Publishing):
         self._post("error", error)
 
     def _post(
-        self, kind: str, error: BaseException | None = None, server: str | None = None
+        self,
+        kind: str,
+        error: BaseException | None = None,
+        server: str | None = None,
+        *,
+        attempt: int | None = None,
+        delay: float | None = None,
     ) -> None:
         if kind == "error" and error is not None:
             self._last_error = error
-        self._events.post(Event(kind, self, error, server))
+        self._events.post(Event(kind, self, error, server, attempt, delay))
 
     def _after_pong(self, function: Callable[[], object]) -> None:
         """Run a function (on the timer thread) when everything has arrived that the server had sent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from queue import Empty
@@ -33,15 +34,21 @@ _WITH_LOCALS = 16
 class Event:
     """Something that happened to a connection outside of any call.
 
-    ``kind`` is one of ``error``, ``disconnected``, ``reconnected``, ``closed``,
+    ``kind`` is one of ``error``, ``connected`` (the first link), ``disconnected``,
+    ``reconnecting`` (an attempt to come back begins), ``reconnected``, ``closed``,
     ``discovered_servers``, ``lame_duck``; ``error`` the reason when there is one, ``server`` the
-    address concerned.
+    address concerned. Of ``reconnecting`` there are ``attempt``, counted from 1 since the link was
+    lost, and ``delay``, the seconds that pass before it. ``time`` is when it happened, in seconds
+    on the wall clock.
     """
 
     kind: str
     connection: Connection
     error: BaseException | None = None
     server: str | None = None
+    attempt: int | None = None
+    delay: float | None = None
+    time: float = dataclasses.field(default_factory=time.time)
 
 
 Handler = Callable[[Event], object]
@@ -62,10 +69,12 @@ class EventDispatcher:
         self,
         name: str,
         handlers: dict[str, Handler | None],
+        every: Handler | None,
         later: Callable[[Callable[[], object]], object],
     ) -> None:
         self._name = name
         self._handlers = {kind: handler for kind, handler in handlers.items() if handler}
+        self._every = every
         self._later = later
         self._queue: NativeQueue[Event | None] = NativeQueue()
         self._starts = Once()
@@ -75,7 +84,8 @@ class EventDispatcher:
 
     def post(self, event: Event) -> None:
         """Queue an event for the log and its handler. Never blocks, never raises."""
-        if self._closed or not (event.kind in self._handlers or logger.isEnabledFor(_level(event))):
+        heard = event.kind in self._handlers or self._every is not None
+        if self._closed or not (heard or logger.isEnabledFor(_level(event))):
             return
         waiting = self._queue.qsize()
         if waiting >= (_MOST_ERRORS if event.kind == "error" else _MOST):
@@ -84,11 +94,15 @@ class EventDispatcher:
         if waiting > _WITH_LOCALS and event.error is not None:
             _forget_locals(event.error)
         self._queue.put(event)
-        if not self._handlers:
+        if not self._has_handlers:
             self._later(self._work)
         elif self._starts.first():
             # Not from here: this may be a signal handler in the middle of another start.
             self._later(self._start)
+
+    @property
+    def _has_handlers(self) -> bool:
+        return bool(self._handlers) or self._every is not None
 
     def _start(self) -> None:
         if self._thread is None:
@@ -129,11 +143,14 @@ class EventDispatcher:
     def _deliver(self, event: Event) -> None:
         detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
         text = printable(f"{event.kind} {event.server or ''}{detail}")
+        # With a traceback where user code raised: else it would be lost with the thread.
+        about = event.error if _by_user(event.error) else None
+        self._call(event, lambda _: logger.log(_level(event), "%s", text, exc_info=about))
+        self._call(event, self._handlers.get(event.kind))
+        self._call(event, self._every)
+
+    def _call(self, event: Event, handler: Handler | None) -> None:
         try:
-            # With a traceback where user code raised: else it would be lost with the thread.
-            about = event.error if _by_user(event.error) else None
-            logger.log(_level(event), "%s", text, exc_info=about)
-            handler = self._handlers.get(event.kind)
             if handler is not None:
                 handler(event)
         except BaseException:  # noqa: BLE001 - of a handler: nothing may end this thread
@@ -146,7 +163,7 @@ class EventDispatcher:
         """Deliver what is queued, then end the thread. Blocks up to ``timeout`` seconds. The timer
         has ended before."""
         self._closed = True
-        if not self._handlers:
+        if not self._has_handlers:
             self._work()
             return
         if self._queue.qsize():
@@ -159,6 +176,8 @@ class EventDispatcher:
 
 
 def _level(event: Event) -> int:
+    if event.kind == "reconnecting":
+        return logging.DEBUG  # an outage has many of them
     return logging.WARNING if event.kind in ("error", "disconnected") else logging.INFO
 
 

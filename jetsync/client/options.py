@@ -22,12 +22,16 @@ from jetsync.errors import ConfigError
 from jetsync.protocol.auth import Credentials, CredsSource, Signer
 from jetsync.protocol.ids import check_inbox_prefix
 from jetsync.protocol.proxy import ProxyURL, proxy_from_environment
+from jetsync.protocol.serverpool import ReconnectAttempt
 from jetsync.protocol.url import ServerURL, parse_servers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ConnectFields", "ConnectOptions", "Secret", "options_of_context"]
+__all__ = ["ConnectFields", "ConnectOptions", "ReconnectDelay", "Secret", "options_of_context"]
+
+ReconnectDelay = Callable[[ReconnectAttempt], float]
+"""Says how many seconds to wait before an attempt to come back."""
 
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
@@ -69,6 +73,7 @@ class ConnectFields(TypedDict, total=False):
     max_reconnects: int
     reconnect_wait: float | timedelta
     reconnect_jitter: float | timedelta | None
+    reconnect_delay: ReconnectDelay | None
     retry_on_initial_connect: bool
     reconnect_buffer_size: int
     pending_bytes_limit: int
@@ -85,11 +90,14 @@ class ConnectFields(TypedDict, total=False):
     ignore_discovered_servers: bool
     abort_on_auth_error: int
     on_error: Handler | None
+    on_connected: Handler | None
     on_disconnected: Handler | None
+    on_reconnect_attempt: Handler | None
     on_reconnected: Handler | None
     on_closed: Handler | None
     on_discovered_servers: Handler | None
     on_lame_duck: Handler | None
+    on_event: Handler | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +115,8 @@ class ConnectOptions:
     certificates have to show instead of the host of the URL; ``tls_handshake_first`` is for servers
     that are set up so. ``reconnect_wait`` grows from pass to pass over the servers;
     ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
+    ``reconnect_delay`` replaces both: it gets a ReconnectAttempt and returns seconds; it runs on a
+    thread of the connection and must not call it.
     ``nkey`` (a public key, ``U...``) or ``jwt`` with ``sign`` logs in with a key that stays
     elsewhere: ``sign`` gets the bytes to sign and returns the 64 bytes of the signature, at each
     attempt. ``proxy`` is ``http://`` or ``https://`` (CONNECT), ``socks5://`` or ``socks5h://``
@@ -135,6 +145,7 @@ class ConnectOptions:
     max_reconnects: int = -1
     reconnect_wait: float | timedelta = 0.05
     reconnect_jitter: float | timedelta | None = None
+    reconnect_delay: ReconnectDelay | None = None
     retry_on_initial_connect: bool = False
     reconnect_buffer_size: int = 8 * 2**20
     pending_bytes_limit: int = 64 * 2**20
@@ -151,11 +162,14 @@ class ConnectOptions:
     ignore_discovered_servers: bool = False
     abort_on_auth_error: int = 0
     on_error: Handler | None = None
+    on_connected: Handler | None = None
     on_disconnected: Handler | None = None
+    on_reconnect_attempt: Handler | None = None
     on_reconnected: Handler | None = None
     on_closed: Handler | None = None
     on_discovered_servers: Handler | None = None
     on_lame_duck: Handler | None = None
+    on_event: Handler | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.servers, str):

@@ -43,7 +43,7 @@ from jetsync.errors import (
 )
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.server_errors import ServerErrorInfo
-from jetsync.protocol.serverpool import ServerPool
+from jetsync.protocol.serverpool import Attempt, ReconnectAttempt, ServerPool
 from jetsync.protocol.states import Status
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Session:
         self._events = nc._events
         self._options = options = nc.options
         self._credentials = options.make_credentials()
-        self._pool = ServerPool(
+        self.pool = ServerPool(
             options.server_urls(),
             randomize=options.randomize_servers,
             reconnect_wait=options.reconnect_wait,
@@ -167,14 +167,15 @@ class Session:
     def _dial_until_connected(self) -> Link | None:
         """Try servers until one accepts us. None: closed, or no server left to try."""
         options = self._options
-        tried_first_round = 0
+        tried_first_round = number = 0
         while not self._stop.is_set():
-            attempt = self._pool.next()
+            attempt = self.pool.next()
             if attempt is None:
                 self._first_error = self._exhausted(self._first_error or self._last_failure)
                 self._first.set()
                 return None
-            if self._stop.wait(attempt.delay):
+            number += 1
+            if self._stop.wait(self._delay(attempt, number)):
                 return None
             try:
                 deadline = Deadline(options.connect_timeout)
@@ -187,11 +188,11 @@ class Session:
                     require_tls=self._had_tls,
                 )
             except (OSError, Error) as error:
-                self._pool.failed(attempt.server)
+                self.pool.failed(attempt.server, error)
                 if self._on_dial_error(attempt.server.netloc, error):
                     return None
                 tried_first_round += 1
-                if not self._first.is_set() and tried_first_round >= len(self._pool.servers):
+                if not self._first.is_set() and tried_first_round >= len(self.pool.servers):
                     self._first_error = self._exhausted(error)
                     self._first.set()
                     if not options.retry_on_initial_connect:
@@ -199,12 +200,32 @@ class Session:
                     self._first_error = None
                     self._late_start = True
             else:
-                self._pool.succeeded(attempt.server)
+                self.pool.succeeded(attempt.server)
                 # From now on every link has TLS: a server that asks for none is not believed.
                 self._had_tls = self._had_tls or link.tls
                 self._auth_failures = 0
                 return link
         return None
+
+    def _delay(self, attempt: Attempt, number: int) -> float:
+        """Return the seconds to wait before an attempt, and tell of one that shall bring us back.
+
+        The user's own rule counts where there is one; where it fails, it is told and ours counts.
+        """
+        if not self.epoch and not self._late_start:
+            return attempt.delay  # a caller of connect() waits for the first link
+        delay, rule = attempt.delay, self._options.reconnect_delay
+        if rule is not None:
+            try:
+                error = self._nc.last_error
+                told = ReconnectAttempt(number, attempt.round, attempt.server, error)
+                delay = to_seconds(rule(told), "what reconnect_delay returns")
+            except Exception as error:  # noqa: BLE001 - user code may raise anything
+                self._nc._post("error", error, attempt.server.netloc)
+        self._nc._post(
+            "reconnecting", self._nc.last_error, attempt.server.netloc, attempt=number, delay=delay
+        )
+        return delay
 
     def _watch(self, sock: socket.socket) -> None:
         """Keep hold of a socket before the reader waits for it, so that closing can end that."""
@@ -216,7 +237,7 @@ class Session:
         """What to tell when no server is left to try."""
         if isinstance(last, (AuthorizationError, ConfigError, NoServersError, TLSRequiredError)):
             return last
-        names = ", ".join(server.netloc for server in self._pool.servers)
+        names = ", ".join(server.netloc for server in self.pool.servers)
         error = NoServersError(f"no server gave a connection ({names}); last: {last}")
         error.__cause__ = last
         return error
@@ -264,6 +285,8 @@ class Session:
         self._nc._life.link(Status.CONNECTED)
         self._first_error = None
         self._first.set()
+        if self.epoch == 1:
+            self._nc._post("connected", None, link.server.netloc)
         if again:
             self.reconnects = self.epoch - 1
             self._nc._post("reconnected", None, link.server.netloc)
@@ -329,7 +352,7 @@ class Session:
         if link is None:
             return
         named, proven = (info.connect_urls, True) if info.connect_urls else (link.hearsay, False)
-        new = self._pool.update_discovered(
+        new = self.pool.update_discovered(
             named,
             current=link.server,
             tls=link.tls,
@@ -340,7 +363,7 @@ class Session:
             self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))
         if info.ldm and link.leaves.first():
             self._nc._post("lame_duck", None, link.server.netloc)
-            if self._pool.prefer_other(link.server):
+            if self.pool.prefer_other(link.server):
                 # When it has taken what we had for it, or after a second.
                 self.ping(PongCall(lambda: self._leave_lame_duck(link)))
                 self._timer.call_later(1.0, lambda: self._leave_lame_duck(link))
@@ -391,7 +414,7 @@ class Session:
         Bounded by the connect timeout of each server: a name lookup that takes longer than that is
         not waited for.
         """
-        servers = self._pool.servers
+        servers = self.pool.servers
         limit = to_seconds(self._options.connect_timeout) * len(servers)
         if self._first.wait(limit + _SLACK):
             return self._first_error

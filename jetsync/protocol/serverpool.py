@@ -12,12 +12,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.protocol.url import ServerURL, parse_server
 
-__all__ = ["Attempt", "ServerPool"]
+__all__ = ["Attempt", "ReconnectAttempt", "ServerPool", "ServerState"]
 
 DEFAULT_RECONNECT_WAIT = 0.05
 DEFAULT_MAX_WAIT = 2.0
@@ -43,15 +44,49 @@ class Attempt:
     round: int
 
 
+@dataclass(frozen=True)
+class ReconnectAttempt:
+    """An attempt to come back, for ``ConnectOptions.reconnect_delay``.
+
+    ``number`` counts the attempts since the link was lost, from 1; ``pass_number`` the passes over
+    all servers, from 0; ``error`` is why the link, or the last attempt, failed.
+    """
+
+    number: int
+    pass_number: int
+    server: ServerURL
+    error: BaseException | None
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """What a connection knows of one server.
+
+    ``url`` masks secrets when it is printed. ``attempts`` are those that failed since the last
+    success at any server; ``last_error`` belongs to the last of them. ``last_connected_at`` is on
+    the wall clock (UTC), None when it never accepted us.
+    """
+
+    url: ServerURL
+    discovered: bool
+    is_current: bool
+    attempts: int
+    last_error: BaseException | None
+    last_connected_at: datetime | None
+
+
 @dataclass(slots=True, eq=False)
 class _Entry:
     server: ServerURL
     discovered: bool
     tries: int = 0
+    last_error: BaseException | None = None
+    last_connected_at: datetime | None = None
 
 
 class ServerPool:
-    """The known servers and what was learnt of them. Not thread-safe: the caller sees to that.
+    """The known servers and what was learnt of them. One thread at a time may use it; only
+    ``states``, ``servers`` and ``replace_own`` may be called from any other beside it.
 
     The caller asks ``next()``, waits and connects, and then reports ``succeeded`` (after PONG, not
     before) or ``failed``. The first ``next()`` after a success begins a reconnect: it goes to the
@@ -99,6 +134,7 @@ class ServerPool:
         self._max_reconnects = max_reconnects
         self._allowed = max_reconnects + 1  # the very first attempt at a server is no reconnect
         self._linked: ServerURL | None = None
+        self._replacement: tuple[ServerURL, ...] | None = None
         self._linked_at = 0.0
         self._short_links = 0
         self._waited_level = 0
@@ -116,8 +152,32 @@ class ServerPool:
         """Those that servers told us of."""
         return tuple(entry.server for entry in self._entries if entry.discovered)
 
+    def states(self) -> tuple[ServerState, ...]:
+        """Return what is known of every server, in the order in which they would be tried."""
+        entries, linked = self._entries, self._linked
+        if self._replacement is not None:
+            entries = _replaced(entries, self._replacement)
+        return tuple(
+            ServerState(
+                url=entry.server,
+                discovered=entry.discovered,
+                is_current=entry.server == linked,
+                attempts=entry.tries,
+                last_error=entry.last_error,
+                last_connected_at=entry.last_connected_at,
+            )
+            for entry in entries
+        )
+
+    def replace_own(self, urls: Iterable[ServerURL]) -> None:
+        """Put these servers in place of the user's own, from the next attempt on. Any thread."""
+        self._replacement = tuple(dict.fromkeys(urls))
+
     def next(self) -> Attempt | None:
         """Return what to try next, or None when every server had its ``max_reconnects``."""
+        replacement, self._replacement = self._replacement, None
+        if replacement is not None:
+            self._entries = _replaced(self._entries, replacement)
         if self._linked is not None:
             self._begin_reconnect()
         left = [e for e in self._entries if self._max_reconnects < 0 or e.tries < self._allowed]
@@ -135,7 +195,7 @@ class ServerPool:
             delay = self._delay(level)
         return Attempt(server=entry.server, delay=delay, round=entry.tries)
 
-    def failed(self, server: ServerURL) -> None:
+    def failed(self, server: ServerURL, error: BaseException | None = None) -> None:
         """Note that an attempt at ``server`` came to nothing; it goes to the end of the pool.
 
         Telling of an established link that broke is not needed, and does not count as an attempt.
@@ -146,12 +206,16 @@ class ServerPool:
         entry = self._find(server)
         if entry is not None:
             entry.tries += 1
+            entry.last_error = error
             self._to_end(entry)
 
     def succeeded(self, server: ServerURL) -> None:
         """Note that ``server`` answered PONG. This alone sets the attempt counters to zero."""
         for entry in self._entries:
             entry.tries = 0
+        accepted = self._find(server)
+        if accepted is not None:
+            accepted.last_connected_at = datetime.now(timezone.utc)
         self._linked = server
         self._linked_at = self._clock()
 
@@ -234,8 +298,17 @@ class ServerPool:
         return next((entry for entry in self._entries if entry.server == server), None)
 
     def _to_end(self, entry: _Entry) -> None:
-        self._entries.remove(entry)
-        self._entries.append(entry)
+        # In one step: another thread may be reading the list.
+        self._entries = [other for other in self._entries if other is not entry] + [entry]
+
+
+def _replaced(entries: list[_Entry], urls: Iterable[ServerURL]) -> list[_Entry]:
+    """Return the entries with these as the user's own; what is known of a server is kept."""
+    known = {entry.server: entry for entry in entries}
+    own = [known.get(url) or _Entry(url, discovered=False) for url in urls]
+    for entry in own:
+        entry.discovered = False
+    return own + [entry for entry in entries if entry.discovered]
 
 
 def _address(entry: _Entry) -> tuple[str, int]:

@@ -92,7 +92,7 @@ def test_errors_that_wait_for_a_slow_handler_are_bounded_and_counted():
         go.wait(LONG)
 
     later = []
-    dispatcher = EventDispatcher("test", {"error": slow}, later.append)
+    dispatcher = EventDispatcher("test", {"error": slow}, None, later.append)
     for number in range(5000):
         try:
             payload = bytearray(1000)
@@ -118,7 +118,7 @@ def test_waiting_errors_hold_no_messages(nc):
 
     go = threading.Event()
     later = []
-    dispatcher = EventDispatcher("test", {"error": lambda event: go.wait(LONG)}, later.append)
+    dispatcher = EventDispatcher("test", {"error": lambda event: go.wait(LONG)}, None, later.append)
 
     def fail():
         message = Payload()

@@ -197,10 +197,10 @@ def test_discovered_servers_are_checked_like_the_one_that_told_of_them(certifica
         first, second = cluster.servers
         url = f"tls://localhost:{first.port}"
         with jetsync.connect(url, tls=trusting(certificates)) as nc:
-            wait_until(lambda: len(nc._session._pool.discovered) >= 1, timeout=10)
+            wait_until(lambda: len(nc._session.pool.discovered) >= 1, timeout=10)
             assert all(
                 (s.requires_tls and s.hostname == "localhost") or s.host == "localhost"
-                for s in nc._session._pool.servers
+                for s in nc._session.pool.servers
             )
             first.stop()
             wait_until(lambda: str(second.port) in str(nc.connected_url), timeout=20)
