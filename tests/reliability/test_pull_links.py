@@ -349,7 +349,9 @@ def test_handles_that_are_dropped_leave_nothing_behind(use):
                     nc.subscribe("nothing").next(timeout=0)
             else:
                 with pytest.raises(jetsync.TimeoutError):
-                    js.subscribe("S.a", ordered=use != "push", heartbeat=1).next(timeout=0)
+                    js.subscribe(
+                        "S.a", ordered=use != "push", heartbeat=1, inactive_threshold=0.5
+                    ).next(timeout=0)
 
         use_one()
         gc.collect()
