@@ -91,7 +91,7 @@ def _arrow() -> Callable[[], None]:
 
     def run() -> None:
         wire.receive()
-        wire.take().arrow_capsules()
+        wire.take()._arrow_capsules()
 
     return run
 
@@ -115,7 +115,7 @@ def _look_at_each(batch: MsgBatch) -> None:
 
 
 def _stored_to_arrow(batch: MsgBatch) -> None:
-    batch.arrow_capsules(["subject", "data", "stream_seq", "timestamp"])
+    batch._arrow_capsules(["subject", "data", "stream_seq", "timestamp"])
 
 
 def _headers() -> Callable[[], None]:

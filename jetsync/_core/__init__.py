@@ -1,9 +1,10 @@
-"""jetsync._core - the compiled heart: parsing, queues between threads, Arrow export.
+"""jetsync._core - the compiled part: messages, queues, publish windows, Arrow export.
 
-Room:      L1. May import: csrc (through csrc.pxd), hallway. May not: protocol or anything above it.
-Threads:   starts none; Inbound.pump and Outbound.pump are loops without the GIL that run on L3's.
+Room:      L1. May import: csrc, hallway. May not: protocol or anything above it.
+Threads:   starts none; Inbound.pump and Outbound.pump run on threads of client/, without the GIL.
 Touch me:  to change how messages cross between the socket threads and Python.
-Not here:  the bytes themselves (csrc/), what a status or a subject means (client/, jetstream/).
+Not here:  parsing and encoding (csrc/), locks and sockets (csrc/link/), what a status of a pull or
+           a push means (jetstream/).
 """
 
 import sys

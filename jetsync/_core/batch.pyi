@@ -29,7 +29,7 @@ class MsgBatch:
     def _age(self) -> float: ...
     def _kept_alive(self) -> None: ...
     def _unconfirmed(self) -> list[int]: ...
-    def answer_all(
+    def _ack_all(
         self,
         payload: bytes,
         reply_prefix: bytes | None = None,
@@ -40,7 +40,7 @@ class MsgBatch:
     def __arrow_c_array__(
         self, requested_schema: object | None = None
     ) -> tuple[object, object]: ...
-    def arrow_capsules(
+    def _arrow_capsules(
         self, columns: Sequence[str] | None = None, text_headers: bool = False
     ) -> tuple[object, object]: ...
 

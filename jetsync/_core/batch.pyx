@@ -175,7 +175,7 @@ cdef class MsgBatch:
         return flags & DONE
 
     def _unconfirmed(self):
-        """The rows that `answer_all` with a reply prefix asks about."""
+        """The rows that `_ack_all` with a reply prefix asks about."""
         cdef size_t i
         cdef list found = []
         for i in range(self.rows):
@@ -183,7 +183,7 @@ cdef class MsgBatch:
                 found.append(i)
         return found
 
-    def answer_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0,
+    def _ack_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0,
                    seconds=None):
         """Publish `payload` to the reply subject of every message, in one write, but for those that
         were settled one by one.
@@ -251,9 +251,9 @@ cdef class MsgBatch:
 
     def __arrow_c_array__(self, requested_schema=None):
         """Export as an Arrow struct array (Arrow C data interface): two capsules that own copies."""
-        return self.arrow_capsules()
+        return self._arrow_capsules()
 
-    def arrow_capsules(self, columns=None, bint text_headers=False):
+    def _arrow_capsules(self, columns=None, bint text_headers=False):
         """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""
         return export_chain(&self.chain, columns, text_headers,
                             isinstance(self.factory, StoredFactory))

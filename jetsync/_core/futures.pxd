@@ -25,8 +25,8 @@ cdef class PubAckFuture:
     cdef bint duplicate
     cdef bytes text        # of an acknowledgement that says more
     cdef object error
-    cdef readonly object waiter
-    cdef public object callbacks
+    cdef readonly object _waiter
+    cdef public object _callbacks
     cdef uint8_t state
 
     cdef object acknowledgement(self)

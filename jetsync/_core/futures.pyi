@@ -25,7 +25,7 @@ class PubAckFuture:
     is over, whatever happens to the connection.
     """
 
-    callbacks: list[Callable[[Any], object]] | None
+    _callbacks: list[Callable[[Any], object]] | None
     def done(self) -> bool:
         """Return whether it is known what became of the message. Does not block."""
 
@@ -49,7 +49,7 @@ class PubAckFuture:
         """
 
     @property
-    def waiter(self) -> Any: ...
+    def _waiter(self) -> Any: ...
 
 class AsyncWindow(PublishWindow):
     """A window that is filled from any thread, one message at a time. Thread-safe."""

@@ -347,7 +347,7 @@ cdef class AsyncWindow(PublishWindow):
 
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
         """Let an outcome be known. Without memory to tell who waits it raises and changes nothing."""
-        if outcome.waiter is not None or outcome.callbacks is not None:
+        if outcome._waiter is not None or outcome._callbacks is not None:
             self.settled.append(outcome)
         outcome.window = None
         outcome.state = state
@@ -436,9 +436,9 @@ cdef class AsyncWindow(PublishWindow):
     def wake_with(self, PubAckFuture outcome not None, waiter):
         """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
         or None when it is settled already."""
-        if outcome.state == PENDING and outcome.waiter is None:
-            outcome.waiter = waiter
-        return outcome.waiter if outcome.state == PENDING else None
+        if outcome.state == PENDING and outcome._waiter is None:
+            outcome._waiter = waiter
+        return outcome._waiter if outcome.state == PENDING else None
 
     def call_with(self, PubAckFuture outcome not None, callback):
         """Add a callback; returns False when it is settled already."""
@@ -446,9 +446,9 @@ cdef class AsyncWindow(PublishWindow):
         cdef bint pending
         pending = outcome.state == PENDING
         if pending:
-            if outcome.callbacks is None:
-                outcome.callbacks = fresh
-            outcome.callbacks.append(callback)
+            if outcome._callbacks is None:
+                outcome._callbacks = fresh
+            outcome._callbacks.append(callback)
         return pending
 
 

@@ -19,7 +19,7 @@ class Msg:
     _context: Any
     def __new__(cls: type[_M]) -> _M: ...
     @classmethod
-    def build(
+    def _make(
         cls: type[_M],
         subject: str,
         data: bytes = b"",

@@ -97,10 +97,11 @@ cdef class AckStates:
 cdef class Msg:
     """One received message.
 
-    Immutable and owning its bytes, so it may be kept and read from any thread. `headers` is parsed
-    at its first use. `status` is the inline status (ADR-4) of what was sent in place of a message, 0
-    for a message: what has a payload, was delivered by a consumer or read from a stream is a
-    message, whatever its header block looks like.
+    It is immutable and owns its bytes, so any thread may keep and read it. ``subject`` is a str,
+    ``data`` the payload, ``raw_headers`` the header block as it came, ``size`` the bytes of headers
+    and payload. ``headers`` is parsed at its first use. ``status`` is the inline status (ADR-4) of
+    what was sent in place of a message, 0 for a message: what has a payload, was delivered by a
+    consumer or read from a stream is a message, also when its header block looks like a status.
     """
 
     def __cinit__(self):
@@ -110,7 +111,7 @@ cdef class Msg:
         self.reply_bytes = b""
 
     @classmethod
-    def build(cls, subject, data=b"", reply=None, raw_headers=b"", int status=0, *, owner=None):
+    def _make(cls, subject, data=b"", reply=None, raw_headers=b"", int status=0, *, owner=None):
         """Make a message from its parts; for upper rooms that get one in another form."""
         cdef Msg m = cls.__new__(cls)
         m.subject = subject

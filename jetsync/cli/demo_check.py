@@ -1,4 +1,4 @@
-"""The demo's referee: what pandas says about the same CSV file, and whether the pipeline agrees."""
+"""The demo's check: pandas computes the same from the CSV file, and the results are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""connect: the front door."""
+"""connect: make a connection and wait until it is there."""
 
 from __future__ import annotations
 

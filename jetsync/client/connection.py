@@ -1,4 +1,4 @@
-"""Connection: what the user holds. A facade with almost no logic of its own."""
+"""Connection: the user's object. It checks arguments and delegates to the other files here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to a connection, told to the log and the user's handlers outside of its threads."""
+"""Events of a connection: given to the log and to the user's handlers, on a thread of their own."""
 
 from __future__ import annotations
 

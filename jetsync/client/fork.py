@@ -1,4 +1,4 @@
-"""Fork: what the child does with the connections of its parent. One hook, one error."""
+"""Fork: in the child, each connection of the parent refuses all work with ForkedError."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who waits for which PONG. PONGs come in the order of their PINGs, so counting tells them apart.
+"""Which call waits for which PONG. PONGs come in the order of their PINGs: counting is enough.
 
 No lock is taken: a signal handler may flush while the code it interrupted does, and the reader must
-never wait for a caller. What a caller and the reader do at once is looked at again by the caller.
+never wait for a caller. A caller that adds its PING checks again whether the reader saw the PONG.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Pong", "PongCall", "Pongs", "RoundTrip"]
 
 
 class Pong:
-    """One who waits for the answer to a PING."""
+    """The wait of one call for a PONG."""
 
     def __init__(self) -> None:
         self._done = Latch()

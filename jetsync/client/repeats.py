@@ -1,4 +1,4 @@
-"""What is sent again after a lost link: acknowledgements that may not have arrived."""
+"""Repeats: sends the PINGs that tell which acknowledgements of the resend buffer have arrived."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ASK_AFTER = 1.0
 
 
 class Repeats:
-    """Finds out that what the outbound buffer keeps has arrived, so that it can be forgotten.
+    """Finds out which frames of the resend buffer the server has, so that they are dropped there.
 
-    A PONG proves it for everything sent before its PING. While something is kept there is one PING
-    a second, and one for each further half megabyte; otherwise there is none. Thread-safe, never
-    waits.
+    A PONG proves it for everything sent before its PING. While the buffer has frames there is one
+    PING a second, and one for each further half megabyte; otherwise there is none. Thread-safe,
+    never waits.
     """
 
     def __init__(self, session: Session, outbound: Outbound, timer: Timer) -> None:

@@ -1,4 +1,4 @@
-"""Request and reply over one shared inbox: every request has a token no other ever had."""
+"""Request and reply over one shared inbox: every request has a token that is never used again."""
 
 from __future__ import annotations
 

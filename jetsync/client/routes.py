@@ -1,4 +1,4 @@
-"""Which mailbox gets what comes for a subscription id, and what the server is told about it.
+"""Routes: the mailbox of each subscription id, and the SUB and UNSUB lines for the server.
 
 Every subscription of a connection is a route here: those of the user, of the rooms above, and the
 shared inbox of requests. No lock is taken: callers run in signal handlers and finalizers too, and

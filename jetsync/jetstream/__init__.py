@@ -1,6 +1,6 @@
 """jetsync.jetstream - streams, consumers, publishing and acknowledgements.
 
-Room:      L4. May import: client, protocol, hallway. May not: kv, objectstore, spark or cli.
+Room:      L4. May import: client, protocol, _core, hallway. May not: kv, objectstore, spark or cli.
 Threads:   none of its own; callbacks run on threads that client/ starts.
 Touch me:  to change what a stream, a consumer, a pull or an acknowledgement means.
 Not here:  sockets and reconnecting (client/), the bytes of a frame (_core/, csrc/).
@@ -15,12 +15,11 @@ from jetsync.jetstream.message import JetStreamMsg, MsgBatch, MsgMetadata, parse
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.jetstream.ordered.messages import OrderedMessages
 from jetsync.jetstream.publish.batch import PublishBatch
-from jetsync.jetstream.publish.futures import PubAckFuture, TooManyPendingError
+from jetsync.jetstream.publish.futures import PubAckFuture
 from jetsync.jetstream.publish.headers import AUTO
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.push.subscription import PushSubscription
-from jetsync.jetstream.streams.direct import DirectGetNotAllowedError
 from jetsync.jetstream.streams.direct_batch import DirectBatch, DirectMsg
 from jetsync.jetstream.streams.stream import StoredMsg, Stream
 from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
@@ -31,7 +30,6 @@ __all__ = [
     "ConsumeContext",
     "Consumer",
     "DirectBatch",
-    "DirectGetNotAllowedError",
     "DirectMsg",
     "JetStream",
     "JetStreamMsg",
@@ -48,6 +46,5 @@ __all__ = [
     "PushSubscription",
     "StoredMsg",
     "Stream",
-    "TooManyPendingError",
     "parse_ack_subject",
 ]

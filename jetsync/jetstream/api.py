@@ -7,11 +7,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import (
-    JetStreamNotEnabledError,
-    JetStreamUnavailableError,
-    api_error,
-)
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import port_of
 from jetsync.errors import (
@@ -19,11 +14,14 @@ from jetsync.errors import (
     ConfigError,
     DisconnectedError,
     Error,
+    JetStreamNotEnabledError,
+    JetStreamUnavailableError,
     NoRespondersError,
     OutboundFullError,
     ProtocolError,
     TimeoutError,
 )
+from jetsync.errors.api import api_error
 from jetsync.jetstream.levels import Need, Served, check
 from jetsync.protocol.subjects import check_name, check_publish_subject
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jetsync._api_errors import ApiLevelRequiredError
+from jetsync.errors import (
+    ApiLevelRequiredError,
+)
 from jetsync.protocol.info import ServerInfo
 
 __all__ = ["LEVELS", "Served", "check", "consumer_needs", "stream_needs"]

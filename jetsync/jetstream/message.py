@@ -217,7 +217,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         """Restart ``ack_wait`` for every message that is not settled. Does not wait for the
         server."""
         if not self._is_settled():
-            self.answer_all(b"+WPI")
+            self._ack_all(b"+WPI")
             self._kept_alive()
 
     def _is_settled(self) -> bool:
@@ -226,7 +226,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     def _settle(self, payload: bytes, flags: int) -> None:
         if not self._is_settled():
             held = self._age()
-            self.answer_all(payload, None, flags)
+            self._ack_all(payload, None, flags)
             if flags & ACKED and held > _LONG:
                 tell_if_late(self[0]._context, self[0]._owner, held)
 
@@ -268,7 +268,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             import pyarrow
         except ImportError:
             raise ConfigError('to_arrow() needs pyarrow: pip install "jetsync[arrow]"') from None
-        schema, array = self.arrow_capsules(columns, text_headers)
+        schema, array = self._arrow_capsules(columns, text_headers)
         return pyarrow.record_batch(_Capsules(schema, array))
 
     if TYPE_CHECKING:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import StreamNameInUseError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import BucketExistsError, KeyValueError
+from jetsync.errors import (
+    BucketExistsError,
+    KeyValueError,
+    StreamNameInUseError,
+    StreamNotFoundError,
+)
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.kv.config import KeyValueConfig, config_of, stream_config

@@ -10,20 +10,19 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import (
-    ApiLevelRequiredError,
-    MessageNotFoundError,
-    StreamNotFoundError,
-)
 from jetsync._deadline import Deadline
 from jetsync.errors import (
+    ApiLevelRequiredError,
     BucketNotFoundError,
+    DirectGetNotAllowedError,
     Error,
     KeyValueError,
+    MessageNotFoundError,
     PermissionsError,
+    StreamNotFoundError,
     TimeoutError,
 )
-from jetsync.jetstream import DirectGetNotAllowedError, StoredMsg
+from jetsync.jetstream import StoredMsg
 from jetsync.jetstream.access import api_of, at_prefix
 from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.streams.direct import get_from_leader, get_one, read_many

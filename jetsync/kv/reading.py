@@ -7,13 +7,14 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, overload
 
-from jetsync._api_errors import MessageNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     ConfigError,
     KeyDeletedError,
     KeyNotFoundError,
     KeyValueError,
+    MessageNotFoundError,
+    StreamNotFoundError,
 )
 from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream.buckets.listing import present
@@ -366,7 +367,7 @@ class Reading:
             ignore_deletes=ignore_deletes,
             start=start,
         )
-        watcher.set_origin(now)
+        watcher._set_origin(now)
         return watcher
 
     def _watch(

@@ -44,7 +44,7 @@ class Watcher(BucketWatcher[Entry]):
         self._origin: ResumeToken | None = None
         self._handed = ordered.last_seq
 
-    def set_origin(self, origin: ResumeToken) -> None:
+    def _set_origin(self, origin: ResumeToken) -> None:
         """Tell it which bucket it watches, for the token. Called by ``KeyValue.watch``."""
         self._origin = origin
 

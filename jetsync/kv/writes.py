@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jetsync._api_errors import MessageTooLargeError, TTLError, WrongLastSequenceError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     DisconnectedError,
     KeyExistsError,
     KeyWrongRevisionError,
     MaxPayloadError,
+    MessageTooLargeError,
     NoRespondersError,
     NotStoredError,
     PublishUnknownError,
     TimeoutError,
+    TTLError,
+    WrongLastSequenceError,
 )
 from jetsync.jetstream import AUTO, StoredMsg
 from jetsync.jetstream.access import api_of

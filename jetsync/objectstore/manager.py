@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import StreamNameInUseError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import ObjectStoreExistsError
+from jetsync.errors import (
+    ObjectStoreExistsError,
+    StreamNameInUseError,
+    StreamNotFoundError,
+)
 from jetsync.jetstream import Stream
 from jetsync.jetstream._wire import build
 from jetsync.objectstore.config import ObjectStoreConfig, config_of, stream_config

@@ -27,9 +27,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import BatchPublishError, WrongLastSequenceError
 from jetsync._deadline import Deadline
-from jetsync.errors import ObjectExistsError, PublishUnknownError
+from jetsync.errors import (
+    BatchPublishError,
+    ObjectExistsError,
+    PublishUnknownError,
+    WrongLastSequenceError,
+)
 from jetsync.objectstore.found import Found, MovedFrom, MovedTo
 from jetsync.objectstore.info import ObjectInfo, dump
 from jetsync.objectstore.names import new_nuid

@@ -13,15 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import (
-    JetStreamNotEnabledError,
-    MessageNotFoundError,
-    StreamNotFoundError,
-    WrongLastSequenceError,
-)
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     Error,
+    JetStreamNotEnabledError,
+    MessageNotFoundError,
     NotStoredError,
     ObjectMetaError,
     ObjectNotFoundError,
@@ -29,6 +25,8 @@ from jetsync.errors import (
     ObjectStoreNotFoundError,
     PermissionsError,
     PublishUnknownError,
+    StreamNotFoundError,
+    WrongLastSequenceError,
 )
 from jetsync.jetstream import Stream
 from jetsync.jetstream.access import api_of

@@ -11,10 +11,14 @@ import itertools
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import ApiLevelRequiredError, MessageNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, TimeoutError
-from jetsync.jetstream import DirectGetNotAllowedError
+from jetsync.errors import (
+    ApiLevelRequiredError,
+    DirectGetNotAllowedError,
+    DisconnectedError,
+    MessageNotFoundError,
+    TimeoutError,
+)
 from jetsync.objectstore.info import ObjectInfo
 
 if TYPE_CHECKING:

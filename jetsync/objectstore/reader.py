@@ -6,14 +6,15 @@ import hashlib
 import io
 import os
 
-from jetsync._api_errors import MessageNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     DisconnectedError,
     Error,
+    MessageNotFoundError,
     ObjectIntegrityError,
     ObjectNotFoundError,
     ObjectReplacedError,
+    StreamNotFoundError,
     TimeoutError,
 )
 from jetsync.jetstream import OrderedConsumer

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     ConfigError,
@@ -16,6 +15,7 @@ from jetsync.errors import (
     ObjectMetaError,
     ObjectNotFoundError,
     ObjectReplacedError,
+    StreamNotFoundError,
 )
 from jetsync.jetstream import Stream
 from jetsync.jetstream.config.consumer import DeliverPolicy

@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds, to_seconds
-from jetsync.errors import ConfigError, ObjectLinkError
+from jetsync.errors import (
+    ConfigError,
+    ObjectLinkError,
+    StreamNotFoundError,
+)
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.info import CHUNK_SIZE, ObjectInfo, ObjectLink, ObjectMeta
 from jetsync.objectstore.listing import PrunedChunks, prune

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import ObjectMetaError, ObjectStoreNotFoundError
+from jetsync.errors import (
+    ObjectMetaError,
+    ObjectStoreNotFoundError,
+    StreamNotFoundError,
+)
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
 from jetsync.objectstore.found import Found, read_found

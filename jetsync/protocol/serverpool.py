@@ -1,4 +1,4 @@
-"""Which server next, and how long to wait before it (ADR-40).
+"""ServerPool: which server is tried next, and after which delay (ADR-40).
 
 Pure: the answer follows from the history, a clock and a random generator, so backoff is tested
 without sockets and without sleeping.

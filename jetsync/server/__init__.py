@@ -1,6 +1,6 @@
 """jetsync.server - the real nats-server as a child process, for demos and tests.
 
-Room:      beside the floors. May import: hallway, stdlib. May not: any other room of jetsync.
+Room:      beside the floors. May import: hallway. May not: any other room of jetsync.
 Threads:   none of its own; it starts processes and waits for them under a deadline.
 Touch me:  to change how nats-server is found, configured, started, disturbed or stopped.
 Not here:  speaking NATS (client/), creating streams (jetstream/), the command line (cli/).

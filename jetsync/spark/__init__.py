@@ -1,6 +1,6 @@
 """jetsync.spark - JetStream streams as Spark tables: a source and a sink, batch and streaming.
 
-Room:      L6. May import: the public names of jetsync, kv, hallway, pyspark, pyarrow. May not:
+Room:      L6. May import: kv, jetstream, client, hallway, and pyspark and pyarrow. May not:
            objectstore, cli, server.
 Threads:   one per range being read, which gets the next batch while Spark takes the last one; one
            shared connection per Python worker process.

@@ -10,7 +10,9 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import BatchPublishError
+from jetsync.errors import (
+    BatchPublishError,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

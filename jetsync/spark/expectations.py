@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import MessageNotFoundError, WrongLastSequenceError
+from jetsync.errors import (
+    MessageNotFoundError,
+    WrongLastSequenceError,
+)
 from jetsync.spark.header_columns import AS_HEADERS
 
 if TYPE_CHECKING:

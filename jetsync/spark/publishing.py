@@ -8,14 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from jetsync._api_errors import (
+from jetsync._deadline import Deadline
+from jetsync.errors import (
     BatchPublishError,
+    Error,
     ExpectedStreamMismatchError,
+    MaxPayloadError,
     MessageTooLargeError,
+    PermissionsError,
+    TimeoutError,
     WrongLastSequenceError,
 )
-from jetsync._deadline import Deadline
-from jetsync.errors import Error, MaxPayloadError, PermissionsError, TimeoutError
 from jetsync.spark.atomic import chunks, has_stored_rows, store_chunk
 from jetsync.spark.connection import is_transient, shared, with_patience
 from jetsync.spark.destinations import Destinations

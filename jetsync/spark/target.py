@@ -10,8 +10,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import JetStreamNotEnabledError
-from jetsync.errors import APIError
+from jetsync.errors import (
+    APIError,
+    JetStreamNotEnabledError,
+)
 from jetsync.spark.connection import coded, with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.write_options import WriteOptions

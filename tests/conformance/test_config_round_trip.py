@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from jetsync._api_errors import (
+from jetsync.errors import (
+    APIError,
     ConsumerExistsError,
     ConsumerNotFoundError,
     InvalidConsumerConfigError,
@@ -31,9 +32,8 @@ from jetsync._api_errors import (
     StreamNameInUseError,
     StreamNotFoundError,
     WrongLastSequenceError,
-    api_error,
 )
-from jetsync.errors import APIError
+from jetsync.errors.api import api_error
 from jetsync.jetstream._wire import WireObject
 from jetsync.jetstream.config.account import AccountInfo, AccountLimits, APIStats
 from jetsync.jetstream.config.consumer import ConsumerConfig

@@ -19,7 +19,7 @@ from jetsync.jetstream.push.status import (
 def status(line, reply=None, **headers):
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     block = f"NATS/1.0 {line}\r\n{lines}\r\n".encode()
-    return Msg.build("inbox", b"", reply, block, int(line[:3]))
+    return Msg._make("inbox", b"", reply, block, int(line[:3]))
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def column(block, *, text):
     assert inbound.feed(b"HMSG s 1 %d %d\r\n%s\r\n" % (len(block), len(plain), plain)) == []
     batch = box.new_batch(MsgBatch, None)
     box.take_into(batch, 10)
-    capsules = batch.arrow_capsules(["headers"], text)
+    capsules = batch._arrow_capsules(["headers"], text)
     exported = pyarrow.record_batch(Capsules(*capsules))
     exported.validate(full=True)
     (cell,) = exported.column(0).to_pylist()

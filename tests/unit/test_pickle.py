@@ -9,7 +9,8 @@ import pickle
 import pytest
 
 import jetsync
-from jetsync import _api_errors, errors
+from jetsync import errors
+from jetsync.errors import api as _api_errors
 
 ERRORS = sorted(
     {

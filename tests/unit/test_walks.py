@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 INTERNALS = ROOT / "docs/internals"
-PAGES = sorted(INTERNALS.glob("*.md"))
+PAGES = [*sorted(INTERNALS.glob("*.md")), ROOT / "CONTRIBUTING.md"]
 MOST_HOPS = 12
 MOST_CONCEPTS = 12
 SOURCES = [
@@ -92,6 +92,17 @@ def test_the_check_of_functions_finds_definitions_only(tmp_path):
     path.write_text("static int first(int a,\n                 int b) {\n    second(a);\n}\n")
     assert is_defined("first", path)
     assert not is_defined("second", path)
+
+
+def test_every_room_has_a_row_in_contributing():
+    """A newcomer finds the folder, and the tests, of whatever is to be changed."""
+    rows = (ROOT / "CONTRIBUTING.md").read_text()
+    rooms = [p for p in (ROOT / "jetsync").iterdir() if (p / "__init__.py").exists()]
+    inner = [p for p in (ROOT / "jetsync/jetstream").iterdir() if (p / "__init__.py").exists()]
+    missing = [
+        p.name for p in [*rooms, *inner] if f"{p.name}/" not in rows and f"/{p.name}" not in rows
+    ]
+    assert missing == []
 
 
 def test_few_concepts_lie_on_the_path_of_a_message():

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, Error, NoRespondersError, TimeoutError
+from jetsync.errors import (
+    ConsumerNotFoundError,
+    DisconnectedError,
+    Error,
+    NoRespondersError,
+    StreamNotFoundError,
+    TimeoutError,
+)
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ def _unconfirmed(batch: MsgBatch, port: Port, deadline: Deadline) -> list[int]:
     broke, an answer was lost, or the consumer was not served for a moment."""
     waiting = set(batch._unconfirmed())
     with port.open_reply("$JS.ACK") as reply:
-        batch.answer_all(b"+ACK", f"{reply.subject}-".encode(), seconds=deadline.remaining())
+        batch._ack_all(b"+ACK", f"{reply.subject}-".encode(), seconds=deadline.remaining())
         patience = 2 * _AGAIN_AFTER
         while waiting and (msg := reply.mailbox.get(deadline.within(patience))) is not None:
             if not msg.status:

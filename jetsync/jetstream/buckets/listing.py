@@ -20,5 +20,5 @@ def present(
     With a ``deadline`` all of them have to come by then; without, the next ones within ``step``
     seconds: so a bucket of any size can be listed. Raises TimeoutError.
     """
-    while messages := watcher.take_initial(deadline or Deadline(step)):
+    while messages := watcher._take_initial(deadline or Deadline(step)):
         yield messages

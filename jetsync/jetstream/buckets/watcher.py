@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import ConfigError, ConnectionClosedError, Error, TimeoutError
+from jetsync.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    Error,
+    StreamNotFoundError,
+    TimeoutError,
+)
 from jetsync.jetstream.access import api_of
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
@@ -129,11 +134,11 @@ class BucketWatcher(ABC, Generic[T]):
                 raise
             raise StopIteration from None
 
-    def take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
+    def _take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
         """The messages of the first part that have come, unread; none when there are no more. For
         listings, which take nothing else. Blocks for one; raises TimeoutError and like
         :meth:`next`."""
-        return self._alone(self._take_initial, deadline)
+        return self._alone(self._initial_batch, deadline)
 
     def _next(self, deadline: Deadline, *, initial: bool) -> T | None:
         """What comes next; None if the time is up, or there is no more of the first part."""
@@ -167,7 +172,7 @@ class BucketWatcher(ABC, Generic[T]):
                 return found
         return None
 
-    def _take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
+    def _initial_batch(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
         while not self._initial_done:
             batch = self._load(deadline)
             if not batch:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import Member
-from jetsync.errors import Error
+from jetsync.errors import (
+    ConsumerNotFoundError,
+    Error,
+    StreamNotFoundError,
+)
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.requests import consumer_info, delete_consumer

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import (
+from jetsync._deadline import Deadline
+from jetsync.errors import (
     ConsumerNotFoundError,
+    DisconnectedError,
+    Error,
     JetStreamNotEnabledError,
     JetStreamUnavailableError,
     StreamNotFoundError,
+    TimeoutError,
 )
-from jetsync._deadline import Deadline
-from jetsync.errors import DisconnectedError, Error, TimeoutError
 from jetsync.jetstream.config.consumer import AckPolicy, PriorityPolicy, ReplayPolicy
 from jetsync.jetstream.config.stream_info import StreamInfo
 

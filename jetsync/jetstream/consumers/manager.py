@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jetsync._api_errors import (
+from jetsync._deadline import Deadline, Seconds
+from jetsync.errors import (
+    APIError,
     ConsumerNotFoundError,
     JetStreamUnavailableError,
     StreamNotFoundError,
+    TimeoutError,
 )
-from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import APIError, TimeoutError
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer import ConsumerConfig

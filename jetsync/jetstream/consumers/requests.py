@@ -9,9 +9,11 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from jetsync._api_errors import InvalidConsumerConfigError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import ConfigError
+from jetsync.errors import (
+    ConfigError,
+    InvalidConsumerConfigError,
+)
 from jetsync.jetstream._wire import format_time
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer import ConsumerConfig

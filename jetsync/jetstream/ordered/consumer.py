@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import ConsumerNotFoundError
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.runner import check_callback
-from jetsync.errors import ConfigError, TimeoutError
+from jetsync.errors import (
+    ConfigError,
+    ConsumerNotFoundError,
+    TimeoutError,
+)
 from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.diagnosis import explain_stall
 from jetsync.jetstream.consumers.requests import consumer_info
@@ -162,7 +165,7 @@ class OrderedConsumer:
             raise ConfigError("this ordered consumer is closed")
         stream = self._reading() if self._reading is not None else None
         if stream is not None:
-            stream.release()
+            stream._release()
 
     @contextlib.contextmanager
     def _turn_of(self, seconds: float) -> Iterator[OrderedReader]:

@@ -93,7 +93,7 @@ class OrderedMessages(PullStream):
             finally:
                 self._leave()
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Another call wants to read: end this if it was stopped. Raises ConfigError if not."""
         if not self._is_open:
             return

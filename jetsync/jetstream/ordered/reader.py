@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync.errors import (
@@ -24,6 +23,7 @@ from jetsync.errors import (
     NotJetStreamMessageError,
     PermissionsError,
     PullTerminatedError,
+    StreamNotFoundError,
     TimeoutError,
 )
 from jetsync.jetstream.api import API

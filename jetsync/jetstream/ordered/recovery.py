@@ -10,8 +10,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import StreamNotFoundError
-from jetsync.errors import DisconnectedError, Error, JetStreamError
+from jetsync.errors import (
+    DisconnectedError,
+    Error,
+    JetStreamError,
+    StreamNotFoundError,
+)
 
 if TYPE_CHECKING:
     from jetsync.jetstream.config.stream_info import StreamInfo

@@ -6,13 +6,13 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import ApiLevelRequiredError
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.errors import (
     APIError,
+    ApiLevelRequiredError,
     ConfigError,
     DisconnectedError,
     Error,

@@ -18,8 +18,8 @@ from jetsync.client.runner import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
     Error,
-    NotStoredError,
     TimeoutError,
+    TooManyPendingError,
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.order import await_turn
@@ -31,21 +31,13 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
-__all__ = ["AsyncPublisher", "PubAckFuture", "TooManyPendingError"]
+__all__ = ["AsyncPublisher", "PubAckFuture"]
 
 logger = logging.getLogger("jetsync")
 
 _LOOK_EVERY = 0.05  # at deadlines, while anything is open
 _IDLE_LOOKS = 10
 _IDLE_WAIT = 5.0
-
-
-class TooManyPendingError(NotStoredError, TimeoutError):
-    """``max_pending`` messages stayed unconfirmed for as long as the call may take, so this one was
-    not sent. Wait for earlier ones (``publish_async_wait``), or raise ``max_pending``."""
-
-
-TooManyPendingError.__module__ = "jetsync"
 
 
 class AsyncPublisher(WindowKeeper[AsyncWindow]):
@@ -269,9 +261,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._settled.extend(self.window.take_settled())
         while self._settled:
             future = self._settled[0]
-            if future.waiter is not None:
-                future.waiter.set()
-            if future.callbacks is not None:
+            if future._waiter is not None:
+                future._waiter.set()
+            if future._callbacks is not None:
                 if self._callbacks is None:
                     self._callbacks = NativeQueue()
                     self._callback_thread = start_thread(
@@ -283,8 +275,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     def _call_back(self) -> None:
         assert self._callbacks is not None
         while (future := self._callbacks.get()) is not None:
-            functions: list[Callable[[Any], object]] = future.callbacks or []
-            future.callbacks = None  # they may hold the future itself
+            functions: list[Callable[[Any], object]] = future._callbacks or []
+            future._callbacks = None  # they may hold the future itself
             for function in functions:
                 try:
                     function(future)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from jetsync._api_errors import DuplicateInProcessError, refused_publish
 from jetsync.errors import (
     APIError,
     ConnectionClosedError,
+    DuplicateInProcessError,
     Error,
     MaxPayloadError,
     NoRespondersError,
@@ -22,6 +22,7 @@ from jetsync.errors import (
     ProtocolError,
     PublishUnknownError,
 )
+from jetsync.errors.api import refused_publish
 
 __all__ = ["PERSISTENCE", "Persistence", "Verdict", "failure", "judge", "unknown_outcome"]
 

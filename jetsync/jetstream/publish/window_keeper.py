@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from jetsync._api_errors import DuplicateInProcessError
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.window import PublishWindow
 from jetsync._deadline import Deadline
@@ -15,6 +14,7 @@ from jetsync.errors import (
     APIError,
     ConnectionClosedError,
     DisconnectedError,
+    DuplicateInProcessError,
     MaxPayloadError,
     NoRespondersError,
     PermissionsError,

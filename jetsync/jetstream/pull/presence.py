@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
-from jetsync.errors import ConsumerDeletedError, Error
+from jetsync.errors import (
+    ConsumerDeletedError,
+    ConsumerNotFoundError,
+    Error,
+    StreamNotFoundError,
+)
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:

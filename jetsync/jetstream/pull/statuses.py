@@ -1,4 +1,4 @@
-"""What every status of a pull means: one table.
+"""What every status of a pull means, in one table.
 
 Source: nats-server 2.15 and ADR-37. ``tests/jetstream/test_pull_statuses.py`` provokes every row.
 """

@@ -15,7 +15,6 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from jetsync._api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync._core.deliveries import Deliveries
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
@@ -25,10 +24,12 @@ from jetsync.client.port import Member
 from jetsync.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
+    ConsumerNotFoundError,
     Error,
     MessageGapError,
     MissedHeartbeatError,
     NotJetStreamMessageError,
+    StreamNotFoundError,
     UnexpectedStatusError,
 )
 from jetsync.jetstream.config.consumer import AckPolicy

@@ -9,28 +9,26 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from jetsync._api_errors import (
-    LimitsExceededError,
-    MessageNotFoundError,
-    api_error,
-)
 from jetsync._core.stored import StoredFactory, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
 from jetsync.errors import (
+    DirectGetNotAllowedError,
     DisconnectedError,
-    JetStreamError,
+    LimitsExceededError,
+    MessageNotFoundError,
     NoRespondersError,
     ProtocolError,
     TimeoutError,
 )
+from jetsync.errors.api import api_error
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
 from jetsync.jetstream.api import API, reading
 from jetsync.jetstream.streams.direct_batch import UNACKNOWLEDGED, DirectBatch, DirectMsg
 from jetsync.jetstream.streams.requests import stream_info
 
-__all__ = ["DirectGetNotAllowedError", "StoredMsg", "get_from_leader", "get_one", "read_many"]
+__all__ = ["StoredMsg", "get_from_leader", "get_one", "read_many"]
 
 PAGE_BYTES = 8 * 2**20
 """What one request asks for at most: a server stops reading for others meanwhile, and gives up a
@@ -42,14 +40,6 @@ _NOT_FOUND = 404
 _NO_RESPONDERS = 503
 _END = 204
 _TOO_MANY = 413
-
-
-class DirectGetNotAllowedError(JetStreamError):
-    """The stream answers no direct gets. Update it with ``allow_direct=True``, or read its messages
-    one by one with ``Stream.get_msg``."""
-
-
-DirectGetNotAllowedError.__module__ = "jetsync"
 
 
 @dataclasses.dataclass(frozen=True)

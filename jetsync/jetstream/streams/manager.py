@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import StreamNotFoundError
 from jetsync._deadline import Deadline, Seconds
-from jetsync.errors import ConfigError
+from jetsync.errors import (
+    ConfigError,
+    StreamNotFoundError,
+)
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.account import AccountInfo
 from jetsync.jetstream.config.stream import Placement, StreamConfig

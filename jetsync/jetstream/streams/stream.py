@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, DirectGetNotAllowedError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer import ConsumerConfig
@@ -16,7 +16,6 @@ from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.jetstream.streams.direct import (
-    DirectGetNotAllowedError,
     StoredMsg,
     get_from_leader,
     get_one,

@@ -12,21 +12,19 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync._api_errors import (
-    ConsumerExistsError,
-    ConsumerInUseError,
-    ConsumerNotFoundError,
-    JetStreamNotEnabledError,
-    StreamNotFoundError,
-)
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.runner import check_callback
 from jetsync.errors import (
     ConfigError,
+    ConsumerExistsError,
+    ConsumerInUseError,
     ConsumerMismatchError,
+    ConsumerNotFoundError,
     DisconnectedError,
     DuplicateSubscriptionError,
+    JetStreamNotEnabledError,
     PermissionsError,
+    StreamNotFoundError,
     TimeoutError,
 )
 from jetsync.jetstream.config.consumer import ConsumerConfig

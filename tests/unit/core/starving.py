@@ -298,7 +298,7 @@ def acknowledging() -> Scenario:
     def ack() -> None:
         for msg in msgs:
             msg.ack()
-        batch.answer_all(b"+ACK", None, 3)
+        batch._ack_all(b"+ACK", None, 3)
 
     yield ack
     ack()

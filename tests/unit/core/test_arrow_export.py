@@ -39,7 +39,7 @@ def batch_of(*frames):
 
 
 def export(batch, columns=None, *, text=False):
-    exported = pa.record_batch(Capsules(*batch.arrow_capsules(columns, text)))
+    exported = pa.record_batch(Capsules(*batch._arrow_capsules(columns, text)))
     exported.validate(full=True)
     return exported
 
@@ -168,7 +168,7 @@ def test_columns_take_time_in_proportion_to_the_lines_of_a_block():
         costs = []
         for _ in range(3):
             start = time.thread_time()
-            batch.arrow_capsules(["headers"], False)
+            batch._arrow_capsules(["headers"], False)
             costs.append(time.thread_time() - start)
         return min(costs)
 
@@ -187,14 +187,14 @@ def test_columns_can_be_chosen_and_ordered():
     assert exported.column("data").to_pylist() == [b"x"]
     for name in COLUMNS:
         assert export(batch, (name,)).schema.field(0).equals(SCHEMA.field(name))
-    none = batch.arrow_capsules([])
+    none = batch._arrow_capsules([])
     assert pa.array(Capsules(*none)).type == pa.struct([])
 
 
 @pytest.mark.parametrize("columns", [["nonsense"], ["data", "data"], "data", [None], [1]], ids=str)
 def test_unknown_and_repeated_columns_are_config_errors(columns):
     with pytest.raises(ConfigError):
-        batch_of(message()).arrow_capsules(columns)
+        batch_of(message())._arrow_capsules(columns)
 
 
 def test_the_export_owns_its_data():
@@ -211,8 +211,8 @@ def test_the_export_owns_its_data():
 def test_capsules_that_nobody_takes_are_freed():
     batch = batch_of(*[message(b"s", 1, b"x" * 1000)] * 100)
     for _ in range(1000):
-        batch.arrow_capsules()
-    schema, array = batch.arrow_capsules()
+        batch._arrow_capsules()
+    schema, array = batch._arrow_capsules()
     assert "arrow_schema" in repr(schema)
     assert "arrow_array" in repr(array)
 

@@ -128,11 +128,11 @@ def test_a_message_pickles_with_its_bytes_and_without_its_connection(kind):
 
 
 def test_build_makes_a_message_from_its_parts():
-    msg = Msg.build("s", b"d", "r.\udcff", block(b"A: b"), 7, owner="nc")
+    msg = Msg._make("s", b"d", "r.\udcff", block(b"A: b"), 7, owner="nc")
     assert (msg.subject, msg.data, msg.reply, msg.status) == ("s", b"d", "r.\udcff", 7)
     assert msg.headers == {"A": "b"}
     assert msg._owner == "nc"
-    bare = Msg.build("s")
+    bare = Msg._make("s")
     assert (bare.data, bare.reply, bare.raw_headers, bare.status) == (b"", None, b"", 0)
 
 

@@ -21,7 +21,7 @@ class Owner(Publishing):
 
 def ack(outbound, payload=b"+ACK", *, keep=True):
     owner = Owner(outbound)
-    JetStreamMsg.build("a", reply="$JS.ACK.1", owner=owner)._publish_ack(payload, keep)
+    JetStreamMsg._make("a", reply="$JS.ACK.1", owner=owner)._publish_ack(payload, keep)
 
 
 FRAME = b"PUB $JS.ACK.1 4\r\n+ACK\r\n"
@@ -134,10 +134,10 @@ def said(outbound):
 def test_a_batch_answers_for_those_that_are_not_settled():
     messages, owner = four()
     messages[1].nak()
-    assert messages.answer_all(b"+ACK", None, DONE | ACKED) == 3
+    assert messages._ack_all(b"+ACK", None, DONE | ACKED) == 3
     assert said(owner._outbound) == [b"$JS.ACK.%d" % n for n in (1, 0, 2, 3)]
     assert [msg._flags for msg in messages] == [3, 1, 3, 3]
-    assert messages.answer_all(b"+ACK", None, DONE | ACKED) == 0
+    assert messages._ack_all(b"+ACK", None, DONE | ACKED) == 0
     assert messages._unconfirmed() == [0, 2, 3]
     messages._note(DONE | ACKED | CONFIRMED)
     assert messages._unconfirmed() == []

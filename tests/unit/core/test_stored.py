@@ -83,7 +83,7 @@ def test_a_block_that_the_server_cut_within_a_line_is_read_like_its_neighbours()
     assert [m.raw_headers for m in batch][:-1] == [front + b"\r\n" for front in odd]
     seqs = [(parse_stored(m._lines) or ())[2:3] for m in batch]
     assert seqs == [(1,), (2,), (3,), (4,), (5,), (9,)]
-    columns = pa.record_batch(Capsules(*batch.arrow_capsules(None, True)))
+    columns = pa.record_batch(Capsules(*batch._arrow_capsules(None, True)))
     assert columns.column("stream_seq").to_pylist() == [1, 2, 3, 4, 5, 9]
     assert columns.column("headers").to_pylist()[0] == [("A", [""])]
 
@@ -93,7 +93,7 @@ def test_columns_come_from_the_servers_lines():
         b"NATS/1.0\r\n" + lines(3, "1970-01-01T00:00:01Z"),
         b"NATS/1.0\r\nA: b\r\n" + lines(4, "1970-01-01T00:00:02Z", "é"),
     )
-    columns = pa.record_batch(Capsules(*batch.arrow_capsules(None, True)))
+    columns = pa.record_batch(Capsules(*batch._arrow_capsules(None, True)))
     columns.validate(full=True)
     first, second = columns.to_pylist()
     assert (first["subject"], first["headers"], first["stream_seq"]) == ("a.b", None, 3)
@@ -110,4 +110,4 @@ def test_a_message_without_the_servers_lines_is_an_error(block):
     with pytest.raises(ProtocolError):
         batch[0]
     with pytest.raises(ProtocolError):
-        batch.arrow_capsules()
+        batch._arrow_capsules()

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 import jetsync
-from jetsync import _api_errors
-from jetsync._api_errors import ERR_CODES, WrongLastSequenceError, api_error
-from jetsync.errors import APIError, JetStreamError
+from jetsync.errors import (
+    APIError,
+    JetStreamError,
+    WrongLastSequenceError,
+)
+from jetsync.errors import api as _api_errors
+from jetsync.errors.api import ERR_CODES, api_error
 
 # The numbers callers branch on, by the name of the class they have to become.
 EXPECTED = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jetsync import _api_errors
-from jetsync._api_errors import ERR_CODES
+from jetsync.errors import api as _api_errors
+from jetsync.errors.api import ERR_CODES
 from tests.unit.jetstream.generate_api_errors import TARGET, generated, read_list
 
 LIST = read_list()

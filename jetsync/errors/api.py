@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from jetsync.errors import APIError, NotStoredError
+from jetsync.errors.jetstream import APIError, NotStoredError
 
 __all__ = [
     "ApiLevelRequiredError",
