@@ -81,7 +81,7 @@ cdef class PubAckFuture:
     """What will be known about a message of ``publish_async``. Thread-safe.
 
     It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
-    is over, whatever happens to the connection.
+    is over, also when the connection is lost.
     """
     # The garbage collector does not see it. Nothing in here leads back to it for long: callbacks
     # end with its being settled, and what `result` raises is a copy, whose traceback knows the

@@ -92,7 +92,7 @@ class Demo:
         """Run every step and return the report. Blocks for a minute or so.
 
         Raises ``CommandError`` (one sentence) when something is missing or fails, and leaves
-        nothing running whatever happens.
+        nothing running, also after errors.
         """
         options, started = self.options, time.monotonic()
         _require_packages()

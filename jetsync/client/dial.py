@@ -195,7 +195,7 @@ def _greet(
         why = (
             "and the link before this one had it"
             if require_tls
-            else "and this connection must not do without"
+            else "and this connection requires it"
         )
         raise TLSRequiredError(
             f"{server.netloc} offers no TLS, {why}: nothing was sent; configure TLS on the "

@@ -238,7 +238,7 @@ class Session:
         if isinstance(last, (AuthorizationError, ConfigError, NoServersError, TLSRequiredError)):
             return last
         names = ", ".join(server.netloc for server in self.pool.servers)
-        error = NoServersError(f"no server gave a connection ({names}); last: {last}")
+        error = NoServersError(f"could not connect to any server (tried {names}); last: {last}")
         error.__cause__ = last
         return error
 

@@ -259,7 +259,7 @@ class WireObject:
         self._check()
 
     def _check(self) -> None:
-        """Refuse what can be seen to be wrong in every use. Raises ``ConfigError``."""
+        """Refuse values that are invalid in every use. Raises ``ConfigError``."""
 
     def validate(self) -> None:
         """Raise ``ConfigError``, naming the field, for what the server would certainly refuse.

@@ -67,7 +67,7 @@ class KeyValueFields(TypedDict, total=False):
 class KeyValueConfig(WireObject):
     """The configuration of a bucket. Frozen; ``dataclasses.replace`` gives a changed copy.
 
-    Raises ``ConfigError``, naming the field, for what cannot be.
+    Raises ``ConfigError`` for invalid values, naming the field.
     """
 
     bucket: str = text(always=True)

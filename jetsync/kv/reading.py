@@ -420,7 +420,7 @@ class Reading:
 
 
 def check_revision(revision: int, *, least: int = 1) -> None:
-    """Raise ConfigError for what cannot be a revision."""
+    """Raise ConfigError for an invalid revision."""
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < least:
         raise ConfigError(f"a revision must be an int of {least} or more, got {revision!r}")
 

@@ -54,7 +54,7 @@ class ObjectStoreFields(TypedDict, total=False):
 class ObjectStoreConfig(WireObject):
     """The configuration of a bucket of objects. Frozen; ``dataclasses.replace`` changes a copy.
 
-    Raises ``ConfigError``, naming the field, for what cannot be.
+    Raises ``ConfigError`` for invalid values, naming the field.
     """
 
     bucket: str = text(always=True)

@@ -44,7 +44,7 @@ class ObjectLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectMeta:
-    """What a user says about an object. Immutable. Raises ``ConfigError`` for what cannot be."""
+    """What a user says about an object. Immutable. Raises ``ConfigError`` for invalid values."""
 
     name: str
     """Any text of at most 1024 bytes."""

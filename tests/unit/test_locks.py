@@ -1,4 +1,4 @@
-"""The mutexes of csrc/link: one table in docs/internals/threads.md, one order in the code."""
+"""The locks: mutexes of csrc/link and locks of Python code, as two tables in threads.md say."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def test_every_mutex_is_in_the_table_and_made_with_its_order():
         for name in re.findall(r"link_mutex_init\(&\w+->\w+, LINK_ORDER_(\w+)\)", path.read_text()):
             made.add((name, path.stem))
     assert made == set(documented())
+
+
+def test_every_lock_of_python_code_is_in_the_table():
+    text = (ROOT / "docs/internals/threads.md").read_text()
+    table = text.split("| file | lock | guards, and who holds it |")[1].split("\n\n")[0]
+    documented = set(re.findall(r"^\| `([\w/.]+)` \| `(\w+)` \|", table, re.M))
+    made = set()
+    for path in (ROOT / "jetsync").rglob("*.py"):
+        for name in re.findall(
+            r"(\w+)(?:\.setdefault\(key,| =) threading\.(?:R?Lock|Condition)\(", path.read_text()
+        ):
+            made.add((path.relative_to(ROOT / "jetsync").as_posix(), name))
+    assert documented == made

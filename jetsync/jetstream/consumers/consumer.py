@@ -176,9 +176,10 @@ class Consumer:
         for the link it grows with what the link holds, to 64,000 messages or 32 MiB.
         ``expires`` is the length of
         one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how
-        often the server shows that it is alive. Server restarts, reconnects and leader changes are
-        got over without help; warnings go to ``on_warning`` and the log, and two missed heartbeats
-        are one: with ``on_missed_heartbeat="stop"`` they end the stream with PullTerminatedError.
+        often the server shows that it is alive. The stream recovers from server restarts,
+        reconnects and leader changes by itself. Warnings go to ``on_warning`` and the log;
+        two missed heartbeats are one, or end the stream with PullTerminatedError when
+        ``on_missed_heartbeat="stop"``.
         ``stop_after`` ends the iteration after so many messages. Does not block; taking does.
 
         In a priority group (ADR-42) ``group`` is needed; ``min_pending``, ``min_ack_pending`` are

@@ -1,4 +1,4 @@
-"""OrderedConsumer: every message of a stream exactly once and in order, whatever happens."""
+"""OrderedConsumer: every message of a stream exactly once and in order, over failures."""
 
 from __future__ import annotations
 

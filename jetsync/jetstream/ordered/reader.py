@@ -241,11 +241,11 @@ class OrderedReader:
         self.resets += 1
         self._count(reason)
 
-    def _drop(self, reason: str) -> None:
+    def _drop(self, reason: str, level: int = logging.INFO) -> None:
         generation, self.generation = self.generation, None
         if generation is None:
             return
-        logger.info("ordered consumer of %s at %d: %s", self.stream, self.last, reason)
+        logger.log(level, "ordered consumer of %s at %d: %s", self.stream, self.last, reason)
         self._orphans.add(generation.consumer.name)
         self._retire(generation)
 
@@ -389,7 +389,7 @@ class OrderedReader:
         """
         self.last, self._boundary = mark
         if not later:
-            self._drop("going back")
+            self._drop("resuming behind it (re-read requested)", logging.DEBUG)
             return
         generation, self.generation = self.generation, None
         if generation is not None:

@@ -83,7 +83,7 @@ def make_plan(
     flow_control: bool = False,
     messages_limit: int = 0,
 ) -> Plan:
-    """Put together what was asked for. Raises ConfigError for what cannot be meant. No I/O."""
+    """Put together what was asked for. Raises ConfigError for contradictory options. No I/O."""
     asked = _asked(config, fields)
     if heartbeat is not None:
         seconds = to_seconds(heartbeat, "heartbeat")
