@@ -171,12 +171,17 @@ class KeyValue(Reading):
         limit = time.time() - to_seconds(older_than, "older_than")
         whole = None if timeout is None else Deadline(timeout)
         removed = 0
-        for entry in self._entries([">"], *self._for_all(timeout), meta_only=True):
-            if entry.operation is not KeyValueOperation.PUT:
-                is_old = entry.created_ns / 1e9 <= limit
-                below = entry.revision + 1 if is_old else entry.revision
+        start = len(self._place.prefix)
+        for messages in self._present([">"], *self._for_all(timeout), meta_only=True):
+            for msg in messages:
+                if operation_of(msg.raw_headers) is KeyValueOperation.PUT:
+                    continue
+                data = msg.metadata
+                is_old = data.timestamp_ns / 1e9 <= limit
+                below = data.stream_seq + 1 if is_old else data.stream_seq
+                until = whole or self._deadline(None)
                 with self._named():
-                    removed += self._place.purge(entry.key, below, whole or self._deadline(None))
+                    removed += self._place.purge(msg.subject[start:], below, until)
         return removed
 
     def __repr__(self) -> str:
