@@ -59,7 +59,7 @@ class EventDispatcher:
 
     With handlers that is a thread of its own, which starts with the first event; without any it is
     the timer's. So handlers of the user and of ``logging`` may use the connection, ``close()``
-    included. One that raises harms nothing: the exception is logged.
+    included. An exception of a handler is logged; the next handler is called.
 
     What waits is bounded: beyond 1,000 errors new ones are counted and dropped, and the handler for
     errors is told how many.

@@ -1,4 +1,4 @@
-"""ResumeToken: where a watch has come to, in which bucket."""
+"""ResumeToken: the position of a watch in its bucket, to begin another one there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing chunks that no name leads to, without keeping a call longer than its time.
+"""Removing chunks that no description refers to, on the timer when the call has no time left.
 
 What is left when the call's time is over goes on by itself, on the connection's timer: first it
 waits until no chunk is under way any more, so that none is stored afterwards, then it asks for the

@@ -44,7 +44,7 @@ class ObjectLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectMeta:
-    """What a user says about an object. Immutable. Raises ``ConfigError`` for invalid values."""
+    """The description of an object that a user gives. Immutable. Raises ``ConfigError``."""
 
     name: str
     """Any text of at most 1024 bytes."""

@@ -1,4 +1,4 @@
-"""What is in a bucket of objects: what is said about names, and chunks that no name leads to."""
+"""Listing a bucket of objects: the descriptions of names, and chunks without a description."""
 
 from __future__ import annotations
 

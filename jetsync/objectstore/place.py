@@ -60,7 +60,7 @@ class Place:
         self.is_atomic = stream.cached_info.config.allow_atomic
         """Whether a rename can be one batch."""
         self.every_meta = f"{self.prefix}M.>"
-        """What is said about all objects."""
+        """The subject of the descriptions of all objects."""
         # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
         # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, to
         # which no client writes); unprefixed subjects pass every leaf node.
@@ -70,7 +70,7 @@ class Place:
         self._may_have_double = api != _DEFAULT_API and not self._write
 
     def meta_subject(self, name: str) -> str:
-        """What is said about an object has this subject."""
+        """The subject of the description of an object."""
         return f"{self.prefix}M.{encode(name)}"
 
     def chunk_subject(self, nuid: str) -> str:

@@ -1,4 +1,4 @@
-"""Reading a bucket of objects: getting, looking, listing and watching."""
+"""Reading a bucket of objects: contents, descriptions, lists and watches."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def proxy_from_environment(environ: Mapping[str, str], host: str) -> str | None:
 
 def ask_proxy(proxy: ProxyURL, host: str, port: int) -> Generator[bytes, bytes, bytes]:
     """Ask for a connection to a server: yields what to send, is sent what arrived, returns what
-    arrived behind the proxy's last word. Raises ConnectError with what the proxy says."""
+    arrived behind the proxy's answer. Raises ConnectError with the text of the proxy."""
     if proxy.scheme in ("http", "https"):
         return _http_connect(proxy, host, port)
     return _socks5(proxy, host, port)

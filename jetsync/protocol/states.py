@@ -1,4 +1,4 @@
-"""The life of a connection as a table: what may follow what."""
+"""The states of a connection, and a table of the changes that are allowed."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class ConsumerManager:
         try:
             config = consumer_info(self._api, stream, name, deadline.remaining()).config
         except ConsumerNotFoundError:
-            return None, fields  # the server says so itself, in other words
+            return None, fields  # the server refuses it with an error of its own
         for one, other in _EITHER:
             if fields.get(one):
                 fields.setdefault(other, None)

@@ -39,7 +39,7 @@ _MANY = 0.8
 _ANSWERED_WITHIN = 1.0
 
 _OPEN_FOR = 60.0
-"""Seconds for which the server may leave a pull of an earlier fetch without its last word."""
+"""Seconds for which the server may leave a pull of an earlier fetch without a final status."""
 
 
 class SharedConsumer:
@@ -256,7 +256,7 @@ class SharedConsumer:
     def _sweep(self, inbox: PullInbox, since: float) -> None:
         """No call came for what was left in an inbox. On the timer thread.
 
-        It goes back to the server, if that delivers it again as often as it likes; else it waits
+        It goes back to the server, if the consumer has no limit of deliveries; else it waits
         for the next call.
         """
         with self._lock:

@@ -1,4 +1,4 @@
-"""Orphans: server consumers that an ordered reader has no use for any more, until they are gone."""
+"""Orphans: server consumers that an ordered reader does not need any more, until they are gone."""
 
 from __future__ import annotations
 

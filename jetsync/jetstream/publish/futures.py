@@ -101,7 +101,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             raise self._crowded()
         while (future := window.publish(subject, data, block, auto_id, seconds, expected)) is None:
             self._wait_for(lambda: not window.crowded, deadline, self._crowded)
-            if window.ended:  # which has made the room
+            if window.ended:  # the end of the window woke this thread
                 raise self._why_ended()
             seconds = deadline - time.monotonic()
         if window.idle or window.ended:

@@ -41,7 +41,8 @@ class Persistence:
     room_wait: float = 0.005
     """How often messages that wait for room in the outbound buffer are offered again."""
     last_attempt: float = 0.02
-    """No attempt begins with less time than this: it would make a known outcome unknown."""
+    """Seconds that an attempt needs: a later one could end without an answer, and its outcome would
+    be unknown where that of the attempt before is known."""
     ask_within: float = 2.0
     """How long a stream is asked how long it remembers ids, when the time budget allows it."""
     slack: float = 0.2

@@ -88,7 +88,7 @@ class WindowKeeper(Member, Generic[W]):
         if not self._port.closed:
             self._inbox.release()
 
-    # -- for those who know what to do with an outcome -------------------------------------------
+    # -- hooks of the subclasses -----------------------------------------------------------------
 
     def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
         """Settle a message by a confirmation in an unusual layout."""
@@ -157,7 +157,7 @@ class WindowKeeper(Member, Generic[W]):
         self._resend_within(PERSISTENCE.refused_wait)
 
     def give_up(self, number: int, reason: Exception | None = None) -> None:
-        """Settle a message as failed. ``reason`` is the last word about its last copy; without one
+        """Settle a message as failed. ``reason`` is the last answer to its last copy; without one
         it is what came before, or that nothing came."""
         before = self._reasons.pop(number, None)
         window = self.window

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["BatchOptions", "BatchPull", "Mode"]
 
 _GRACE = 0.2
-"""Seconds after the deadline for which the server's last word is still waited for. Every call may
+"""Seconds after the deadline for which the final status of a pull is awaited. Every call may
 take 0.25 s longer than its timeout; the rest of that is for leaving."""
 
 _ALIVE = 0.5
-"""Seconds after a message in which a server that still owes its last word is not said to hang."""
+"""Seconds after a message in which a server without a final status is not reported as hanging."""
 
 _SHORTEST = 0.001
 
@@ -175,7 +175,7 @@ class BatchPull:
         left = max(0.0, self._ends_at - now)
         margin = self._margin(inbox, left)
         if self._has_pulled and left - margin < _SHORTEST:
-            return  # the time that is left is for what may still be on its way
+            return  # the time that is left is for messages that are on their way
         mode, options, batch = self._options.mode, self._options, inbox.batch
         expires, beat = 0.0, None
         if mode is not Mode.NO_WAIT:
@@ -344,7 +344,7 @@ class BatchPull:
             self._end()
 
     def _unanswered(self, batch: MsgBatch | None) -> Error | None:
-        """Why the server has not said its last word."""
+        """Why the server has sent no final status."""
         inbox, last = self._inbox, self._last_end
         if inbox is None or not inbox.is_linked:
             cause, text = "link", "there is no link to a server"

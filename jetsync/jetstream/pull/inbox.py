@@ -131,7 +131,7 @@ class PullInbox(Member):
         """Take messages into ``batch`` until it has ``limit``; wait up to ``wait`` seconds until it
         has ``least``. Returns what ended on the way.
 
-        Whatever raises, such as a signal handler, leaves what was taken in the batch.
+        After an exception, as of a signal handler, the batch has what was taken.
         """
         self.sent_seq = 0
         before = self.batch.nbytes

@@ -76,7 +76,7 @@ class MessageStream(PullStream):
 
     def _on_silence(self, inbox: PullInbox) -> None:
         if time.monotonic() - inbox.mailbox.last_put < 2 * self._heartbeat:
-            return  # a pull with a quick heartbeat: it is sent again, and that is no news yet
+            return  # a pull with a quick heartbeat: it is sent again, without a warning yet
         problem = PullTerminatedError(
             f"{inbox.consumer!r}: no heartbeat for {2 * self._heartbeat:g} s; pulling again"
         )

@@ -66,7 +66,7 @@ class Presence:
         return self._asked is not None
 
     def seen(self) -> None:
-        """The consumer showed itself: what was asked before is of no interest any more."""
+        """A message or status of the consumer came: drop the question whether it exists."""
         if self._asked is not None:
             self.close()
 

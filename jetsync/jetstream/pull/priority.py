@@ -1,4 +1,4 @@
-"""Priority groups of pull consumers (ADR-42): what may be asked for, and who is pinned."""
+"""Priority groups of pull consumers (ADR-42): checks of the options, and the pinned client."""
 
 from __future__ import annotations
 

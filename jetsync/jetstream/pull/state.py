@@ -105,11 +105,11 @@ class PullState:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server has not said its last word on some pull."""
+        """Whether some pull has no final status yet."""
         return bool(self._pulls)
 
     def is_waiting_for(self, number: int) -> bool:
-        """Whether the server has not said its last word on this pull."""
+        """Whether this pull has no final status yet."""
         pull = self._pulls.get(number)
         return pull is not None and pull.remaining > 0
 
@@ -272,7 +272,7 @@ class PullState:
     # -- when to pull ------------------------------------------------------------------------------
 
     def pause(self, fate: Fate, now: float) -> None:
-        """Pull again, but not at once: what refuses now will refuse in a millisecond."""
+        """Pull again, but not at once: the server would refuse the next pull just the same."""
         first, longest = _WAITS[fate]
         self._backoff = min(max(first, self._backoff), longest)
         self.not_before = now + self._backoff

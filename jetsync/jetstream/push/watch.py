@@ -1,4 +1,4 @@
-"""HeartbeatWatch: the alarm when neither messages nor heartbeats come. Runs on the timer thread."""
+"""HeartbeatWatch: warns when neither messages nor heartbeats come. Runs on the timer thread."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_who_waits_is_told_once(line):
         line.confirm(number)
     assert line.window.take_settled() == [future, other]
     assert line.window.take_settled() == []
-    assert other.callbacks == [print]
+    assert other._callbacks == [print]
     assert line.window.wake_with(future, late) is None
     assert not line.window.call_with(future, print)
 
@@ -287,7 +287,7 @@ def test_a_settled_future_is_let_go(line):
     del mark
     line.confirm(0)
     (settled,) = line.window.take_settled()
-    settled.callbacks = None
+    settled._callbacks = None
     del future, settled
     gc.collect()
     assert gone() is None
