@@ -26,12 +26,17 @@ LONGEST = 90 * 60
 
 
 def commit() -> str:
-    """The commit that is tested; marked where files differ from it."""
-    said = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=10"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return said.stdout.strip() or "unknown"
+    """The commit that is tested; marked where files differ from it, but for the records."""
+
+    def git(*words: str) -> str:
+        command = ["git", *words]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return said.stdout.strip()
+
+    found = git("describe", "--always", "--abbrev=10") or "unknown"
+    kept = [f":!{place.relative_to(ROOT)}" for place in (page.RECORDS, page.PAGE)]
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", *kept)
+    return f"{found}-dirty" if changed else found
 
 
 def run(part: str, arguments: list[str]) -> bool:
