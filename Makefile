@@ -30,7 +30,7 @@ lint: ready-dev  ## check style
 	@$(PYTHON_IN_VENV) -m ruff check .
 
 types: ready-dev  ## check types
-	@$(PYTHON_IN_VENV) -m mypy --strict jetsync tests pyspark_jetsync.py examples
+	@$(PYTHON_IN_VENV) -m mypy --strict
 
 bench: ready-dev  ## measure jetsync beside other clients, under 10 minutes (ARGS="--help")
 	@$(PYTHON_IN_VENV) -m benchmarks.macro.run $(ARGS)

@@ -9,6 +9,7 @@ pending messages are lifted where a message could otherwise be dropped (the ``su
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 BUSY = "+busy"
 """Ends the name of the same workload with a CPU-bound Python thread beside it."""
@@ -63,12 +64,12 @@ class Workload:
 
 
 def _core() -> list[Workload]:
-    sub = {"group": "core", "count": 400_000, "slow_count": 40_000, "flood": True}
+    sub: dict[str, Any] = {"group": "core", "count": 400_000, "slow_count": 40_000, "flood": True}
     return [
         Workload("publish", "publish, then flush", "core", 2_000_000, 60_000, 0.10),
-        Workload("sub_callback", "subscribe with a callback", goal=0.24, **sub),  # type: ignore[arg-type]
-        Workload("sub_iter", "iterate over a subscription", goal=0.26, **sub),  # type: ignore[arg-type]
-        Workload("sub_next", "next(), a call per message", goal=0.26, **sub),  # type: ignore[arg-type]
+        Workload("sub_callback", "subscribe with a callback", goal=0.24, **sub),
+        Workload("sub_iter", "iterate over a subscription", goal=0.26, **sub),
+        Workload("sub_next", "next(), a call per message", goal=0.26, **sub),
         Workload(
             "request", "request and reply, one at a time", "latency", 4000, 4000, 36, echo=True
         ),
@@ -96,19 +97,19 @@ def _consume() -> list[Workload]:
     ) -> Workload:  # fmt: skip
         return Workload(name, does, "consume", count, slow, goal, source=True, ack=ack, push=push)
 
-    few = {"count": 4000, "slow": 4000}
-    acked = {"ack": "explicit", "count": 100_000, "slow": 20_000}
+    few: dict[str, Any] = {"count": 4000, "slow": 4000}
+    acked: dict[str, Any] = {"ack": "explicit", "count": 100_000, "slow": 20_000}
     return [
         make("fetch", f"fetch({FETCH}), no acknowledgement", 0.42),
-        make("fetch_ack", f"fetch({FETCH}), ack each message", 1.25, **acked),  # type: ignore[arg-type]
-        make("fetch_ack_batch", f"fetch({FETCH}), ack the batch in one call", 0.6, **acked),  # type: ignore[arg-type]
+        make("fetch_ack", f"fetch({FETCH}), ack each message", 1.25, **acked),
+        make("fetch_ack_batch", f"fetch({FETCH}), ack the batch in one call", 0.6, **acked),
         make("fetch_ack_sync", "fetch, ack_sync each message", 36, "explicit", **few),
-        make("fetch_ack_sync_batch", "fetch, ack_sync the batch in one call", 2.5, **acked),  # type: ignore[arg-type]
+        make("fetch_ack_sync_batch", "fetch, ack_sync the batch in one call", 2.5, **acked),
         make("messages", "iterate over messages(), no acknowledgement", 0.40),
-        make("messages_ack", "iterate over messages(), ack each", 1.25, **acked),  # type: ignore[arg-type]
+        make("messages_ack", "iterate over messages(), ack each", 1.25, **acked),
         make("messages_ack_sync", "iterate, ack_sync each", 36, "explicit", **few),
         make("consume", "consume() with a callback, no acknowledgement", 0.40),
-        make("consume_ack", "consume() with a callback, ack each", 1.25, **acked),  # type: ignore[arg-type]
+        make("consume_ack", "consume() with a callback, ack each", 1.25, **acked),
         make("consume_ack_sync", "consume(), ack_sync each", 36, "explicit", **few),
         make("ordered", "the ordered consumer, iterated", 0.33, None, push=True),
         make("push", "a push consumer with a callback", 0.30, None, push=True),

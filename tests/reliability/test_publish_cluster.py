@@ -55,6 +55,7 @@ def test_leaders_that_step_down_stall_nobody():
             load.grow(STEP, timeout=90)
         found, sequences = contents(js, "S")
         load.ledger.compare(found, sequences)
+        assert load.took
         assert not load.ledger.not_stored
         assert all(IN_PROCESS in reason for reason in load.ledger.reasons)
         assert sum(seconds > STALL for seconds in load.took) <= 2

@@ -131,19 +131,20 @@ def js_arrow(job: Job) -> None:
     job.stop(job.count, job.count * job.size)
 
 
-def consumer(job: Job) -> jetsync.Consumer:
-    return jetsync.connect(job.url).jetstream().consumer(job.stream, job.consumer)
+def consumer(job: Job) -> tuple[jetsync.Connection, jetsync.Consumer]:
+    nc = jetsync.connect(job.url)
+    return nc, nc.jetstream().consumer(job.stream, job.consumer)
 
 
 def fetch_all(job: Job, work: Callable[[jetsync.MsgBatch], int]) -> None:
-    source = consumer(job)
+    nc, source = consumer(job)
     job.start()
     seen = touched = 0
     while seen < job.count:
         batch = source.fetch(min(job.batch, job.count - seen), timeout=60)
         touched += work(batch)
         seen += len(batch)
-    source._js._nc.flush()
+    nc.flush()
     job.stop(seen, touched)
 
 
@@ -194,7 +195,7 @@ def fetch_arrow(job: Job) -> None:
 
 
 def iterate(job: Job, answer: str | None = None) -> None:
-    source = consumer(job)
+    nc, source = consumer(job)
     with source.messages(stop_after=job.count) as stream:
         if answer is None:
             take(job, stream)
@@ -205,12 +206,12 @@ def iterate(job: Job, answer: str | None = None) -> None:
             touched += len(msg.data)
             msg.ack() if answer == "ack" else msg.ack_sync()
             seen += 1
-        source._js._nc.flush()
+        nc.flush()
         job.stop(seen, touched)
 
 
 def call_back(job: Job, answer: str | None = None) -> None:
-    source = consumer(job)
+    nc, source = consumer(job)
     seen = touched = 0
 
     def plain(msg: jetsync.JetStreamMsg) -> None:
@@ -234,7 +235,7 @@ def call_back(job: Job, answer: str | None = None) -> None:
     job.start()
     with source.consume(callback, stop_after=job.count):
         wait_until(lambda: seen >= job.count)
-    source._js._nc.flush()
+    nc.flush()
     job.stop(seen, touched)
 
 
