@@ -18,6 +18,7 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_push_recovery.py",
         f"{RELIABILITY}/test_push_queue.py",
         f"{RELIABILITY}/test_push_flow_control.py",
+        "tests/conformance/test_ack_subjects_v2.py",
     ],
     "cluster": [
         f"{RELIABILITY}/test_consume_cluster.py",
@@ -34,7 +35,11 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_restart.py",
         f"{RELIABILITY}/test_many_subscriptions.py",
     ],
-    "processes": [f"{RELIABILITY}/test_exit.py", f"{RELIABILITY}/test_forks.py"],
+    "processes": [
+        f"{RELIABILITY}/test_exit.py",
+        f"{RELIABILITY}/test_forks.py",
+        f"{RELIABILITY}/test_every_call.py",
+    ],
     "memory": [
         f"{RELIABILITY}/test_memory.py",
         f"{RELIABILITY}/test_slow_consumer.py",
@@ -53,7 +58,12 @@ PARTS: dict[str, list[str]] = {
     "keys": ["tests/kv/test_container.py"],
     "renames": ["tests/objectstore/test_renames.py"],
     "objects": ["tests/objectstore/test_replaced.py"],
-    "bytes": ["tests/reference", "tests/csrc", "tests/fuzz/test_hostile.py"],
+    "bytes": [
+        "tests/reference",
+        "tests/csrc",
+        "tests/fuzz/test_hostile.py",
+        "tests/concurrency/test_sanitized.py",
+    ],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
     "spark": ["tests/spark", "tests/cli/test_demo_run.py"],
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import Member
 from jetsync.client.runner import run_callbacks
-from jetsync.errors import TimeoutError
+from jetsync.errors import ForkedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg
 
 if TYPE_CHECKING:
@@ -96,7 +96,12 @@ class ConsumeContext:
             raise TimeoutError("the callback did not finish in time", operation="drain")
 
     def wait(self, timeout: Seconds | None = None) -> bool:
-        """Wait until consuming has ended; returns whether it has. None: no limit."""
+        """Wait until consuming has ended; returns whether it has. None: no limit.
+
+        Raises ForkedError in a forked child, where the thread that consumes does not exist.
+        """
+        if isinstance(refusal := self._port.refusal(), ForkedError):
+            raise refusal
         return self._done.wait(Deadline(timeout).remaining())
 
     @property

@@ -1,0 +1,122 @@
+"""The general promises hold for every public call: Ctrl-C, forks, exits, leaks (P7, P8, G8 to G13).
+
+The calls are read from the library itself (tests/harness/public_calls.py), so a new one is under
+these promises as soon as it exists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import time
+import weakref
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+from tests.harness.memory import Holdings, settled
+from tests.harness.public_calls import CALLS, World
+from tests.harness.soak import scaled
+from tests.harness.waiting import wait_until
+from tests.harness.watchdog import run_module
+
+PROGRAM = "tests.reliability.every_call"
+PROGRAMS = scaled(1, 20)
+ROUNDS = scaled(3, 60)
+GROWTH = 8.0  # MiB
+
+
+@pytest.fixture
+def server() -> Iterator[NatsServer]:
+    """A server with JetStream, unlike that of this folder's other tests."""
+    with NatsServer() as one:
+        yield one
+
+
+@pytest.mark.timed
+def test_every_call_that_waits_is_interrupted_at_once_and_all_goes_on(server, keeps_promise):
+    late: list[float] = []
+    for _ in range(PROGRAMS):
+        done = run_module(PROGRAM, "interrupt", server.url, limit=120)
+        assert (done.code, done.errors) == (0, ""), done
+        found = json.loads(done.output)
+        assert len(found) > len(CALLS) // 2, sorted(set(CALLS) - set(found))
+        late += found.values()
+    keeps_promise("G11 Ctrl-C in every public call", late, 0.1, slack=0.4)
+
+
+LOCAL = {
+    "JetStream.publish_async_wait",
+    "PubAckFuture.exception",
+    "Watcher.initial",
+    "ObjectWatcher.initial",
+}
+"""Calls that only look at what the process has: a child may."""
+
+
+def test_every_call_in_a_forked_child_is_refused_at_once(server):
+    done = run_module(PROGRAM, "fork", server.url, limit=120)
+    assert (done.code, done.errors) == (0, ""), done
+    raised = json.loads(done.output)
+    assert set(raised) == set(CALLS)
+    others = {name: how for name, how in raised.items() if how != "ForkedError"}
+    assert set(others) <= LOCAL, others
+
+
+@pytest.mark.timed
+def test_a_program_that_ends_with_every_kind_of_handle_open_is_silent_and_quick(
+    server, keeps_promise
+):
+    took = []
+    for _ in range(scaled(3, 50)):
+        done = run_module(PROGRAM, "exit", server.url, limit=60)
+        ended = time.monotonic()
+        assert (done.code, done.errors) == (7, ""), done
+        took.append(ended - float(done.output))
+    keeps_promise("G13 exit, every kind of handle", took, 1.0, slack=1.0)
+
+
+def make_every_call(url: str) -> weakref.ref[jetsync.Connection]:
+    """Make every call on a connection that is closed then; return a weak reference to it."""
+    nc = jetsync.connect(url)
+    nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+    world = World.open(nc)
+    for call in CALLS.values():
+        with contextlib.suppress(jetsync.Error):
+            call(world, 0.02)
+    world.close()
+    nc.close()
+    with contextlib.suppress(jetsync.Error), jetsync.connect(url) as other:
+        other.jetstream().delete_stream(World.STREAM)  # with the consumers of this round
+    return weakref.ref(nc)
+
+
+def is_gone(closed: weakref.ref[jetsync.Connection]) -> bool:
+    gc.collect()
+    return closed() is None
+
+
+@pytest.fixture
+def nothing_logged() -> Iterator[None]:
+    """pytest keeps what is logged, and an error keeps the frames that it came through."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_all_calls_together_leave_nothing_behind(server, nothing_logged, record_figure):
+    make_every_call(server.url)
+    before, held = settled(), Holdings.now()
+    for _ in range(ROUNDS):
+        closed = make_every_call(server.url)
+        # Not at once: removing the chunks of an interrupted put is given up after a moment.
+        wait_until(partial(is_gone, closed), timeout=20)
+    grown = settled() - before
+    record_figure(f"G8 growth over {ROUNDS} times every call", grown, "MiB", goal=f"<= {GROWTH}")
+    assert Holdings.now() == held
+    assert grown <= GROWTH
