@@ -69,7 +69,7 @@ class ObjectReader(io.BufferedIOBase):
         self._got = 0  # bytes that came, read from the start on
         self._chunks = 0
         self._seq = 0  # of the last chunk that came
-        self._hand = memoryview(b"")
+        self._unread = memoryview(b"")
         self._at = 0  # where the next byte is read from
         self._ordered: OrderedConsumer | None = None
         self._from_leader = from_leader
@@ -146,7 +146,7 @@ class ObjectReader(io.BufferedIOBase):
     def _give_back(self, start: int, parts: list[memoryview]) -> None:
         """What an interrupted call had taken is read by the next one."""
         if parts and self._at == self._handed:
-            self._hand = memoryview(b"".join([*parts, self._hand]))
+            self._unread = memoryview(b"".join([*parts, self._unread]))
         self._at = start
 
     def read1(self, size: int = -1, /) -> bytes:
@@ -164,7 +164,7 @@ class ObjectReader(io.BufferedIOBase):
     @property
     def _handed(self) -> int:
         """Where the bytes begin that came from the start on and were not handed out."""
-        return self._got - len(self._hand)
+        return self._got - len(self._unread)
 
     def _next(self, size: int) -> memoryview:
         """Take the next piece, at most ``size`` bytes (-1: no limit); empty at the end."""
@@ -173,12 +173,12 @@ class ObjectReader(io.BufferedIOBase):
             return memoryview(b"")
         if self._at != self._handed:
             return self._jump(size)
-        while not len(self._hand):
+        while not len(self._unread):
             if self._failure is not None:
                 raise self._failure
             self._take()
-        piece = self._hand if size < 0 else self._hand[:size]
-        self._hand = self._hand[len(piece) :]
+        piece = self._unread if size < 0 else self._unread[:size]
+        self._unread = self._unread[len(piece) :]
         self._at += len(piece)
         return piece
 
@@ -210,7 +210,7 @@ class ObjectReader(io.BufferedIOBase):
         if self._got >= self.info.size:
             self._stop()
             self._verify()
-        self._hand = memoryview(data)
+        self._unread = memoryview(data)
 
     def _take_ordered(self) -> tuple[bytes, int]:
         deadline = Deadline(self._deadline.within(self._wait))

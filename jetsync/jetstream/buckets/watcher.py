@@ -57,8 +57,8 @@ class BucketWatcher(ABC, Generic[T]):
         self._bucket = bucket
         self._ordered = ordered
         self._messages = ordered.messages()
-        self._hand: Iterator[JetStreamMsg] = iter(())
-        self._held: JetStreamMsg | None = None  # an interrupted call leaves it to the next one
+        self._msgs: Iterator[JetStreamMsg] = iter(())
+        self._current: JetStreamMsg | None = None  # an interrupted call leaves it to the next one
         self._busy = threading.Lock()
         self._stopped = False
         self._end = end  # sequence of the last message that was there
@@ -166,7 +166,7 @@ class BucketWatcher(ABC, Generic[T]):
                 continue
             if not self._initial_done:
                 self._count(_sequence(msg), deadline)
-            self._held = None
+            self._current = None
             found = self._read(msg)
             if found is not None:
                 return found
@@ -192,11 +192,11 @@ class BucketWatcher(ABC, Generic[T]):
 
     def _take(self, deadline: Deadline) -> JetStreamMsg | None:
         """The next message, held until it is handed out; None if none came for a while."""
-        self._held = self._held or next(self._hand, None)
-        if self._held is None:
-            self._hand = iter(self._load(deadline))
-            self._held = next(self._hand, None)
-        return self._held
+        self._current = self._current or next(self._msgs, None)
+        if self._current is None:
+            self._msgs = iter(self._load(deadline))
+            self._current = next(self._msgs, None)
+        return self._current
 
     def _load(self, deadline: Deadline) -> MsgBatch:
         """The messages that have come; empty if none came for a while."""

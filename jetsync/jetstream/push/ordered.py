@@ -139,7 +139,7 @@ class OrderedPushSubscription(PushSubscription):
 
     def _fail(self, error: Error) -> None:
         self._mailbox.discard()
-        self._hand.clear()
+        self._early.clear()
         self._mailbox.finish(error)
         self._end()
 
@@ -156,7 +156,7 @@ class OrderedPushSubscription(PushSubscription):
         if self._over:
             return
         old = self.name
-        self._hand.clear()
+        self._early.clear()
         self._listen(self._port.new_inbox())
         # From here on the new inbox counts, even if the answer below gets lost.
         self._deliveries.sequences = ConsumerSequence(0, self._last)

@@ -144,13 +144,13 @@ class PushReceiver(Subscription):
         self._bound = BoundConsumer(api, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
-        # What goes to the user at once; shut while a thread has the turn, and while anything is in
-        # hand, which comes first.
+        # What goes to the user at once; shut while a thread has the turn, and while `_early` has
+        # messages, which come first.
         self._deliveries = Deliveries(api.port.connection, self._mailbox)
-        # Held by who takes; it guards the next two. Reentrant, so that an interrupt at the wrong
+        # Held by the thread that takes; it guards the next two. Reentrant, so that an interrupt at the wrong
         # moment does not lock its own thread out.
         self._turn = threading.RLock()
-        self._hand: collections.deque[JetStreamMsg] = collections.deque()
+        self._early: collections.deque[JetStreamMsg] = collections.deque()
         self._flow: FlowControl | None = None
         self.resets = 0
         """How often the consumer was made anew, which only an ordered subscription does."""
@@ -255,7 +255,7 @@ class PushReceiver(Subscription):
             while True:
                 if self._suspect_since is not None:
                     self._look(deadline)
-                msg = self._hand.popleft() if self._hand else self._from_mailbox(deadline)
+                msg = self._early.popleft() if self._early else self._from_mailbox(deadline)
                 if msg is not None:
                     if self._settle(msg):
                         self._deliveries.taken += 1
@@ -276,7 +276,7 @@ class PushReceiver(Subscription):
         return True
 
     def _give_turn(self) -> None:
-        self._deliveries.is_open = not self._hand
+        self._deliveries.is_open = not self._early
         self._turn.release()
 
     def _from_mailbox(self, deadline: Deadline) -> JetStreamMsg | None:
@@ -287,7 +287,7 @@ class PushReceiver(Subscription):
             wait = until_look if wait is None else min(wait, until_look)
         return cast("JetStreamMsg | None", self._mailbox.get(wait))
 
-    def _at_hand(self) -> JetStreamMsg | None:
+    def _next_ready(self) -> JetStreamMsg | None:
         """What the mailbox holds, without waiting."""
         return cast("JetStreamMsg | None", self._mailbox.get(0))
 
@@ -297,7 +297,7 @@ class PushReceiver(Subscription):
 
     @property
     def _exhausted(self) -> bool:
-        return self._mailbox.ended and not self._hand
+        return self._mailbox.ended and not self._early
 
     def _settle(self, msg: JetStreamMsg) -> bool:
         """Deal with what is not for the user; returns whether the message is."""
@@ -326,7 +326,7 @@ class PushReceiver(Subscription):
     def _stop_now(self) -> None:
         """The last message that was wanted is being handed out. ``_turn`` is held."""
         self._end()
-        while (msg := self._hand.popleft() if self._hand else self._at_hand()) is not None:
+        while (msg := self._early.popleft() if self._early else self._next_ready()) is not None:
             if not self._bound.ends_with_subscription and not msg.status:
                 msg.nak()  # another client may have it at once
         if self._bound.ends_with_subscription:
@@ -418,14 +418,14 @@ class PushReceiver(Subscription):
         if self._callback is not None or not self._take_turn(Deadline(0)):
             return
         try:
-            while not self._manual and not self._hand:
-                msg = self._at_hand()
+            while not self._manual and not self._early:
+                msg = self._next_ready()
                 if msg is None:
                     return
                 if msg.status and not msg.data:
                     self._on_status(msg)
                 else:
-                    self._hand.append(msg)
+                    self._early.append(msg)
         finally:
             self._give_turn()
 

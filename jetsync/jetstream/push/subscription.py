@@ -182,12 +182,12 @@ class PushSubscription(PushReceiver):
                 raise TimeoutError(
                     f"the callback of {self!r} did not finish in time", operation="drain"
                 )
-        while self._hand:
+        while self._early:
             self._port.check()
             left = deadline.within(0.02)
             if left <= 0:
                 raise TimeoutError(
-                    f"{len(self._hand)} messages of {self!r} were not taken in time",
+                    f"{len(self._early)} messages of {self!r} were not taken in time",
                     operation="drain",
                 )
             self._port.sleep(left)
@@ -198,9 +198,9 @@ class PushSubscription(PushReceiver):
         if not self._take_turn(deadline):
             return
         try:
-            while (msg := self._at_hand()) is not None:
+            while (msg := self._next_ready()) is not None:
                 if self._manual or not msg.status or msg.data:
-                    self._hand.append(msg)
+                    self._early.append(msg)
         finally:
             self._give_turn()
 
@@ -223,7 +223,7 @@ class PushSubscription(PushReceiver):
     @property
     def pending_messages(self) -> int:
         """Messages (and statuses) received and not yet taken."""
-        return self._mailbox.pending_messages + len(self._hand)
+        return self._mailbox.pending_messages + len(self._early)
 
     @property
     def delivered(self) -> int:
