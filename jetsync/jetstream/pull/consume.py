@@ -81,7 +81,7 @@ class ConsumeContext:
             self._port.detach(self._member)
 
     def stop(self) -> None:
-        """End after the message in hand; the rest is handed back. Does not wait."""
+        """End after the present message; the rest is handed back. Does not wait."""
         self._stream.stop()
 
     def drain(self, timeout: Seconds | None = None) -> None:
