@@ -24,8 +24,8 @@ class OrderedMessages(PullStream):
     """An endless iterator over the messages of an ordered consumer. Made by its ``messages``.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
-    called by any. The buffer is bounded by construction: what waits, is prefetched and is on its way
-    is together never more than ``max_messages`` or ``max_bytes``. As a context manager it stops at
+    called by any. The buffer is bounded by construction: what waits, is prefetched or on its way is
+    together never more than ``max_messages`` or ``max_bytes``. As a context manager it stops at
     the end; the ordered consumer goes on behind the last message handed out.
     """
 

@@ -147,8 +147,8 @@ class PushReceiver(Subscription):
         # What goes to the user at once; shut while a thread has the turn, and while `_early` has
         # messages, which come first.
         self._deliveries = Deliveries(api.port.connection, self._mailbox)
-        # Held by the thread that takes; it guards the next two. Reentrant: a signal handler of that
-        # thread may use the subscription.
+        # Held by the thread that takes; it guards the next two. Reentrant, so that an
+        # interrupt at the wrong moment does not lock its own thread out.
         self._turn = threading.RLock()
         self._early: collections.deque[JetStreamMsg] = collections.deque()
         self._flow: FlowControl | None = None
