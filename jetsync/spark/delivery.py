@@ -13,11 +13,11 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jetsync.errors import Error
-from jetsync.spark.connection import shared
+from jetsync.spark.connection import jetstream, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.options import connection_name
 from jetsync.spark.positions import Head, head_of
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIRECT_UP_TO",
+    "EarlyConsumer",
     "PartialDeliveryError",
     "by_consumer",
     "by_direct_get",
     "needs_direct",
     "one_ahead",
     "prefers_direct",
+    "takes_consumer",
 ]
 
 log = logging.getLogger("jetsync.spark")
@@ -160,6 +162,7 @@ def by_consumer(
     *,
     alone: bool,
     headers_only: bool,
+    made: EarlyConsumer | None = None,
 ) -> Generator[MsgBatch, None, None]:
     """Yield what a consumer made for this delivers from ``first`` on, until ``last`` was passed.
 
@@ -171,10 +174,12 @@ def by_consumer(
     if _may_overshoot(head_of(stream), bool(options.filter_subjects), last):
         # A pull has no upper end: what lies behind the range is counted by a consumer that
         # begins there, and not asked for.
-        counter = _consumer_from(stream, options, last + 1, headers_only)
+        counter = _consumer_from(stream.name, options, last + 1, headers_only)
         behind = counter.cached_info.num_pending
-        _forget(counter)
-    consumer = _consumer_from(stream, options, first, headers_only)
+        _forget(counter, options)
+    consumer = None if made is None else made.take(first)
+    if consumer is None:
+        consumer = _consumer_from(stream.name, options, first, headers_only)
     try:
         left = min(consumer.cached_info.num_pending - behind, last - first + 1)
         expected = 1
@@ -200,13 +205,52 @@ def by_consumer(
             first = end.stream_seq + 1
             left = min(end.num_pending - behind, last - first + 1)
     finally:
-        _forget(consumer)
+        _forget(consumer, options)
 
 
-def _consumer_from(
-    stream: Stream, options: ReadOptions, first: int, headers_only: bool
-) -> Consumer:
-    return stream.create_consumer(
+class EarlyConsumer:
+    """A consumer that is made while the leader is still asked about the stream, which saves a
+    round trip. Used by one thread; `close` at the end."""
+
+    def __init__(self, stream: str, options: ReadOptions, first: int, headers_only: bool) -> None:
+        self._options = options
+        self._first = first
+        self._thread = ThreadPoolExecutor(1, "jetsync-spark-create")
+        self._coming: Future[Consumer] | None = self._thread.submit(
+            _consumer_from, stream, options, first, headers_only
+        )
+
+    def take(self, first: int) -> Consumer | None:
+        """Return the consumer if it begins at ``first`` and could be made. Blocks until then."""
+        coming, self._coming = self._coming, None
+        if coming is None:
+            return None
+        try:
+            consumer = coming.result()
+        except Error as error:
+            log.debug("making a consumer early: %s", error)
+            return None
+        if first == self._first:
+            return consumer
+        _forget(consumer, self._options)
+        return None
+
+    def close(self) -> None:
+        """Remove the consumer if it was not taken. Blocks while it is being made."""
+        self.take(0)
+        self._thread.shutdown()
+
+
+def takes_consumer(options: ReadOptions, length: int) -> bool:
+    """Tell whether ``length`` sequences are read by a consumer, as far as the options tell."""
+    return options.read_method == CONSUMER or (
+        options.read_method == AUTO and (length > DIRECT_UP_TO or len(options.filter_subjects) > 1)
+    )
+
+
+def _consumer_from(stream: str, options: ReadOptions, first: int, headers_only: bool) -> Consumer:
+    return jetstream(options.link).create_consumer(
+        stream,
         name=f"jetsync-spark-{uuid.uuid4().hex}",
         deliver_policy="by_start_sequence",
         opt_start_seq=first,
@@ -230,10 +274,14 @@ def _whose(options: ReadOptions) -> dict[str, str] | None:
     return {key: value for key, value in found.items() if value} or None
 
 
-def _forget(consumer: Consumer) -> None:
-    """Remove the consumer now; if that fails the server does it soon."""
+def _forget(consumer: Consumer, options: ReadOptions) -> None:
+    """Let the server remove the consumer now; no answer is waited for. If the request is lost, the
+    server removes the consumer soon by itself."""
+    link = options.link
+    prefix = link.api_prefix or (f"$JS.{link.domain}.API" if link.domain else "$JS.API")
+    subject = f"{prefix}.CONSUMER.DELETE.{consumer.stream_name}.{consumer.name}"
     try:
-        consumer.delete(timeout=1.0)
+        shared(link).publish(subject)
     except Error as error:
         log.debug("consumer %s was not removed: %s", consumer.name, error)
 

@@ -21,12 +21,14 @@ from jetsync._deadline import Deadline
 from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
 from jetsync.spark.connection import coded, is_transient, with_patience
 from jetsync.spark.delivery import (
+    EarlyConsumer,
     PartialDeliveryError,
     by_consumer,
     by_direct_get,
     needs_direct,
     one_ahead,
     prefers_direct,
+    takes_consumer,
 )
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.positions import (
@@ -83,13 +85,25 @@ class _RangeRead:
         self._asked_leader = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        if self._range.only_direct or not takes_consumer(self._options, len(self._range)):
+            return self._batches(None)
+        return self._with_early_consumer()
+
+    def _with_early_consumer(self) -> Iterator[pa.RecordBatch]:
+        name, headers_only = self._range.stream, not self._layout.wants_content
+        with contextlib.closing(
+            EarlyConsumer(name, self._options, self._next, headers_only)
+        ) as made:
+            yield from self._batches(made)
+
+    def _batches(self, made: EarlyConsumer | None) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         stuck = False
         while (stream := with_patience(link, self._what, self._not_finished)) is not None:
             before = self._next
             try:
-                with contextlib.closing(one_ahead(self._deliver(stream, stuck))) as batches:
+                with contextlib.closing(one_ahead(self._deliver(stream, stuck, made))) as batches:
                     for batch in batches:
                         yield from self._accept(batch)
             except Error as error:
@@ -146,7 +160,9 @@ class _RangeRead:
 
     # -- who delivers --------------------------------------------------------------------------
 
-    def _deliver(self, stream: Stream, stuck: bool) -> Generator[MsgBatch, None, None]:
+    def _deliver(
+        self, stream: Stream, stuck: bool, made: EarlyConsumer | None
+    ) -> Generator[MsgBatch, None, None]:
         head = head_of(stream)
         headers_only = not self._layout.wants_content
         self._direct = needs_direct(head, self._options) or (
@@ -163,6 +179,7 @@ class _RangeRead:
             self._range.last,
             alone=stuck,
             headers_only=headers_only,
+            made=made,
         )
 
     @property

@@ -29,6 +29,8 @@ class SequenceRange:
     last: int
     filters: tuple[str, ...] = ()
     """Which subjects the task reads, if not all that the read asks for."""
+    only_direct: bool = False
+    """Whether no consumer may read them (a work queue, or option readMethod)."""
 
     def __len__(self) -> int:
         return max(0, self.last - self.first + 1)
@@ -100,11 +102,10 @@ def split_ranges(
         count = min(count, length)
         for index in range(count):
             pieces.append(
-                SequenceRange(
-                    item.stream,
-                    item.created,
-                    item.first + length * index // count,
-                    item.first + length * (index + 1) // count - 1,
+                replace(
+                    item,
+                    first=item.first + length * index // count,
+                    last=item.first + length * (index + 1) // count - 1,
                 )
             )
     return pieces

@@ -95,14 +95,14 @@ class JetStreamReader(DataSourceReader):
         head = head_of(stream)
         warn_of_filters_that_miss(stream, self._options)
         self._messages = max(self._messages, head.messages)
-        needs_direct(head, self._options)
+        only_direct = needs_direct(head, self._options)
         starting, ending = self._options.start_of(name), self._options.end_of(name)
         start = resolve_start(js, head, starting, self._options)
         end = resolve_end(js, head, ending)
         first = start + 1
         if first <= end:
             first = check_available(head, head.created, first, self._options)
-        return SequenceRange(name, head.created, first, end)
+        return SequenceRange(name, head.created, first, end, only_direct=only_direct)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition on an executor."""

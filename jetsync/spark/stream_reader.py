@@ -167,7 +167,15 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if head.created == mark.created:
                 # From the offsets alone, whatever the stream has lost: a repeated batch has the
                 # same partitions, on which the message ids of a sink depend.
-                ranges.append(SequenceRange(name, mark.created, begin + 1, mark.seq))
+                ranges.append(
+                    SequenceRange(
+                        name,
+                        mark.created,
+                        begin + 1,
+                        mark.seq,
+                        only_direct=needs_direct(head, self._options),
+                    )
+                )
         pieces = split_ranges(
             ranges,
             max_records=self._options.max_records_per_partition,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -15,6 +16,8 @@ from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
+from tests.harness.conditioner import Link
+from tests.harness.waiting import wait_until
 
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
 
@@ -81,7 +84,35 @@ def test_no_consumer_is_left_behind(js, new_stream):
     unfinished = whole(js, stream.name, servers=stream.url)
     next(unfinished)
     unfinished.close()
-    assert list(js.consumer_names(stream.name)) == []
+    wait_until(lambda: list(js.consumer_names(stream.name)) == [])
+
+
+def test_a_consumer_is_made_while_the_leader_is_asked_about_the_stream(js, new_stream):
+    stream = new_stream(200)
+    with Link(stream.url) as link:
+        options = {"servers": link.url, "readMethod": "consumer"}
+        assert rest(whole(js, stream.name, **options)) == list(range(1, 201))
+        link.stall(way="to_client")
+        with ThreadPoolExecutor(1) as thread:
+            seen = thread.submit(rest, whole(js, stream.name, **options))
+            try:
+                # No answer has come to the reader yet.
+                wait_until(lambda: len(list(js.consumer_names(stream.name))) == 1, timeout=20)
+            finally:
+                link.resume()
+            assert seen.result(timeout=30) == list(range(1, 201))
+        wait_until(lambda: list(js.consumer_names(stream.name)) == [])
+
+
+def test_a_consumer_that_was_made_for_a_range_without_messages_is_removed(js, new_stream):
+    stream = new_stream(200)
+    js.stream(stream.name).purge()
+    given = {"failOnDataLoss": "false", "servers": stream.url, "readMethod": "consumer"}
+    options = ReadOptions.parse({"stream": stream.name, **given}, streaming=False)
+    created = js.stream(stream.name).info().created.isoformat()
+    wanted = SequenceRange(stream.name, created, 1, 200)
+    assert rest(read_range(options, Layout(SCHEMA), wanted)) == []
+    wait_until(lambda: list(js.consumer_names(stream.name)) == [])
 
 
 def test_trimming_while_reading_is_noticed(js, new_stream, method):
