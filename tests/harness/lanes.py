@@ -16,8 +16,6 @@ FIRST = (
     "tests/concurrency/test_sanitized.py",
     "tests/cli/test_demo_run.py",
     "tests/spark/test_pipeline_faults.py",
-    "tests/spark/test_scale_cluster.py",
-    "tests/spark/test_scale_examples.py",
     "tests/spark/test_connect_server.py",
     "tests/reference/",
     "tests/fuzz/",
