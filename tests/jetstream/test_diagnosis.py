@@ -42,7 +42,7 @@ def test_lag_counts_what_is_where(js, stream):
 def test_nothing_in_the_way_says_nothing(js, stream):
     consumer = stream.create_consumer(durable_name="c", max_ack_pending=100)
     fill(js, stream, 5)
-    assert "no pull" in why_not(consumer)
+    assert "pull waits" in why_not(consumer)
     assert consumer.info().num_pending == 5
 
 
