@@ -52,6 +52,12 @@ jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_sp
     return encode_message(out, subject, reply, header, payload);
 }
 
+jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                             jet_span payload) {
+    if (!jet_subject_is_publishable(subject)) return JET_ERR_SUBJECT;
+    return encode_message(out, subject, reply, header, payload);
+}
+
 jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload) {
     jet_span none = {NULL, 0};
     if (!jet_subject_is_safe(subject)) return JET_ERR_SUBJECT;

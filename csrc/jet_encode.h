@@ -12,6 +12,9 @@
  * may be empty. JET_ERR_SUBJECT, JET_ERR_LINE (control line over 4096) or JET_ERR_MEMORY. */
 jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
                           jet_span payload);
+/* The same with a reply that was made here, so that it is known to be valid. */
+jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                             jet_span payload);
 /* The same to a subject that a server gave us (an acknowledgement): checked for framing only. */
 jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload);
 /* SUB; `queue` may be empty. */

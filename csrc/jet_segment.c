@@ -179,6 +179,30 @@ int jet_chain_take(jet_chain *c, jet_record *out) {
     return 1;
 }
 
+size_t jet_chain_cut(jet_chain *c, size_t n) {
+    size_t dropped = c->count > n ? c->count - n : 0;
+    jet_chain kept; /* what is left is copied to where nothing has to be taken apart */
+    jet_record r;
+    if (dropped == 0) return 0;
+    if (n == 0) {
+        jet_chain_free(c);
+        return dropped;
+    }
+    jet_chain_init(&kept);
+    kept.pool = c->pool;
+    jet_chain_iter it;
+    jet_chain_begin(c, &it);
+    while (kept.count < n && jet_chain_next(&it, &r)) {
+        if (jet_chain_append(&kept, &r) != JET_OK) {
+            jet_chain_free(&kept);
+            return 0;
+        }
+    }
+    jet_chain_free(c);
+    jet_chain_move(c, &kept);
+    return dropped;
+}
+
 /* Busy chains start large (no growing by copies), idle ones shrink back to the first size. */
 static size_t next_first_cap(const jet_chain *c) {
     if (c->tail == NULL || c->tail->cap > JET_SEGMENT_MAX) return c->first_cap;

@@ -65,6 +65,9 @@ void jet_chain_drop(jet_chain *c, const jet_record *r);
 /* Take the next record: its spans stay valid until the next call on this chain, because the
  * segment it lies in is freed only then. Returns 0 when there is none. */
 int jet_chain_take(jet_chain *c, jet_record *out);
+/* Keep the first `n` records and drop the rest; returns how many that were. Without memory for a copy
+ * of those that stay nothing is dropped. */
+size_t jet_chain_cut(jet_chain *c, size_t n);
 /* Move everything of `from` to the end of `to`, which has the same pool from then on; `from` is
  * empty afterwards and will start with a segment of a fitting size. No record is touched. */
 void jet_chain_move(jet_chain *to, jet_chain *from);

@@ -224,6 +224,14 @@ size_t link_outbound_pending(link_outbound *o) {
     return n;
 }
 
+size_t link_outbound_waiting(link_outbound *o) {
+    size_t n = 0;
+    link_lock(&o->lock);
+    for (const link_waiter *w = o->line.first; w; w = w->next) n++;
+    link_unlock(&o->lock);
+    return n;
+}
+
 size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n) {
     link_lock(&o->lock);
     if (n > jet_buf_len(&o->pending)) n = jet_buf_len(&o->pending);

@@ -97,6 +97,8 @@ uint64_t link_outbound_link(link_outbound *o);
 /* Drop pending messages whose reply begins with `reply`; returns how many. */
 size_t link_outbound_retract(link_outbound *o, jet_span reply);
 size_t link_outbound_pending(link_outbound *o);
+/* How many threads stand in line for room. */
+size_t link_outbound_waiting(link_outbound *o);
 /* Copy up to `n` pending bytes; returns how many. */
 size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n);
 /* A point in the resend buffer, for link_outbound_arrived. */

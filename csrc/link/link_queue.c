@@ -134,14 +134,23 @@ size_t link_queue_discard(link_queue *q) {
 }
 
 int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
+    int mine = link_turn_try(&q->take_turn);
     link_lock(&q->lock);
     q->max_messages = max_messages;
     if (q->received >= max_messages) {
+        uint64_t gone = link_load(&q->taken) + q->dropped, ready = link_load(&q->ready_messages);
+        size_t keep = max_messages > gone ? (size_t)(max_messages - gone) : 0;
         q->finished = 1;
+        jet_chain_cut(&q->chain, keep > ready ? keep - (size_t)ready : 0);
+        if (mine) {
+            jet_chain_cut(&q->ready, keep);
+            link_queue_note_ready(q);
+        }
         link_gate_open(&q->gate);
     }
     int open = !q->finished;
     link_unlock(&q->lock);
+    if (mine) link_turn_leave(&q->take_turn);
     return open;
 }
 

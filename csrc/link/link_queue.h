@@ -99,7 +99,8 @@ void link_queue_finish(link_queue *q);
 /* Drop the messages that wait; returns their number. While another thread takes, those that it has
  * moved out already stay its own. */
 size_t link_queue_discard(link_queue *q);
-/* Finish after that many messages in all; returns 0 when so many came already. */
+/* Finish after that many messages in all; returns 0 when so many came already: those beyond are
+ * dropped, but for what another thread that takes has moved out. */
 int link_queue_stop_after(link_queue *q, uint64_t max_messages);
 link_counts link_queue_snapshot(link_queue *q);
 

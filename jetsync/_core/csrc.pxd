@@ -68,6 +68,8 @@ cdef extern from "jet.h" nogil:
 
     jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
                               jet_span payload)
+    jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
+                                 jet_span payload)
     jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload)
     jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid)
     jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max)

@@ -44,7 +44,7 @@ cdef class Publishing:
             if ahead is not None:
                 ahead.add_plain(subject, data, reply, block)
                 return
-        put_message(self._outbound, subject, data, reply, block, True)
+        put_message(self._outbound, subject, data, reply, block, True, -1, 0)
 
 
 @cython.auto_pickle(False)

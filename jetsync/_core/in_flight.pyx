@@ -16,14 +16,15 @@ from libc.stdlib cimport calloc, free
 
 from jetsync._core.csrc cimport (
     JET_ERR_MEMORY, JET_OK, jet_buf, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
-    jet_buf_ptr, jet_buf_reserve, jet_encode_pub, jet_span, span_of,
+    jet_buf_ptr, jet_buf_reserve, jet_encode_asking, jet_encode_pub, jet_span,
+    jet_subject_is_publishable, span_of, span_of_bytes,
 )
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
 from jetsync._core.sync cimport monotonic
 
-from jetsync.errors import MaxPayloadError
+from jetsync.errors import ConfigError, MaxPayloadError
 
 
 cdef enum:
@@ -46,6 +47,8 @@ cdef class InFlight:
                   bytes reply_prefix not None, bytes id_prefix, bytes fixed not None,
                   uint32_t capacity, size_t capacity_bytes=16 << 20, bint only_linked=False,
                   uint32_t ring=0, uint32_t most=0, domain=None, expected=None, bytes key=b""):
+        if not jet_subject_is_publishable(span_of_bytes(reply_prefix + b"0")):
+            raise ConfigError(f"{reply_prefix!r} is not the beginning of a reply subject")
         self.outbound = outbound
         self.mailbox = mailbox
         self.reply_prefix = reply_prefix
@@ -136,7 +139,10 @@ cdef class InFlight:
         cdef Entry *entry = &self.entries[self.next_ & self.mask]
         cdef size_t before = jet_buf_len(&chunk.frames)
         cdef jet_status status
-        status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
+        if state & PLAIN:
+            status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
+        else:
+            status = jet_encode_asking(&chunk.frames, subject, reply, header, payload)
         if status != JET_OK:
             return status
         entry.chunk = self.chunk_next & self.mask

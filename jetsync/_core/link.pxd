@@ -127,6 +127,7 @@ cdef extern from "link_outbound.h" nogil:
     uint64_t link_outbound_link(link_outbound *o)
     size_t link_outbound_retract(link_outbound *o, jet_span reply)
     size_t link_outbound_pending(link_outbound *o)
+    size_t link_outbound_waiting(link_outbound *o)
     size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n)
     uint64_t link_outbound_resend_point(link_outbound *o)
     bint link_outbound_arrived(link_outbound *o, uint64_t point, bint last)

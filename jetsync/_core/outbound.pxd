@@ -18,8 +18,8 @@ cdef class Outbound:
     cdef object __weakref__
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake, double deadline=*,
-                           uint64_t link=*) except -1
+                           jet_span payload, bint wake, double deadline,
+                           uint64_t link) except -1
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
                           bint keep=*, double deadline=*) except -1
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
@@ -38,4 +38,4 @@ cdef class Outbound:
 
 
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
-                     double deadline=*, uint64_t link=*) except -1
+                     double deadline, uint64_t link) except -1

@@ -20,7 +20,7 @@ from jetsync._core.link cimport (
     link_outbound_peek, link_outbound_pending, link_outbound_ping, link_outbound_pump,
     link_outbound_put, link_outbound_put_promised, link_outbound_reset, link_outbound_retract,
     link_outbound_send,
-    link_outbound_withdraw, link_result, link_wakeup_sleep,
+    link_outbound_waiting, link_outbound_withdraw, link_result, link_wakeup_sleep,
 )
 from jetsync._core.sync cimport deadline_of, monotonic
 
@@ -34,7 +34,7 @@ cdef enum:
 
 
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,
-                     double deadline=-1, uint64_t link=0) except -1:
+                     double deadline, uint64_t link) except -1:
     """Append one PUB or HPUB to `out`. This is what every publish of single messages does. It waits
     for room up to `deadline` (monotonic; negative: none), but never longer than `write_timeout`."""
     cdef Py_buffer view
@@ -139,8 +139,8 @@ cdef class Outbound:
         return raise_status(<jet_status>result, subject)
 
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
-                           jet_span payload, bint wake, double deadline=-1,
-                           uint64_t link=0) except -1:
+                           jet_span payload, bint wake, double deadline,
+                           uint64_t link) except -1:
         """Append one PUB or HPUB; on link number `link` only, or with 0 on any and without one."""
         cdef link_put p
         cdef size_t size = header.len + payload.len
@@ -388,6 +388,11 @@ cdef class Outbound:
     def pending_bytes(self):
         """Bytes not yet taken by a sender."""
         return link_outbound_pending(&self.link)
+
+    @property
+    def waiting(self):
+        """Calls that wait for room."""
+        return link_outbound_waiting(&self.link)
 
     @property
     def messages(self):

@@ -78,7 +78,8 @@ class Subscription(Receiving):
     def unsubscribe(self, max_messages: int | None = None) -> None:
         """Stop receiving: at once, or after ``max_messages`` in all. Does not block.
 
-        Messages that wait can still be taken. Safe to repeat.
+        Messages that wait can still be taken, but for those beyond ``max_messages``, which are
+        dropped. Safe to repeat.
         """
         self._nc._check()
         if max_messages is not None:

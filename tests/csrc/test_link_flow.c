@@ -17,6 +17,7 @@ static void take_one(link_queue *q, jet_span payload) {
     CHECK(link_queue_find(q, 1, 0, 0, 0) == LINK_FOUND);
     CHECK(jet_chain_take(&q->ready, &r) && same(r.payload, payload));
     link_queue_note_ready(q);
+    link_add(&q->taken, 1);
 }
 
 void suite_queue(void) {
@@ -67,6 +68,16 @@ void suite_queue(void) {
     CHECK(link_queue_discard(&q) == 1);
     link_queue_finish(&q);
     link_queue_finish(&q);
+    link_queue_free(&q);
+    /* What came beyond the last message is dropped, wherever it waits. */
+    link_queue_init(&q, &pool, 0, 0);
+    for (int i = 0; i < 3; i++) put_one(&q, S("r"), 0, LINK_PUT_NOTHING);
+    take_one(&q, S("r"));
+    for (int i = 0; i < 3; i++) put_one(&q, S("c"), 0, LINK_PUT_NOTHING);
+    CHECK(!link_queue_stop_after(&q, 5) && link_queue_snapshot(&q).messages == 4);
+    CHECK(!link_queue_stop_after(&q, 2) && link_queue_snapshot(&q).messages == 1);
+    take_one(&q, S("r"));
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
     fail_allocation(1);
     link_queue_free(&q);
     link_queue_init(&q, NULL, 0, 0);
