@@ -6,6 +6,14 @@
 
 size_t jet_encode_u64(uint8_t *to, uint64_t value) {
     size_t n = 1;
+    if (value < 1000) { /* most sizes, and three digits need no loop */
+        unsigned v = (unsigned)value;
+        n = 1 + (v >= 10) + (v >= 100);
+        if (v >= 100) *to++ = (uint8_t)('0' + v / 100);
+        if (v >= 10) *to++ = (uint8_t)('0' + v / 10 % 10);
+        *to = (uint8_t)('0' + v % 10);
+        return n;
+    }
     for (uint64_t rest = value; rest >= 10; rest /= 10) n++;
     for (size_t i = n; i-- > 0; value /= 10) to[i] = (uint8_t)('0' + value % 10);
     return n;

@@ -23,7 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 try:
     from jetsync._core import message as _message
-except ImportError as error:  # pragma: no cover - only without a build
+except ImportError as error:  # pragma: no cover - only in a process of its own
+    if "interpreter" in str(error):
+        raise ImportError(
+            "jetsync belongs to the interpreter of the process that imported it first; another "
+            "interpreter of the same process cannot import it"
+        ) from None
     raise ImportError(
         "jetsync's compiled core is missing or was built for another Python; build it with "
         '"pip install ." in the source tree, or install a wheel'

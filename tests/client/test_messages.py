@@ -47,6 +47,24 @@ def test_iteration_ends_with_unsubscribe_and_keeps_what_came(nc, subject):
         sub.next(timeout=1)
 
 
+def test_unsubscribe_after_fewer_messages_than_have_come_drops_the_others(nc, subject):
+    sub = nc.subscribe(subject)
+    for n in range(5):
+        nc.publish(subject, b"%d" % n)
+    nc.flush()
+    wait_until(lambda: sub.pending_messages == 5)
+    assert sub.next().data == b"0"
+    sub.unsubscribe(max_messages=3)
+    assert [msg.data for msg in sub] == [b"1", b"2"]
+    later = nc.subscribe(subject)
+    for n in range(3):
+        nc.publish(subject, b"%d" % n)
+    nc.flush()
+    assert [later.next().data for _ in range(3)] == [b"0", b"1", b"2"]
+    later.unsubscribe(max_messages=2)
+    assert list(later) == []
+
+
 def test_unsubscribe_after_a_number_of_messages(nc, subject):
     sub = nc.subscribe(subject)
     sub.unsubscribe(max_messages=2)

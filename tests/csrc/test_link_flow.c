@@ -189,6 +189,13 @@ void suite_reader_turn(void) {
     link_outbound_free(&o);
 }
 
+/* Encrypts nothing; meanwhile another thread puts something in. */
+static int add_one(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+    link_put more = {.kind = LINK_PUB, .subject = S("b"), .payload = S("y"), .messages = 1};
+    if (n) CHECK(link_outbound_put(context, &more, 0) == LINK_OK);
+    return n == 0 || jet_buf_append(out, data, n) == JET_OK;
+}
+
 static void arrived(int fd, const char *want) {
     char got[300] = {0};
     size_t n = strlen(want);
@@ -237,6 +244,20 @@ void suite_send(void) {
     link_outbound_send(&o);
     arrived(pair[1], "PUB r 1\r\nk\r\n");
     CHECK(!link_outbound_arrived(&o, link_outbound_resend_point(&o), 1));
+    /* A thread that sends leaves what is put in meanwhile to the writer: others cannot keep it. */
+    CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
+    o.encrypt = add_one, o.context = &o;
+    link_outbound_send(&o);
+    o.encrypt = NULL;
+    arrived(pair[1], "PUB a 1\r\nx\r\n");
+    CHECK(link_outbound_pending(&o) == 12 && o.nudged);
+    /* Little is pending, but much of before has not left: that is much. */
+    jet_buf_append(&o.sending, big, sizeof big);
+    for (int i = 0; i < 9; i++) jet_buf_append(&o.sending, big, sizeof big);
+    CHECK(link_outbound_begin_send(&o) == 2);
+    jet_buf_clear(&o.sending, 0);
+    link_outbound_send(&o);
+    arrived(pair[1], "PUB b 1\r\ny\r\n");
     /* Messages of a window are taken back by their reply. */
     link_put mine = {.kind = LINK_PUB, .subject = S("a"), .reply = S("_I.w.1"), .messages = 1};
     CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_put(&o, &p, 0) == LINK_OK);

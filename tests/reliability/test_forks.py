@@ -36,6 +36,12 @@ def test_every_way_of_multiprocessing_gets_connections_of_its_own(server):
     assert json.loads(done.output) == {"fork": 40, "spawn": 40, "forkserver": 40}
 
 
+def test_a_fork_inside_a_signal_handler_ends_the_call_in_the_child_only(server):
+    """The handler interrupts a thread that waits: for a message, an answer, a PONG, or for room."""
+    done = run_module("tests.reliability.forking_in_handlers", server.url, limit=60)
+    assert (done.code, done.output, done.errors) == (0, "", ""), done
+
+
 HALF_MADE = """
 import os, sys, threading, warnings
 import jetsync

@@ -6,7 +6,7 @@ import pytest
 
 from jetsync._core.delivered import Delivered
 from jetsync._core.handles import Publishing
-from jetsync._core.message import ACKED, DONE
+from jetsync._core.message import ACKED, DONE, Msg
 from jetsync._core.outbound import Outbound
 from jetsync.errors import ConfigError, ConnectionClosedError, NotJetStreamMessageError
 from tests.unit.core.kit import Held, client_frames, message, receiver
@@ -106,3 +106,10 @@ def test_an_owner_is_a_connection():
     owner = Held()
     with pytest.raises(TypeError):
         delivered(owner).ack()
+
+
+def test_the_garbage_collector_does_not_look_at_messages():
+    """They refer to what is above them only; each would cost the collector a visit."""
+    collected = 1 << 14  # Py_TPFLAGS_HAVE_GC
+    assert not Msg.__flags__ & collected
+    assert not Delivered.__flags__ & collected

@@ -25,3 +25,28 @@ def test_an_interpreter_that_was_told_to_run_without_the_gil_is_refused_in_one_s
 
 def test_an_interpreter_with_the_gil_is_not() -> None:
     assert imported(True).returncode == 0
+
+
+IN_A_SUB_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+one = interpreters.create()
+code = (
+    "import sys\\nsys.path[:] = %r\\n"
+    "try:\\n    import jetsync\\nexcept ImportError as error:\\n    print(error)\\n"
+    "else:\\n    print('imported')\\n"
+)
+import jetsync, sys
+interpreters.run_string(one, code % sys.path)
+"""
+
+
+def test_a_sub_interpreter_is_refused_in_one_sentence() -> None:
+    command = [sys.executable, "-c", IN_A_SUB_INTERPRETER]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.splitlines()) == 1
+    assert run.stdout.startswith("jetsync belongs to the interpreter")

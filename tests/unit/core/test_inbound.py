@@ -349,3 +349,26 @@ def test_pump_answers_pings_through_the_writer():
         assert reader.finish()[0] == EVENT_EOF
         outbound.close()
         writer.finish()
+
+
+class Filter:
+    """Decrypts nothing, and has no memory for the second piece."""
+
+    owes = False
+
+    def encrypt(self, data: bytes) -> bytes:
+        return data
+
+    def decrypt(self, data):
+        yield data[:5]
+        raise MemoryError
+
+
+def test_decrypted_bytes_without_memory_for_them_end_the_link():
+    """What follows would be read out of step."""
+    inbound, box = receiver()
+    with pair() as (ours, theirs):
+        theirs.sendall(message(payload=b"x"))
+        kind, why = inbound.pump(ours.fileno(), Filter())
+    assert (kind, why) == (EVENT_BAD, "more data than there is memory for")
+    assert box.received == 0
