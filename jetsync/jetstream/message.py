@@ -201,6 +201,10 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """Why the pull ended early, or None."""
     _ack_none: bool = False
 
+    def __repr__(self) -> str:
+        why = "" if self.error is None else f", error={self.error!r}"
+        return f"{type(self).__name__}({len(self)} messages, {self.nbytes} bytes{why})"
+
     def ack(self) -> None:
         """Acknowledge every message in one write. Does not wait for the server.
 
