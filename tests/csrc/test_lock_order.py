@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lock_order")
-    sources = [HERE / "lock_order.c", LINK / "link_sync.c"]
+    sources = [HERE / "aborting" / "lock_order.c", LINK / "link_sync.c"]
     return build_program(folder, "lock_order", sources, [], ["-DLINK_DEBUG"], ["-pthread"])
 
 
