@@ -118,10 +118,14 @@ FIELDS: dict[type[WireObject], str] = {
 }
 
 
+SHORT_FORMS = {StreamSource: {"domain"}}
+"""Fields that become others before anything is sent, as in nats.go."""
+
+
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
 def test_a_class_has_exactly_the_fields_of_the_server(kind):
     names = {field.name for field in dataclasses.fields(kind)} - {"extra", "_exact"}
-    assert names == set(FIELDS[kind].split())
+    assert names - SHORT_FORMS.get(kind, set()) == set(FIELDS[kind].split())
 
 
 # -- a server and the smallest of clients ----------------------------------------------------------
