@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.csrc.build import ROOT, clean_environment, compiler, run_tool
+from tests.harness.places import SEARCH_PATH
 
 pytestmark = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or "libasan" in os.environ.get("LD_PRELOAD", ""),
@@ -31,11 +32,16 @@ def library(tmp_path_factory) -> Path:
     return path
 
 
-def test_a_failing_allocator_loses_nothing(library, record_figure):
+def test_a_failing_allocator_loses_nothing(library, tmp_path, record_figure):
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.core.starving", str(library)],
-        env={**clean_environment(), "LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc"},
-        cwd=ROOT,
+        env={
+            **clean_environment(),
+            "LD_PRELOAD": str(library),
+            "PYTHONMALLOC": "malloc",
+            "PYTHONPATH": SEARCH_PATH,
+        },
+        cwd=tmp_path,  # not the checkout, which would come before an installed wheel
         capture_output=True,
         text=True,
         timeout=120,
