@@ -8,7 +8,9 @@ The exit code is that of the first lane that failed.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build" / "tests"
+UNSTEADY = "unsteady.txt"
+FAILED = 1
 NOTHING_TO_RUN = 5
+MOST_UNSTEADY = 3
 PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 1)
 
 LANES = {
@@ -29,12 +34,31 @@ def run(lane: str, arguments: list[str]) -> int:
     report = [f"--junitxml={REPORTS / lane}.xml", "--durations=25", "--durations-min=2"]
     if lane == "parallel":
         report += ["--no-loadscope-reorder"]
+    cache = REPORTS / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    report += ["-o", f"cache_dir={cache}"]
     command = [sys.executable, "-m", "pytest", *LANES[lane], *report, *arguments]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    return again(cache) if code == FAILED else code
+
+
+def again(cache: Path) -> int:
+    """Run what failed once more, if it is little; returns the exit code that counts."""
+    failed = list(json.loads((cache / "v/cache/lastfailed").read_text()))
+    if len(failed) > MOST_UNSTEADY:
+        return FAILED
+    print(f"lanes: once more, alone: {', '.join(failed)}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *failed]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        return FAILED
+    with (REPORTS / UNSTEADY).open("a", encoding="utf-8") as file:
+        file.writelines(f"{name}\n" for name in failed)
+    return 0
 
 
 def main() -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
+    (REPORTS / UNSTEADY).write_text("", encoding="utf-8")
     codes, took = [], []
     for lane in LANES:
         begun = time.monotonic()
@@ -42,7 +66,8 @@ def main() -> int:
         took.append(f"{lane} {time.monotonic() - begun:.0f} s")
         if codes[-1] == 2:  # interrupted
             break
-    print(f"lanes: {', '.join(took)}", flush=True)
+    unsteady = (REPORTS / UNSTEADY).read_text(encoding="utf-8").split("\n")[:-1]
+    print(f"lanes: {', '.join(took)}; unsteady: {', '.join(unsteady) or 'none'}", flush=True)
     if all(code == NOTHING_TO_RUN for code in codes):
         return NOTHING_TO_RUN
     return next((code for code in codes if code not in (0, NOTHING_TO_RUN)), 0)
