@@ -20,7 +20,6 @@ _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _MOST_HEAD = 1 << 16
 _SOCKS_HEAD = 5
 """Bytes of an answer until its length is known."""
-_NO_METHOD = 0xFF
 _BY_PASSWORD = 2
 _REPLIES = {
     1: "general failure",
@@ -154,8 +153,10 @@ def _socks5(proxy: ProxyURL, host: str, port: int) -> Generator[bytes, bytes, by
             raise ConnectError(f"proxy {proxy.netloc} refused its user or password")
         arrived = arrived[2:]
     elif method != 0:
-        wants = "wants another sign-in" if by_password or method == _NO_METHOD else "is confused"
-        raise ConnectError(f"proxy {proxy.netloc} {wants}: give it as socks5://user:password@host")
+        raise ConnectError(
+            f"proxy {proxy.netloc} takes none of the ways to sign in that were offered: give user "
+            "and password as socks5://user:password@host"
+        )
     words = b"\x05\x01\x00" + _socks_address(host) + port.to_bytes(2, "big")
     while words or len(arrived) < _SOCKS_HEAD:
         arrived += yield words

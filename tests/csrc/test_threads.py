@@ -104,7 +104,9 @@ def test_the_threads_of_a_connection_race_for_nothing_and_everything_adds_up(
 
 
 @pytest.mark.timeout(scaled(300, 3600))
-@pytest.mark.skipif(not os.environ.get("JETSYNC_SOAK"), reason="Linux has futexes")
+@pytest.mark.skipif(
+    not os.environ.get("JETSYNC_SOAK"), reason="what replaces futexes elsewhere: make soak"
+)
 def test_where_there_is_no_futex_they_race_for_nothing_either(tmp_path):
     check_clean(run(built(tmp_path, "-DLINK_PORTABLE"), ROUNDS, timeout=scaled(240.0, 3500.0)))
 

@@ -135,7 +135,9 @@ def test_what_the_server_does_not_have_is_refused_before_anything_is_sent(versio
     assert js.stream("S").info().state.messages == 0
 
 
-@pytest.mark.skipif(not SOAKING, reason="long form")
+@pytest.mark.skipif(
+    not SOAKING, reason="all suites on each version take minutes: make soak PART=older"
+)
 @pytest.mark.timeout(3600)
 def test_the_suites_of_jetstream_pass(version):
     left_out = OTHERWISE.get(".".join(version.split(".")[:2]), [])
