@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jetsync._deadline import Deadline
-from jetsync.client.latch import Once
-from jetsync.client.native import original
+from jetsync._latch import Once
+from jetsync._native import original
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
 from jetsync.client.tls import make_context

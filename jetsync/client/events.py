@@ -11,10 +11,10 @@ from collections.abc import Callable
 from queue import Empty
 from typing import TYPE_CHECKING
 
+from jetsync._latch import Once
+from jetsync._native import NativeQueue
 from jetsync._printable import printable
-from jetsync.client.latch import Once
-from jetsync.client.native import NativeQueue
-from jetsync.client.runner import start_thread
+from jetsync._threads import start_thread
 from jetsync.errors import Error
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class EventDispatcher:
     def _start(self) -> None:
         if self._thread is None:
             try:
-                self._thread = start_thread(f"events-{self._name}", self._run)
+                self._thread = start_thread("events", self._run, self._name)
             except RuntimeError:  # the interpreter is ending and starts no threads any more
                 self._work()
 

@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
-from jetsync.client.latch import Latch, Once
+from jetsync._latch import Latch, Once
 from jetsync.client.pongs import Pong
 from jetsync.errors import (
     ConnectionClosedError,

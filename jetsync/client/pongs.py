@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from jetsync.client.latch import Latch
+from jetsync._latch import Latch
 
 __all__ = ["Pong", "PongCall", "Pongs", "RoundTrip"]
 

@@ -15,10 +15,10 @@ from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds
+from jetsync._threads import start_thread
 from jetsync.client.members import Member
 from jetsync.client.requests import Exchange, Reply
 from jetsync.client.routes import Inbox
-from jetsync.client.runner import start_thread
 from jetsync.client.timer import TimerHandle
 from jetsync.errors import ConnectionClosedError, Error
 from jetsync.headers import HeaderInput
@@ -235,7 +235,7 @@ class Port:
 
     def start_thread(self, purpose: str, function: Callable[[], object]) -> threading.Thread:
         """Start a daemon thread that takes no signals, named after its purpose and connection."""
-        return start_thread(f"{purpose}-{self.label}", function)
+        return start_thread(purpose, function, self.label)
 
     # -- the life of the connection --------------------------------------------------------------
 

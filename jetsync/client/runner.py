@@ -1,83 +1,14 @@
-"""The only place that starts threads."""
+"""Callbacks of users: which are refused, and how they are called."""
 
 from __future__ import annotations
 
 import inspect
-import logging
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jetsync.client.latch import Latch
-from jetsync.client.native import original
 from jetsync.errors import ConfigError
 
-__all__ = ["check_callback", "run_callbacks", "start_thread"]
-
-logger = logging.getLogger("jetsync")
-
-
-class Thread(threading.Thread):
-    """A daemon thread that takes no signals, so that Ctrl-C reaches the user's own thread."""
-
-    def __init__(self, name: str, target: Callable[[], Any]) -> None:
-        super().__init__(name=name, daemon=True)
-        self._job = target
-        self._over = Latch()
-        self._native = _unpatched_start()
-        self._runs_on = 0
-
-    def start(self) -> None:
-        if self._native is None:
-            super().start()
-        else:
-            self._native(self._run_natively, ())
-
-    def _run_natively(self) -> None:
-        threading.current_thread().name = self.name
-        self.run()
-
-    def run(self) -> None:
-        self._runs_on = threading.get_ident()
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self._job()
-        except Exception:
-            logger.exception("thread %s ended by an unexpected error", self.name)
-        finally:
-            del self._job
-            self._over.set()
-
-    def is_alive(self) -> bool:
-        return not self._over.is_set()
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the end; not for oneself.
-
-        CPython takes a thread for dead once Ctrl-C interrupted its join(): an event is waited for.
-        """
-        if self._runs_on == threading.get_ident():
-            return
-        if self._over.wait(timeout) and self._native is None:
-            super().join()
-
-
-def _unpatched_start() -> Callable[..., object] | None:
-    """How to start a native thread where gevent has put its own in their place, else None."""
-    monkey = sys.modules.get("gevent.monkey")
-    if monkey is None or not monkey.is_module_patched("_thread"):
-        return None
-    start: Callable[..., object] = original("_thread", "start_new_thread")
-    return start
-
-
-def start_thread(name: str, target: Callable[[], Any]) -> threading.Thread:
-    """Start a daemon thread that takes no signals."""
-    thread = Thread(f"jetsync-{name}", target)
-    thread.start()
-    return thread
+__all__ = ["check_callback", "run_callbacks"]
 
 
 def check_callback(callback: object) -> None:

@@ -20,11 +20,11 @@ from jetsync._core.inbound import (
 )
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, to_seconds
+from jetsync._latch import Latch
 from jetsync._printable import printable
+from jetsync._threads import start_thread
 from jetsync.client.dial import Link, dial
-from jetsync.client.latch import Latch
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
-from jetsync.client.runner import start_thread
 from jetsync.client.sockets import Sockets
 from jetsync.client.vitals import Vitals
 from jetsync.errors import (
@@ -118,8 +118,8 @@ class Session:
         """Start both threads. The reader may have given up, and closed the connection, before this
         returns: all that closing needs has to be in place before."""
         self._schedule_ping()
-        self._threads.append(start_thread(f"writer-{self._label}", self._outbound.pump))
-        self._threads.append(start_thread(f"reader-{self._label}", self._run))
+        self._threads.append(start_thread("writer", self._outbound.pump, self._label))
+        self._threads.append(start_thread("reader", self._run, self._label))
 
     @property
     def _nc(self) -> Connection:

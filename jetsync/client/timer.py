@@ -12,8 +12,8 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from jetsync.client.native import NativeQueue
-from jetsync.client.runner import start_thread
+from jetsync._native import NativeQueue
+from jetsync._threads import start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 
@@ -65,7 +65,7 @@ class Timer:
 
     def start(self) -> None:
         """Start the thread; what was scheduled before runs too."""
-        self._thread = start_thread(f"timer-{self._name}", self._run)
+        self._thread = start_thread("timer", self._run, self._name)
 
     def call_later(self, delay: float, function: Callable[[], object]) -> TimerHandle:
         """Run ``function()`` after ``delay`` seconds. Does not block."""

@@ -13,9 +13,10 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jetsync._threads import SingleThread
 from jetsync.errors import Error
 from jetsync.spark.connection import jetstream, shared
 from jetsync.spark.errors import SparkSourceError
@@ -215,7 +216,7 @@ class EarlyConsumer:
     def __init__(self, stream: str, options: ReadOptions, first: int, headers_only: bool) -> None:
         self._options = options
         self._first = first
-        self._thread = ThreadPoolExecutor(1, "jetsync-spark-create")
+        self._thread = SingleThread("spark-create")
         self._coming: Future[Consumer] | None = self._thread.submit(
             _consumer_from, stream, options, first, headers_only
         )
@@ -238,7 +239,7 @@ class EarlyConsumer:
     def close(self) -> None:
         """Remove the consumer if it was not taken. Blocks while it is being made."""
         self.take(0)
-        self._thread.shutdown()
+        self._thread.close()
 
 
 def takes_consumer(options: ReadOptions, length: int) -> bool:
@@ -288,7 +289,7 @@ def _forget(consumer: Consumer, options: ReadOptions) -> None:
 
 def one_ahead(batches: Generator[MsgBatch, None, None]) -> Generator[MsgBatch, None, None]:
     """Yield the same, while a thread of its own already gets the next one."""
-    with contextlib.closing(batches), ThreadPoolExecutor(1, "jetsync-spark-read") as thread:
+    with contextlib.closing(batches), SingleThread("spark-read") as thread:
         coming = thread.submit(next, batches, None)
         while (batch := coming.result()) is not None:
             coming = thread.submit(next, batches, None)

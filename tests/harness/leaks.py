@@ -5,19 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import stat
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from jetsync._threads import library_threads
+
+__all__ = ["descriptors", "library_threads", "no_leaks"]
+
 GRACE = 2.0
 LOOK_EVERY = 0.01
-
-
-def library_threads() -> set[threading.Thread]:
-    """The library's own threads that are alive."""
-    return {t for t in threading.enumerate() if t.name.startswith("jetsync-")}
 
 
 def descriptors() -> set[tuple[int, int]]:

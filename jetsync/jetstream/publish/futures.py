@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
-from jetsync.client.native import NativeQueue
-from jetsync.client.runner import start_thread
+from jetsync._native import NativeQueue
+from jetsync._threads import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
     Error,
@@ -267,7 +267,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 if self._callbacks is None:
                     self._callbacks = NativeQueue()
                     self._callback_thread = start_thread(
-                        f"published-{self._port.label}", self._call_back
+                        "published", self._call_back, self._port.label
                     )
                 self._callbacks.put(future)
             self._settled.popleft()  # only now: what raises before is told again

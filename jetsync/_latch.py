@@ -11,7 +11,7 @@ import collections
 import itertools
 import threading
 
-from jetsync.client.native import original
+from jetsync._native import original
 
 __all__ = ["Latch", "Once"]
 

@@ -1,0 +1,157 @@
+"""The only place that starts threads.
+
+Every thread of the library is named ``jetsync-<role>-<n>``, which is how leak checks and stack
+dumps know it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jetsync._latch import Latch
+from jetsync._native import NativeQueue, original
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from types import TracebackType
+
+__all__ = ["SingleThread", "Thread", "library_threads", "start_thread"]
+
+logger = logging.getLogger("jetsync")
+
+T = TypeVar("T")
+
+PREFIX = "jetsync-"
+
+_numbers = itertools.count(1)
+
+
+class Thread(threading.Thread):
+    """A daemon thread that takes no signals, so that Ctrl-C reaches the user's own thread."""
+
+    def __init__(self, name: str, target: Callable[[], Any]) -> None:
+        super().__init__(name=name, daemon=True)
+        self._job = target
+        self._over = Latch()
+        self._native = _unpatched_start()
+        self._runs_on = 0
+
+    def start(self) -> None:
+        if self._native is None:
+            super().start()
+        else:
+            self._native(self._run_natively, ())
+
+    def _run_natively(self) -> None:
+        threading.current_thread().name = self.name
+        self.run()
+
+    def run(self) -> None:
+        self._runs_on = threading.get_ident()
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._job()
+        except Exception:
+            logger.exception("thread %s ended by an unexpected error", self.name)
+        finally:
+            del self._job
+            self._over.set()
+
+    def is_alive(self) -> bool:
+        return not self._over.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end; not for oneself.
+
+        CPython takes a thread for dead once Ctrl-C interrupted its join(): an event is waited for.
+        """
+        if self._runs_on == threading.get_ident():
+            return
+        if self._over.wait(timeout) and self._native is None:
+            super().join()
+
+
+def _unpatched_start() -> Callable[..., object] | None:
+    """How to start a native thread where gevent has put its own in their place, else None."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("_thread"):
+        return None
+    start: Callable[..., object] = original("_thread", "start_new_thread")
+    return start
+
+
+def start_thread(
+    role: str, target: Callable[[], Any], number: str | int | None = None
+) -> threading.Thread:
+    """Start a daemon thread that takes no signals and runs ``target()``. Thread-safe.
+
+    Its name is ``jetsync-<role>-<number>``: the number of the connection that it serves, or else
+    the next free number of the process. The caller joins it. It is a native thread under gevent
+    too.
+    """
+    thread = Thread(f"{PREFIX}{role}-{next(_numbers) if number is None else number}", target)
+    thread.start()
+    return thread
+
+
+def library_threads() -> set[threading.Thread]:
+    """Return the threads of the library that run in this process, for checks of leaks."""
+    return {t for t in threading.enumerate() if t.name.startswith(PREFIX)}
+
+
+class SingleThread:
+    """A thread that runs functions one after another and hands their results out as futures.
+
+    Thread-safe. A context manager closes it.
+    """
+
+    def __init__(self, role: str) -> None:
+        self._jobs: NativeQueue[Callable[[], None] | None] = NativeQueue()
+        self._thread = start_thread(role, self._run)
+
+    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        """Run ``function(*args)`` on the thread, behind what was submitted before. Does not block.
+
+        The future has the result, or what the function raised.
+        """
+        from concurrent.futures import Future
+
+        future: Future[T] = Future()
+
+        def job() -> None:
+            try:
+                result = function(*args)
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is taken
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._jobs.put(job)
+        return future
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            del job  # it may hold what its caller drops now
+
+    def close(self) -> None:
+        """End the thread when all that was submitted has run, and wait for that."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def __enter__(self) -> SingleThread:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
