@@ -1,14 +1,15 @@
 """NKeys: the text form of Ed25519 keys, and signatures with them.
 
 The text form is ours: base32 without padding of ``prefix | key | CRC-16``. The signing itself is
-done by the ``nkeys`` package, which is optional and loaded only when something is to be signed.
+done by the ``cryptography`` package or, where that one is missing, by the ``nkeys`` package. Both
+are optional and loaded only when something is to be signed.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+from typing import Protocol
 
 from jetsync.errors import ConfigError
 
@@ -80,25 +81,17 @@ def decode_seed(text: str) -> tuple[int, bytes]:
 def public_key(seed: str) -> str:
     """Return the public key of a user's seed as text (``U...``).
 
-    Raises ``ConfigError`` if it is no user seed or the ``nkeys`` package is missing.
+    Raises ``ConfigError`` if it is no user seed or no package that signs is installed.
     """
-    pair = _key_pair(seed)
-    try:
-        return bytes(pair.public_key).decode("ascii")
-    finally:
-        pair.wipe()
+    return encode_public(USER, _signer(seed).public_key())
 
 
 def sign(seed: str, data: bytes) -> bytes:
     """Return the Ed25519 signature (64 bytes) of ``data``.
 
-    Raises ``ConfigError`` if it is no user seed or the ``nkeys`` package is missing.
+    Raises ``ConfigError`` if it is no user seed or no package that signs is installed.
     """
-    pair = _key_pair(seed)
-    try:
-        return bytes(pair.sign(data))
-    finally:
-        pair.wipe()
+    return _signer(seed).sign(data)
 
 
 def sign_nonce(seed: str, nonce: str) -> str:
@@ -111,21 +104,56 @@ def signature_text(signature: bytes) -> str:
     return base64.urlsafe_b64encode(signature).rstrip(b"=").decode("ascii")
 
 
-def _key_pair(seed: str) -> Any:
-    prefix, _ = decode_seed(seed)
+class _Signer(Protocol):
+    """What signs with one user's key."""
+
+    def public_key(self) -> bytes: ...
+
+    def sign(self, data: bytes) -> bytes: ...
+
+
+def _signer(seed: str) -> _Signer:
+    prefix, key = decode_seed(seed)
     if prefix != USER:
         raise ConfigError(
             f"the nkey seed is a seed of kind {_PUBLIC_KINDS[prefix]!r}; "
             "connecting takes a user seed, which starts with SU"
         )
-    try:
+    for signer in (_ByCryptography, _ByNkeys):
+        try:
+            return signer(key)
+        except ImportError:
+            continue
+    raise ConfigError(
+        "signing with nkeys or a .creds file needs the cryptography package: "
+        'pip install "jetsync[nkeys]"'
+    )
+
+
+class _ByCryptography:
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._private = Ed25519PrivateKey.from_private_bytes(key)
+
+    def public_key(self) -> bytes:
+        return self._private.public_key().public_bytes_raw()
+
+    def sign(self, data: bytes) -> bytes:
+        return self._private.sign(data)
+
+
+class _ByNkeys:
+    def __init__(self, key: bytes) -> None:
         import nkeys
-    except ImportError:
-        raise ConfigError(
-            "signing with nkeys or a .creds file needs the nkeys package: "
-            'pip install "jetsync[nkeys]"'
-        ) from None
-    return nkeys.from_seed(seed.encode("ascii"))
+
+        self._pair = nkeys.from_seed(encode_seed(USER, key).encode("ascii"))
+
+    def public_key(self) -> bytes:
+        return decode_public(bytes(self._pair.public_key).decode("ascii"))[1]
+
+    def sign(self, data: bytes) -> bytes:
+        return bytes(self._pair.sign(data))
 
 
 def _check_parts(prefix: int, key: bytes) -> None:

@@ -277,9 +277,10 @@ def test_the_entry_in_the_url_counts_when_nothing_else_was_given(
     "given_",
     [{"nkey_seed": SEED}, {"jwt": JWT, "nkey_seed": SEED}, {"credentials": CREDS.encode()}],
 )
-def test_signing_without_the_package_says_what_to_install(
+def test_signing_without_a_package_says_what_to_install(
     given_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     monkeypatch.setitem(sys.modules, "nkeys", None)
     with pytest.raises(ConfigError, match=r'pip install "jetsync\[nkeys\]"'):
         Credentials(**given_).resolve(NONCE)

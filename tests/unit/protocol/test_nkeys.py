@@ -109,9 +109,17 @@ def test_only_a_user_seed_signs(kind: int) -> None:
         nkeys.sign(nkeys.encode_seed(kind, RAW), b"nonce")
 
 
-def test_without_the_package_the_error_says_what_to_install(
+@pytest.mark.parametrize("missing", ["cryptography.hazmat.primitives.asymmetric.ed25519", "nkeys"])
+def test_either_package_signs_alike(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = nkeys.public_key(SEED), nkeys.sign(SEED, b"nonce")
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert (nkeys.public_key(SEED), nkeys.sign(SEED, b"nonce")) == both
+
+
+def test_without_the_packages_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     monkeypatch.setitem(sys.modules, "nkeys", None)
     with pytest.raises(ConfigError, match=r'pip install "jetsync\[nkeys\]"'):
         nkeys.sign(SEED, b"nonce")
