@@ -28,13 +28,23 @@ from jetsync.protocol.url import ServerURL, parse_servers
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ConnectFields", "ConnectOptions", "ReconnectDelay", "Secret", "options_of_context"]
+__all__ = [
+    "LARGEST_MESSAGE",
+    "ConnectFields",
+    "ConnectOptions",
+    "ReconnectDelay",
+    "Secret",
+    "options_of_context",
+]
 
 ReconnectDelay = Callable[[ReconnectAttempt], float]
 """Says how many seconds to wait before an attempt to come back."""
 
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
+
+LARGEST_MESSAGE = 1 << 30
+"""Most bytes of one message that any option or server makes this client wait for."""
 
 _SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user")
 _DURATIONS = (
@@ -78,6 +88,7 @@ class ConnectFields(TypedDict, total=False):
     reconnect_buffer_size: int
     pending_bytes_limit: int
     pending_messages_limit: int
+    max_message_size: int | None
     write_timeout: float | timedelta
     ping_interval: float | timedelta
     max_pings_outstanding: int
@@ -124,6 +135,9 @@ class ConnectOptions:
     reached through it, never around it. ``jetstream_domain`` or ``jetstream_api_prefix`` is what
     ``nc.jetstream()`` uses when it is given neither. ``pending_*_limit`` bound what waits in one
     subscription, ``reconnect_buffer_size`` what is kept while there is no connection.
+    ``max_message_size`` is the largest message, headers included, that a server may send, in bytes;
+    a larger one ends the link (ProtocolError) before its bytes are kept. None: 64 MiB, or twice the
+    server's ``max_payload`` up to 1 GiB.
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"
@@ -150,6 +164,7 @@ class ConnectOptions:
     reconnect_buffer_size: int = 8 * 2**20
     pending_bytes_limit: int = 64 * 2**20
     pending_messages_limit: int = 512 * 1024
+    max_message_size: int | None = None
     write_timeout: float | timedelta = 10.0
     ping_interval: float | timedelta = 20.0
     max_pings_outstanding: int = 2
@@ -184,6 +199,12 @@ class ConnectOptions:
             value = getattr(self, field)
             if not isinstance(value, int) or value < 0:
                 raise ConfigError(f"{field} must be a number of 0 or more, not {value!r}")
+        size = self.max_message_size
+        if size is not None and not (isinstance(size, int) and 1 <= size <= LARGEST_MESSAGE):
+            raise ConfigError(
+                f"max_message_size must be a number of bytes from 1 to {LARGEST_MESSAGE}, "
+                f"not {size!r}"
+            )
         if not isinstance(self.max_pings_outstanding, int) or self.max_pings_outstanding < 1:
             raise ConfigError("max_pings_outstanding must be 1 or more")
         if self.name is not None and not isinstance(self.name, str):

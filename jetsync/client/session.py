@@ -24,6 +24,7 @@ from jetsync._latch import Latch
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.client.dial import Link, dial
+from jetsync.client.options import LARGEST_MESSAGE
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
 from jetsync.client.sockets import Sockets
 from jetsync.client.vitals import Vitals
@@ -263,7 +264,8 @@ class Session:
         """Make a fresh link the current one: replayed subscriptions first, then what waits."""
         self.epoch += 1
         # The limit is the peer's word: it must not make us wait for terabytes.
-        self._inbound.reset(min(max(64 << 20, 2 * link.info.max_payload), 1 << 30))
+        usual = min(max(64 << 20, 2 * link.info.max_payload), LARGEST_MESSAGE)
+        self._inbound.reset(self._options.max_message_size or usual)
         routes = self._nc._routes
         lines, covered = routes.replay()
         fd = link.sock.fileno()

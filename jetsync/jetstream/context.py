@@ -115,7 +115,10 @@ class JetStream(Publisher, StreamManager, Subscriber):
         manager.delete(self, bucket, timeout)
 
     def key_value_buckets(self, *, timeout: Seconds | None = None) -> Iterator[KeyValueStatus]:
-        """Iterate over the state of all buckets. Each page is a request of ``timeout`` seconds."""
+        """Iterate over the state of all buckets; other streams are not read.
+
+        Each page is a request of ``timeout`` seconds, and so is each mirror; mirrors come last.
+        """
         from jetsync.kv import manager
 
         return manager.statuses(self, timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
@@ -15,7 +16,7 @@ from jetsync.errors import (
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.kv.config import KeyValueConfig, config_of, stream_config
-from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of
+from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of, subjects
 from jetsync.kv.place import Place, gone
 from jetsync.kv.status import KeyValueStatus
 from jetsync.kv.store import KeyValue
@@ -90,10 +91,18 @@ def delete(js: JetStream, bucket: str, timeout: Seconds | None) -> None:
 
 def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]:
     """See ``JetStream.key_value_buckets``."""
-    # Not by subject: mirrors have none of their own.
-    for info in js.streams(timeout=timeout):
+    seen: set[str] = set()
+    for info in js.streams(subjects("*") + ">", timeout=timeout):
+        seen.add(info.config.name)
         if info.config.name.startswith(STREAM_PREFIX) and _is_bucket(info):
             yield KeyValueStatus(info)
+    # Mirrors have no subjects, so the filter leaves them out. A name costs little.
+    for bucket in names(js, timeout):
+        if stream_of(bucket) not in seen:
+            with suppress(StreamNotFoundError):  # deleted since then
+                info = js.stream(stream_of(bucket), timeout=timeout).cached_info
+                if _is_bucket(info):
+                    yield KeyValueStatus(info)
 
 
 def names(js: JetStream, timeout: Seconds | None) -> Iterator[str]:

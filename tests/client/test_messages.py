@@ -273,6 +273,29 @@ def test_bad_headers_and_data_are_refused(nc):
             nc.publish("ok", data)
 
 
+def test_a_server_that_sends_more_than_max_message_size_loses_the_link(nc, url, subject):
+    """What it announces is refused before it is kept, and a new link takes the next messages."""
+    told: list[jetsync.Event] = []
+    with jetsync.connect(url, max_message_size=1000, on_disconnected=told.append) as small:
+        sub = small.subscribe(subject)
+        small.flush()
+        nc.publish(subject, b"x" * 1000)
+        assert sub.next(timeout=5).data == b"x" * 1000
+        nc.publish(subject, b"x" * 1001)
+        nc.flush()
+        wait_until(lambda: small.stats.reconnects == 1 and small.is_connected)
+        small.flush()
+        nc.publish(subject, b"after")
+        assert sub.next(timeout=5).data == b"after"
+    assert [type(event.error) for event in told] == [jetsync.ProtocolError]
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**30 + 1, 1.5, "1000"])
+def test_a_max_message_size_that_is_none_is_refused(size):
+    with pytest.raises(jetsync.ConfigError, match="max_message_size"):
+        jetsync.ConnectOptions(max_message_size=size)
+
+
 def test_a_message_over_max_payload_is_refused_before_it_is_sent(nc):
     with pytest.raises(jetsync.MaxPayloadError):
         nc.publish("big", b"x" * (nc.max_payload + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 import subprocess
 import sys
@@ -140,6 +141,36 @@ def test_listing(js, made):
     (found,) = [one for one in js.key_value_buckets() if one.bucket == made]
     assert made in js.key_value_names()
     assert (found.history, found.values) == (7, 0)
+
+
+def test_listing_buckets_reads_no_other_streams(js, nc, made):
+    """But for mirrors, which have no subjects by which a server could find them."""
+    js.create_key_value(bucket=made, storage="memory")
+    copy = f"{made}-copy"
+    js.create_key_value(bucket=copy, mirror={"name": made}, storage="memory")
+    js.create_stream(name=f"other-{made}", subjects=[f"other.{made}"], storage="memory")
+    try:
+        with (
+            nc.subscribe("$JS.API.STREAM.*") as lists,
+            nc.subscribe("$JS.API.STREAM.INFO.*") as one,
+        ):
+            nc.flush()
+            found = [status.bucket for status in js.key_value_buckets()]
+            nc.flush()
+            asked = [lists.next(timeout=5) for _ in range(lists.pending_messages)]
+            looked = [one.next(timeout=5).subject for _ in range(one.pending_messages)]
+        assert {made, copy} <= {*found}
+        assert len({*found}) == len(found)
+        for msg in asked:
+            if msg.subject.endswith(".LIST"):
+                assert json.loads(msg.data)["subject"] == "$KV.*.>"
+        assert f"$JS.API.STREAM.INFO.KV_{copy}" in looked
+        assert f"$JS.API.STREAM.INFO.KV_{made}" not in looked
+        assert all(".INFO.KV_" in subject for subject in looked)
+        assert len(asked) >= 2
+    finally:
+        js.delete_key_value(copy)
+        js.delete_stream(f"other-{made}")
 
 
 def test_a_bucket_of_another_client_is_used_as_it_is(js, made):

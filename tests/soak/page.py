@@ -72,7 +72,7 @@ def measured(code: str, kept: dict[str, dict[str, Any]]) -> tuple[str, str]:
                 when.add(f"{record['date']}, {record['commit']}")
     if not found:
         return NOT_YET, ""
-    return "; ".join(found), "; ".join(sorted(when))
+    return "; ".join(dict.fromkeys(found)), "; ".join(sorted(when))
 
 
 def text() -> str:
