@@ -35,183 +35,177 @@ except ImportError as error:  # pragma: no cover - only in a process of its own
     ) from error
 
 from jetsync._version import __version__
-from jetsync.client import (
-    Connection,
-    ConnectionStats,
-    ConnectOptions,
-    Event,
-    Msg,
-    ReconnectAttempt,
-    ServerState,
-    Subscription,
-    TLSConfig,
-    connect,
-    shared_connection,
-)
-from jetsync.errors import (
-    APIError,
-    ApiLevelRequiredError,
-    AuthorizationError,
-    BatchPublishError,
-    BucketExistsError,
-    BucketNotFoundError,
-    ClusterError,
-    ConfigError,
-    ConnectError,
-    ConnectionClosedError,
-    ConsumerDeletedError,
-    ConsumerDoesNotExistError,
-    ConsumerExistsError,
-    ConsumerInUseError,
-    ConsumerMismatchError,
-    ConsumerNotFoundError,
-    ConsumerResetError,
-    CounterError,
-    DeliverGroupMismatchError,
-    DirectGetNotAllowedError,
-    DisconnectedError,
-    DrainingError,
-    DuplicateInProcessError,
-    DuplicateSubscriptionError,
-    Error,
-    ExpectedStreamMismatchError,
-    ForkedError,
-    HeaderTooLargeError,
-    InvalidConsumerConfigError,
-    InvalidRequestError,
-    InvalidStreamConfigError,
-    JetStreamError,
-    JetStreamNotEnabledError,
-    JetStreamUnavailableError,
-    KeyDeletedError,
-    KeyExistsError,
-    KeyNotFoundError,
-    KeyValueError,
-    KeyWrongRevisionError,
-    LimitsExceededError,
-    MaxPayloadError,
-    MessageGapError,
-    MessageNotFoundError,
-    MessageTooLargeError,
-    MissedHeartbeatError,
-    NoRespondersError,
-    NoServersError,
-    NotJetStreamMessageError,
-    NotStoredError,
-    ObjectExistsError,
-    ObjectIntegrityError,
-    ObjectLinkError,
-    ObjectMetaError,
-    ObjectNotFoundError,
-    ObjectReplacedError,
-    ObjectStoreError,
-    ObjectStoreExistsError,
-    ObjectStoreNotFoundError,
-    OutboundFullError,
-    PedanticError,
-    PermissionsError,
-    PriorityGroupError,
-    ProtocolError,
-    PublishError,
-    PublishUnknownError,
-    PullConsumerError,
-    PullTerminatedError,
-    PullUnansweredError,
-    PushConsumerError,
-    QueueStatusError,
-    ScheduleError,
-    ServerError,
-    ServerUnavailableError,
-    SlowAckWarning,
-    SlowConsumerError,
-    StaleConnectionError,
-    StoreFailedError,
-    StreamNameInUseError,
-    StreamNotFoundError,
-    StreamSealedError,
-    SubjectMismatchError,
-    SubscribeError,
-    TimeoutError,
-    TLSRequiredError,
-    TooManyPendingError,
-    TTLError,
-    UnexpectedStatusError,
-    WrongLastMsgIdError,
-    WrongLastSequenceError,
-)
-from jetsync.headers import (
-    Headers,
-)
-from jetsync.jetstream import (
-    AUTO,
-    AccountInfo,
-    ConsumeContext,
-    Consumer,
-    DirectBatch,
-    DirectMsg,
-    JetStream,
-    JetStreamMsg,
-    MessageStream,
-    MsgBatch,
-    MsgMetadata,
-    OrderedConsumer,
-    OrderedMessages,
-    PubAck,
-    PubAckFuture,
-    PublishBatch,
-    PublishReport,
-    PullSubscription,
-    PushSubscription,
-    StoredMsg,
-    Stream,
-    parse_ack_subject,
-)
-from jetsync.jetstream.config.consumer import (
-    AckPolicy,
-    ConsumerConfig,
-    DeliverPolicy,
-    PriorityPolicy,
-    ReplayPolicy,
-)
-from jetsync.jetstream.config.consumer_info import (
-    ConsumerInfo,
-    ConsumerLag,
-    PriorityGroupState,
-    SequenceInfo,
-)
-from jetsync.jetstream.config.stream import (
-    DiscardPolicy,
-    ExternalStream,
-    PersistMode,
-    Placement,
-    RePublish,
-    RetentionPolicy,
-    StorageType,
-    StoreCompression,
-    StreamConfig,
-    StreamConsumerLimits,
-    StreamConsumerSource,
-    StreamSource,
-    SubjectTransform,
-)
-from jetsync.jetstream.config.stream_info import (
-    APIErrorDetail,
-    ClusterInfo,
-    LostStreamData,
-    PeerInfo,
-    StreamAlternate,
-    StreamInfo,
-    StreamSourceInfo,
-    StreamState,
-)
-from jetsync.protocol.info import (
-    ServerInfo,
-)
-from jetsync.protocol.states import (
-    Status,
-)
 
 if TYPE_CHECKING:
+    from jetsync.client import (
+        Connection,
+        ConnectionStats,
+        ConnectOptions,
+        Event,
+        Msg,
+        ReconnectAttempt,
+        ServerState,
+        Subscription,
+        TLSConfig,
+        connect,
+        shared_connection,
+    )
+    from jetsync.errors import (
+        APIError,
+        ApiLevelRequiredError,
+        AuthorizationError,
+        BatchPublishError,
+        BucketExistsError,
+        BucketNotFoundError,
+        ClusterError,
+        ConfigError,
+        ConnectError,
+        ConnectionClosedError,
+        ConsumerDeletedError,
+        ConsumerDoesNotExistError,
+        ConsumerExistsError,
+        ConsumerInUseError,
+        ConsumerMismatchError,
+        ConsumerNotFoundError,
+        ConsumerResetError,
+        CounterError,
+        DeliverGroupMismatchError,
+        DirectGetNotAllowedError,
+        DisconnectedError,
+        DrainingError,
+        DuplicateInProcessError,
+        DuplicateSubscriptionError,
+        Error,
+        ExpectedStreamMismatchError,
+        ForkedError,
+        HeaderTooLargeError,
+        InvalidConsumerConfigError,
+        InvalidRequestError,
+        InvalidStreamConfigError,
+        JetStreamError,
+        JetStreamNotEnabledError,
+        JetStreamUnavailableError,
+        KeyDeletedError,
+        KeyExistsError,
+        KeyNotFoundError,
+        KeyValueError,
+        KeyWrongRevisionError,
+        LimitsExceededError,
+        MaxPayloadError,
+        MessageGapError,
+        MessageNotFoundError,
+        MessageTooLargeError,
+        MissedHeartbeatError,
+        NoRespondersError,
+        NoServersError,
+        NotJetStreamMessageError,
+        NotStoredError,
+        ObjectExistsError,
+        ObjectIntegrityError,
+        ObjectLinkError,
+        ObjectMetaError,
+        ObjectNotFoundError,
+        ObjectReplacedError,
+        ObjectStoreError,
+        ObjectStoreExistsError,
+        ObjectStoreNotFoundError,
+        OutboundFullError,
+        PedanticError,
+        PermissionsError,
+        PriorityGroupError,
+        ProtocolError,
+        PublishError,
+        PublishUnknownError,
+        PullConsumerError,
+        PullTerminatedError,
+        PullUnansweredError,
+        PushConsumerError,
+        QueueStatusError,
+        ScheduleError,
+        ServerError,
+        ServerUnavailableError,
+        SlowAckWarning,
+        SlowConsumerError,
+        StaleConnectionError,
+        StoreFailedError,
+        StreamNameInUseError,
+        StreamNotFoundError,
+        StreamSealedError,
+        SubjectMismatchError,
+        SubscribeError,
+        TimeoutError,
+        TLSRequiredError,
+        TooManyPendingError,
+        TTLError,
+        UnexpectedStatusError,
+        WrongLastMsgIdError,
+        WrongLastSequenceError,
+    )
+    from jetsync.headers import (
+        Headers,
+    )
+    from jetsync.jetstream import (
+        AUTO,
+        AccountInfo,
+        ConsumeContext,
+        Consumer,
+        DirectBatch,
+        DirectMsg,
+        JetStream,
+        JetStreamMsg,
+        MessageStream,
+        MsgBatch,
+        MsgMetadata,
+        OrderedConsumer,
+        OrderedMessages,
+        PubAck,
+        PubAckFuture,
+        PublishBatch,
+        PublishReport,
+        PullSubscription,
+        PushSubscription,
+        StoredMsg,
+        Stream,
+        parse_ack_subject,
+    )
+    from jetsync.jetstream.config.consumer import (
+        AckPolicy,
+        ConsumerConfig,
+        DeliverPolicy,
+        PriorityPolicy,
+        ReplayPolicy,
+    )
+    from jetsync.jetstream.config.consumer_info import (
+        ConsumerInfo,
+        ConsumerLag,
+        PriorityGroupState,
+        SequenceInfo,
+    )
+    from jetsync.jetstream.config.stream import (
+        DiscardPolicy,
+        ExternalStream,
+        PersistMode,
+        Placement,
+        RePublish,
+        RetentionPolicy,
+        StorageType,
+        StoreCompression,
+        StreamConfig,
+        StreamConsumerLimits,
+        StreamConsumerSource,
+        StreamSource,
+        SubjectTransform,
+    )
+    from jetsync.jetstream.config.stream_info import (
+        APIErrorDetail,
+        ClusterInfo,
+        LostStreamData,
+        PeerInfo,
+        StreamAlternate,
+        StreamInfo,
+        StreamSourceInfo,
+        StreamState,
+    )
     from jetsync.kv import (
         Entry,
         KeyValue,
@@ -232,27 +226,76 @@ if TYPE_CHECKING:
         ObjectWriter,
         PrunedChunks,
     )
+    from jetsync.protocol.info import (
+        ServerInfo,
+    )
+    from jetsync.protocol.states import (
+        Status,
+    )
 
-# Rooms that many programs never use are imported when the first of their names is used.
-_LATER = {
-    "Entry": "jetsync.kv",
-    "KeyValue": "jetsync.kv",
-    "KeyValueConfig": "jetsync.kv",
-    "KeyValueOperation": "jetsync.kv",
-    "KeyValueStatus": "jetsync.kv",
-    "ObjectInfo": "jetsync.objectstore",
-    "ObjectLink": "jetsync.objectstore",
-    "ObjectMeta": "jetsync.objectstore",
-    "ObjectReader": "jetsync.objectstore",
-    "ObjectStore": "jetsync.objectstore",
-    "ObjectStoreConfig": "jetsync.objectstore",
-    "ObjectStoreStatus": "jetsync.objectstore",
-    "ObjectWatcher": "jetsync.objectstore",
-    "ObjectWriter": "jetsync.objectstore",
-    "PrunedChunks": "jetsync.objectstore",
-    "Watcher": "jetsync.kv",
+# Where each name is. A room is imported when the first of its names is used: most programs use few
+# of them, and a command such as "jetsync --help" uses none.
+_HOMES = {
+    "jetsync.client": """
+        Connection ConnectionStats ConnectOptions Event Msg ReconnectAttempt ServerState
+        Subscription TLSConfig connect shared_connection
+    """,
+    "jetsync.errors": """
+        APIError ApiLevelRequiredError AuthorizationError BatchPublishError
+        BucketExistsError BucketNotFoundError ClusterError ConfigError ConnectError
+        ConnectionClosedError ConsumerDeletedError ConsumerDoesNotExistError
+        ConsumerExistsError ConsumerInUseError ConsumerMismatchError
+        ConsumerNotFoundError ConsumerResetError CounterError DeliverGroupMismatchError
+        DirectGetNotAllowedError DisconnectedError DrainingError DuplicateInProcessError
+        DuplicateSubscriptionError Error ExpectedStreamMismatchError ForkedError
+        HeaderTooLargeError InvalidConsumerConfigError InvalidRequestError
+        InvalidStreamConfigError JetStreamError JetStreamNotEnabledError
+        JetStreamUnavailableError KeyDeletedError KeyExistsError KeyNotFoundError
+        KeyValueError KeyWrongRevisionError LimitsExceededError MaxPayloadError
+        MessageGapError MessageNotFoundError MessageTooLargeError MissedHeartbeatError
+        NoRespondersError NoServersError NotJetStreamMessageError NotStoredError
+        ObjectExistsError ObjectIntegrityError ObjectLinkError ObjectMetaError
+        ObjectNotFoundError ObjectReplacedError ObjectStoreError ObjectStoreExistsError
+        ObjectStoreNotFoundError OutboundFullError PedanticError PermissionsError
+        PriorityGroupError ProtocolError PublishError PublishUnknownError
+        PullConsumerError PullTerminatedError PullUnansweredError PushConsumerError
+        QueueStatusError ScheduleError ServerError ServerUnavailableError SlowAckWarning
+        SlowConsumerError StaleConnectionError StoreFailedError StreamNameInUseError
+        StreamNotFoundError StreamSealedError SubjectMismatchError SubscribeError
+        TimeoutError TLSRequiredError TooManyPendingError TTLError UnexpectedStatusError
+        WrongLastMsgIdError WrongLastSequenceError
+    """,
+    "jetsync.headers": "Headers",
+    "jetsync.jetstream": """
+        AUTO AccountInfo ConsumeContext Consumer DirectBatch DirectMsg JetStream
+        JetStreamMsg MessageStream MsgBatch MsgMetadata OrderedConsumer OrderedMessages
+        PubAck PubAckFuture PublishBatch PublishReport PullSubscription PushSubscription
+        StoredMsg Stream parse_ack_subject
+    """,
+    "jetsync.jetstream.config.consumer": """
+        AckPolicy ConsumerConfig DeliverPolicy PriorityPolicy ReplayPolicy
+    """,
+    "jetsync.jetstream.config.consumer_info": """
+        ConsumerInfo ConsumerLag PriorityGroupState SequenceInfo
+    """,
+    "jetsync.jetstream.config.stream": """
+        DiscardPolicy ExternalStream PersistMode Placement RePublish RetentionPolicy
+        StorageType StoreCompression StreamConfig StreamConsumerLimits
+        StreamConsumerSource StreamSource SubjectTransform
+    """,
+    "jetsync.jetstream.config.stream_info": """
+        APIErrorDetail ClusterInfo LostStreamData PeerInfo StreamAlternate StreamInfo
+        StreamSourceInfo StreamState
+    """,
+    "jetsync.protocol.info": "ServerInfo",
+    "jetsync.protocol.states": "Status",
+    "jetsync.kv": "Entry KeyValue KeyValueConfig KeyValueOperation KeyValueStatus Watcher",
+    "jetsync.objectstore": """
+        ObjectInfo ObjectLink ObjectMeta ObjectReader ObjectStore ObjectStoreConfig
+        ObjectStoreStatus ObjectWatcher ObjectWriter PrunedChunks
+    """,
 }
-
+_HOME = {name: room for room, names in _HOMES.items() for name in names.split()}
 
 _MODULES = ("config", "errors", "server", "spark")
 
@@ -260,9 +303,9 @@ _MODULES = ("config", "errors", "server", "spark")
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"jetsync.{name}")
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module 'jetsync' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
     return value
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jetsync
 from jetsync.cli import demo_spark, interrupts
@@ -31,13 +31,15 @@ from jetsync.cli.demo_data import Flights, Message, find_flights_csv
 from jetsync.cli.demo_folder import OutputFolder
 from jetsync.cli.demo_report import Report, Step, write_plots
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.invocation import Invocation
 from jetsync.cli.progress import Progress, ProgressListener
+from jetsync.cli.registry import Command, argument
 from jetsync.server import NatsServer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Demo", "DemoOptions", "add_parser"]
+__all__ = ["COMMANDS", "Demo", "DemoOptions"]
 
 FLIGHTS = "FLIGHTS"
 RESULTS = "RESULTS"
@@ -319,56 +321,9 @@ def _delete_stream(js: jetsync.JetStream, name: str) -> None:
 # --- the command ---------------------------------------------------------------------------------
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``demo`` to the command line."""
-    defaults = DemoOptions()
-    parser = commands.add_parser(
-        "demo",
-        help="run a whole JetStream and Spark pipeline on real data and check it",
-        description=(
-            "Load 336,776 real flights into JetStream, read them with Spark, publish daily "
-            "results back, read those with a plain consumer, and compare all of it with pandas."
-        ),
-    )
-    parser.add_argument(
-        "--servers", metavar="URL", help="use this NATS server or cluster, not an embedded one"
-    )
-    parser.add_argument(
-        "--credentials", metavar="FILE", type=Path, help=".creds file for --servers"
-    )
-    parser.add_argument(
-        "--port", type=int, default=defaults.port, help="port of the embedded server (default: any)"
-    )
-    parser.add_argument(
-        "--master", default=defaults.master, help="where Spark runs (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=defaults.out,
-        help="folder for results, logs and scratch files (default: %(default)s); "
-        "with another --master it must be visible to all of its machines",
-    )
-    parser.add_argument(
-        "--rows", type=int, metavar="N", help="only the first N flights of the year (default: all)"
-    )
-    parser.add_argument(
-        "--batch-rows",
-        type=int,
-        metavar="N",
-        default=defaults.batch_rows,
-        help="rows in one of Spark's micro-batches (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the streams and scratch files afterwards"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code."""
-    options = _checked(arguments)
+    options = _checked(invocation.arguments)
     with Progress() as progress:
         report = Demo(options, progress).run()
     print(report.table())
@@ -387,3 +342,59 @@ def _checked(arguments: argparse.Namespace) -> DemoOptions:
         raise UsageError(f"--credentials: there is no file {credentials}.")
     fields = DemoOptions.__dataclass_fields__
     return DemoOptions(**{name: getattr(arguments, name) for name in fields})
+
+
+_DEFAULTS = DemoOptions()
+
+COMMANDS = (
+    Command(
+        "demo",
+        "run a whole JetStream and Spark pipeline on real data and check it",
+        run,
+        (
+            argument("--servers", metavar="URL", help="use this NATS server, not an embedded one"),
+            argument("--credentials", metavar="FILE", type=Path, help=".creds file for --servers"),
+            argument(
+                "--port",
+                type=int,
+                default=_DEFAULTS.port,
+                help="port of the embedded server (default: any)",
+            ),
+            argument(
+                "--master",
+                default=_DEFAULTS.master,
+                help="where Spark runs (default: %(default)s)",
+            ),
+            argument(
+                "--out",
+                metavar="DIR",
+                type=Path,
+                default=_DEFAULTS.out,
+                help="folder for results, logs and scratch files (default: %(default)s); "
+                "with another --master it must be visible to all of its machines",
+            ),
+            argument(
+                "--rows",
+                type=int,
+                metavar="N",
+                help="only the first N flights of the year (default: all)",
+            ),
+            argument(
+                "--batch-rows",
+                type=int,
+                metavar="N",
+                default=_DEFAULTS.batch_rows,
+                help="rows in one of Spark's micro-batches (default: %(default)s)",
+            ),
+            argument(
+                "--keep", action="store_true", help="keep the streams and scratch files afterwards"
+            ),
+        ),
+        example="jetsync demo --rows 20000",
+        description=(
+            "Load 336,776 real flights into JetStream, read them with Spark, publish daily "
+            "results back, read those with a plain consumer, and compare all of it with pandas."
+        ),
+        connects=False,
+    ),
+)

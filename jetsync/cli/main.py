@@ -1,4 +1,4 @@
-"""The command ``jetsync``: its parser, and how any command ends."""
+"""The command ``jetsync``: how any command runs, and how it ends."""
 
 from __future__ import annotations
 
@@ -10,27 +10,68 @@ from collections.abc import Callable, Sequence
 
 from jetsync._version import __version__
 from jetsync.cli import interrupts
-from jetsync.errors import ConfigError, Error
+from jetsync.cli.commands import WORDS
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Output
+from jetsync.cli.registry import build_parser
+from jetsync.errors import (
+    BucketNotFoundError,
+    ConfigError,
+    ConnectError,
+    ConnectionClosedError,
+    ConsumerNotFoundError,
+    DisconnectedError,
+    Error,
+    KeyNotFoundError,
+    MessageNotFoundError,
+    ObjectNotFoundError,
+    ObjectStoreNotFoundError,
+    StreamNotFoundError,
+    TimeoutError,
+)
 
 __all__ = ["main"]
+
+_CODES: tuple[tuple[int, tuple[type[Error], ...]], ...] = (
+    (2, (ConfigError,)),
+    (
+        3,
+        (
+            BucketNotFoundError,
+            ConsumerNotFoundError,
+            KeyNotFoundError,
+            MessageNotFoundError,
+            ObjectNotFoundError,
+            ObjectStoreNotFoundError,
+            StreamNotFoundError,
+        ),
+    ),
+    (4, (ConnectError, ConnectionClosedError, DisconnectedError, TimeoutError)),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 1: it could not be done, or a check failed. 2: wrong options. 130, 143: interrupted by
+    0: done. 1: it could not be done, or a check failed. 2: wrong options or configuration. 3: what
+    it is about does not exist. 4: no connection, or no answer in time. 130, 143: interrupted by
     Ctrl-C or SIGTERM. Expected failures are one sentence on stderr, without a traceback.
     """
+    out = Output()
     try:
         with interrupts.terminable():
-            arguments = _parser().parse_args(argv)
-            command: Callable[[argparse.Namespace], int] = arguments.run
-            return command(arguments)
+            arguments = build_parser(WORDS, __version__).parse_args(argv)
+            out = _output(arguments)
+            run: Callable[[Invocation], int | None] = arguments.run
+            with Invocation(arguments, out) as invocation:
+                return run(invocation) or 0
     except KeyboardInterrupt as interrupt:
         code = interrupts.exit_code(interrupt)
-        return _end("interrupted; everything it started is stopped.", code)
+        out.error(interrupt, "interrupted; everything it started is stopped.")
+        return code
     except Error as error:
-        return _end(str(error), 2 if isinstance(error, ConfigError) else 1)
+        out.error(error, str(error))
+        return next((code for code, kinds in _CODES if isinstance(error, kinds)), 1)
     except BrokenPipeError:
         # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -38,22 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        return _end("the disk is full: free some space, or choose another folder.", 1)
+        out.error(error, "the disk is full: free some space, or choose another folder.")
+        return 1
 
 
-def _end(sentence: str, code: int) -> int:
-    print(f"jetsync: {sentence}", file=sys.stderr)
-    return code
-
-
-def _parser() -> argparse.ArgumentParser:
-    from jetsync.cli import demo, server
-
-    parser = argparse.ArgumentParser(
-        prog="jetsync", description="NATS JetStream for synchronous Python."
+def _output(arguments: argparse.Namespace) -> Output:
+    given = vars(arguments)
+    return Output(
+        json=given.get("json", False),
+        quiet=given.get("quiet", False),
+        color=False if given.get("no_color") else None,
     )
-    parser.add_argument("--version", action="version", version=f"jetsync {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    demo.add_parser(commands)
-    server.add_parser(commands)
-    return parser

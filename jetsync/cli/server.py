@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from jetsync.cli import interrupts
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.registry import Command, argument
 from jetsync.server import NatsCluster, NatsServer
 
-__all__ = ["add_parser"]
+__all__ = ["COMMANDS"]
 
 _PORT = 4222
 _LOOK_SECONDS = 0.5
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``server`` to the command line."""
-    parser = commands.add_parser(
-        "server",
-        help="run a nats-server with JetStream until Ctrl-C",
-        description=(
-            "Run a real nats-server with JetStream on 127.0.0.1 until Ctrl-C; "
-            "its URL is the one line on standard output. It asks for no login: every user of "
-            "this machine can connect."
-        ),
-    )
-    parser.add_argument("--port", type=int, help=f"port for clients, 0 for any (default: {_PORT})")
-    parser.add_argument(
-        "--store-dir",
-        metavar="DIR",
-        type=Path,
-        help="folder for the streams, kept afterwards (default: a temporary one)",
-    )
-    parser.add_argument(
-        "--cluster", metavar="N", type=int, help="run a cluster of N servers, on free ports"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code. Ctrl-C is how it is meant to end."""
-    running = _make(arguments)
+    running = _make(invocation.arguments)
     servers = running.servers if isinstance(running, NatsCluster) else [running]
     try:
         with interrupts.deferred():
@@ -73,3 +50,31 @@ def _make(arguments: argparse.Namespace) -> NatsServer | NatsCluster:
 def _last_words(server: NatsServer) -> str:
     lines = server.log.strip().splitlines()
     return f"{server.name} has ended by itself" + (f": {lines[-1]}" if lines else ".")
+
+
+COMMANDS = (
+    Command(
+        "server",
+        "run a nats-server with JetStream until Ctrl-C",
+        run,
+        (
+            argument("--port", type=int, help=f"port for clients, 0 for any (default: {_PORT})"),
+            argument(
+                "--store-dir",
+                metavar="DIR",
+                type=Path,
+                help="folder for the streams, kept afterwards (default: a temporary one)",
+            ),
+            argument(
+                "--cluster", metavar="N", type=int, help="run a cluster of N servers, on free ports"
+            ),
+        ),
+        example="jetsync server --port 4222 --store-dir ./jetstream",
+        description=(
+            "Run a real nats-server with JetStream on 127.0.0.1 until Ctrl-C; "
+            "its URL is the one line on standard output. It asks for no login: every user of "
+            "this machine can connect."
+        ),
+        connects=False,
+    ),
+)

@@ -1,0 +1,82 @@
+"""The flags that every command takes: how to connect, and how to print."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CONNECTION", "OUTPUT", "SIGN_IN", "Argument", "argument"]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a command, as ``argparse`` takes it. ``completes`` says whose names complete
+    it: "stream", "consumer", "bucket", "store" or "context"."""
+
+    names: tuple[str, ...]
+    options: Mapping[str, Any]
+    completes: str | None = None
+
+    def add_to(self, parser: Any, *, hidden: bool = False) -> None:
+        """Add it to a parser or to a group of one."""
+        options = dict(self.options)
+        if hidden:
+            options["help"] = argparse.SUPPRESS
+        parser.add_argument(*self.names, **options)
+
+
+def argument(*names: str, completes: str | None = None, **options: Any) -> Argument:
+    """Declare an argument: ``argument("STREAM", help=...)``, ``argument("--count", type=int)``."""
+    if not names[0].startswith("-"):
+        options.setdefault("metavar", names[0])
+        names = (names[0].lower(),)
+    return Argument(names, options, completes)
+
+
+def _flag(*names: str, **options: Any) -> Argument:
+    """A flag that may stand before and behind the command, so it has no default of its own."""
+    return argument(*names, default=argparse.SUPPRESS, **options)
+
+
+SIGN_IN = {
+    "user": "NATS_USER",
+    "password": "NATS_PASSWORD",
+    "token": "NATS_TOKEN",
+    "creds": "NATS_CREDS",
+    "nkey": "NATS_NKEY",
+    "jwt": "NATS_JWT",
+    "seed": "NATS_SEED",
+}
+"""The flags that sign in, and the variables they stand above."""
+
+CONNECTION = (
+    _flag("-s", "--server", metavar="URL", help="servers, separated by commas ($NATS_URL)"),
+    _flag("--context", metavar="NAME", completes="context", help="context to use ($NATS_CONTEXT)"),
+    _flag("--no-context", action="store_true", help="use no context, not even the selected one"),
+    _flag("--user", metavar="NAME", help="user, or a token if no password is given ($NATS_USER)"),
+    _flag("--password", metavar="TEXT", help="password ($NATS_PASSWORD)"),
+    _flag("--token", metavar="TEXT", help="token ($NATS_TOKEN)"),
+    _flag("--creds", metavar="FILE", help=".creds file ($NATS_CREDS)"),
+    _flag("--nkey", metavar="FILE", help="file with an NKEY seed ($NATS_NKEY)"),
+    _flag("--jwt", metavar="TEXT", help="user JWT ($NATS_JWT)"),
+    _flag("--seed", metavar="TEXT", help="NKEY seed for the JWT ($NATS_SEED)"),
+    _flag("--tlscert", metavar="FILE", help="TLS certificate ($NATS_CERT)"),
+    _flag("--tlskey", metavar="FILE", help="TLS private key ($NATS_KEY)"),
+    _flag("--tlsca", metavar="FILE", help="certificates of the authority ($NATS_CA)"),
+    _flag("--tlsfirst", action="store_true", help="begin with TLS, before the server speaks"),
+    _flag("--timeout", metavar="TIME", help='for each answer: "5s", "250ms", 5 ($NATS_TIMEOUT)'),
+    _flag("--js-domain", metavar="NAME", help="JetStream domain"),
+    _flag("--js-api-prefix", metavar="SUBJECT", help="prefix of the JetStream API"),
+    _flag("--inbox-prefix", metavar="SUBJECT", help="prefix of inboxes"),
+    _flag("--socks-proxy", metavar="URL", help="SOCKS proxy ($NATS_SOCKS_PROXY)"),
+    _flag("--proxy", metavar="URL", help="http, https, socks5 or socks5h proxy"),
+    _flag("--connection-name", metavar="NAME", help='name of the connection (default: "jetsync")'),
+)
+OUTPUT = (
+    _flag("-j", "--json", action="store_true", help="print JSON"),
+    _flag("--quiet", action="store_true", help="print results only"),
+    _flag("--no-color", action="store_true", help="no colours ($NO_COLOR)"),
+    _flag("--trace", action="store_true", help="log what the connection does to stderr"),
+)

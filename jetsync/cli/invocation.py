@@ -1,0 +1,127 @@
+"""One run of a command: its arguments, its output and its connection."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jetsync.cli.failure import UsageError
+from jetsync.cli.flags import SIGN_IN
+from jetsync.cli.output import Output
+
+if TYPE_CHECKING:
+    from jetsync.client.connection import Connection
+    from jetsync.client.options import ConnectOptions
+    from jetsync.jetstream import JetStream
+
+__all__ = ["Invocation", "connect_options"]
+
+_VARIABLES = {
+    "server": "NATS_URL",
+    "tlscert": "NATS_CERT",
+    "tlskey": "NATS_KEY",
+    "tlsca": "NATS_CA",
+    "socks_proxy": "NATS_SOCKS_PROXY",
+    "timeout": "NATS_TIMEOUT",
+    "context": "NATS_CONTEXT",
+}
+
+
+class Invocation:
+    """What a command works with. A context manager: leaving it closes the connection.
+
+    Used by the thread that runs the command.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, output: Output) -> None:
+        self.arguments = arguments
+        self.out = output
+        self._nc: Connection | None = None
+        self._js: JetStream | None = None
+
+    def options(self, **overrides: Any) -> ConnectOptions:
+        """Return the options of the connection. Raises ConfigError."""
+        return connect_options(self.arguments, os.environ, **overrides)
+
+    def connect(self) -> Connection:
+        """Return the connection, made by the first call. Blocks; raises ConnectError."""
+        if self._nc is None:
+            self._watch()
+            from jetsync.client import connect
+
+            self._nc = connect(options=self.options())
+        return self._nc
+
+    def jetstream(self) -> JetStream:
+        """Return JetStream over the connection."""
+        if self._js is None:
+            self._js = self.connect().jetstream()
+        return self._js
+
+    def _watch(self) -> None:
+        """Bring what the connection logs to stderr."""
+        logger = logging.getLogger("jetsync")
+        if not logger.handlers:
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("jetsync: %(message)s"))
+            logger.addHandler(handler)
+            logger.propagate = False
+        level = logging.ERROR if self.out.quiet else logging.WARNING
+        logger.setLevel(logging.DEBUG if getattr(self.arguments, "trace", False) else level)
+
+    def __enter__(self) -> Invocation:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._nc is None:
+            return
+        try:
+            if kind is None and not self._nc.is_closed:
+                self._nc.drain()
+        finally:
+            self._nc.close()
+
+
+def connect_options(
+    arguments: argparse.Namespace, environ: Mapping[str, str], **overrides: Any
+) -> ConnectOptions:
+    """Return options: a flag wins over a variable, a variable over the context, and that over the
+    default. A flag that signs in replaces everything else that signs in. Raises ConfigError."""
+    from jetsync.client.options import ConnectOptions
+    from jetsync.protocol.contexts import ContextFolder
+
+    given = {key: value for key, value in vars(arguments).items() if value not in (None, "")}
+    variables = {name: value for name, value in environ.items() if name.startswith("NATS_")}
+    if any(flag in given for flag in SIGN_IN):
+        for name in SIGN_IN.values():
+            variables.pop(name, None)
+    for flag, name in {**SIGN_IN, **_VARIABLES}.items():
+        if flag in given:
+            variables[name] = given[flag]
+    if given.get("no_context"):
+        if "context" in given:
+            raise UsageError("--context and --no-context contradict each other.")
+        variables.pop("NATS_CONTEXT", None)
+    elif not variables.get("NATS_CONTEXT") and (selected := ContextFolder().selected):
+        variables["NATS_CONTEXT"] = selected
+    overrides.setdefault("name", given.get("connection_name", "jetsync"))
+    if "js_domain" in given and "js_api_prefix" in given:
+        raise UsageError("give either --js-domain or --js-api-prefix, not both.")
+    if "js_domain" in given or "js_api_prefix" in given:
+        overrides["jetstream_domain"] = given.get("js_domain")
+        overrides["jetstream_api_prefix"] = given.get("js_api_prefix")
+    for flag, option in (("inbox_prefix", "inbox_prefix"), ("proxy", "proxy")):
+        if flag in given:
+            overrides[option] = given[flag]
+    if given.get("tlsfirst"):
+        overrides["tls_handshake_first"] = True
+    # A context out of the user's own folder may start a program for its secrets; a file that is
+    # named by its path may not.
+    named = variables.get("NATS_CONTEXT", "")
+    trusted = os.sep not in named and not named.endswith(".json")
+    options: ConnectOptions = ConnectOptions.from_env(variables, run_commands=trusted, **overrides)
+    return options

@@ -1,0 +1,228 @@
+"""What commands print: a JSON document, or text for people. Results go to stdout, all else to
+stderr."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any, TextIO
+
+from jetsync._printable import printable
+
+__all__ = ["Fields", "Output", "Table", "body", "document"]
+
+
+class Table:
+    """Rows below headings; a heading that begins with ">" belongs to numbers. ``empty`` is what is
+    said instead when there are no rows."""
+
+    def __init__(
+        self, headings: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing"
+    ) -> None:
+        self._right = [heading.startswith(">") for heading in headings]
+        self._headings = [heading.lstrip(">") for heading in headings]
+        self._rows = [[_cell(value) for value in row] for row in rows]
+        self._empty = empty
+
+    def lines(self, style: Callable[[str, str], str]) -> list[str]:
+        """Return the lines of text."""
+        if not self._rows:
+            return [self._empty]
+        lines = [self._headings, *self._rows]
+        widths = [max(_width(line[column]) for line in lines) for column in range(len(lines[0]))]
+        made = ["  ".join(self._padded(line, widths)).rstrip() for line in lines]
+        return [style("bold", made[0]), *made[1:]]
+
+    def _padded(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+        found = []
+        for text, width, right in zip(line, widths, self._right, strict=True):
+            space = " " * (width - _width(text))
+            found.append(space + text if right else text + space)
+        return found
+
+
+class Fields:
+    """A title and named values, in sections: ``Fields("Stream A", {"State": {"Messages": 1}})``.
+    Values that are None are left out, lists become a line per item."""
+
+    def __init__(self, title: str, sections: dict[str, dict[str, object]]) -> None:
+        self._title = title
+        self._sections = sections
+
+    def lines(self, style: Callable[[str, str], str]) -> list[str]:
+        """Return the lines of text."""
+        lines = [style("bold", printable(self._title))]
+        shown = {
+            section: {name: value for name, value in fields.items() if value not in (None, [])}
+            for section, fields in self._sections.items()
+        }
+        width = max((len(name) for fields in shown.values() for name in fields), default=0)
+        for section, fields in shown.items():
+            if not fields:
+                continue
+            lines.append("")
+            if section:
+                lines.append(style("bold", section))
+            for name, value in fields.items():
+                items = list(value) if isinstance(value, (list, tuple)) else [value]
+                for number, item in enumerate(items):
+                    label = "" if number else name
+                    lines.append(f"  {label:<{width}}  {_cell(item)}")
+        return lines
+
+
+View = Table | Fields | str | Callable[[], "Table | Fields | str"]
+
+
+class Output:
+    """Prints for one run of a command. ``json``: documents are wanted instead of text."""
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        quiet: bool = False,
+        color: bool | None = None,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+    ) -> None:
+        self.json = json
+        self.quiet = quiet
+        self._out = sys.stdout if out is None else out
+        self._err = sys.stderr if err is None else err
+        if color is None:
+            color = self.is_terminal and not os.environ.get("NO_COLOR")
+        self._color = color
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads along."""
+        return self._out.isatty()
+
+    def show(self, data: Any, view: View) -> None:
+        """Print a result: ``data`` as one JSON document, or ``view`` as text."""
+        if self.json:
+            self._print(json.dumps(document(data), indent=2, ensure_ascii=False))
+            return
+        if callable(view):
+            view = view()
+        lines = [printable(view)] if isinstance(view, str) else view.lines(self.style)
+        self._print("\n".join(lines))
+
+    def item(self, data: Any, view: Callable[[], str]) -> None:
+        """Print one of many things that come one after the other: a line of JSON, or text."""
+        if self.json:
+            self._print(json.dumps(document(data), ensure_ascii=False))
+        else:
+            self._print(view())
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        self._out.flush()
+        self._out.buffer.write(data)
+        self._out.buffer.flush()
+
+    def note(self, text: str) -> None:
+        """Tell a person what goes on, on stderr; not with ``--quiet`` or ``--json``."""
+        if not (self.quiet or self.json):
+            print(printable(text), file=self._err, flush=True)
+
+    def error(self, error: BaseException, sentence: str) -> None:
+        """Print why a command failed: a sentence on stderr, with ``--json`` an object as well."""
+        print(f"jetsync: {printable(sentence)}", file=self._err, flush=True)
+        if self.json:
+            code = getattr(error, "err_code", None)
+            about = {"type": type(error).__name__, "message": sentence, "err_code": code}
+            self._print(json.dumps({"error": about}, ensure_ascii=False))
+
+    def style(self, name: str, text: str) -> str:
+        """Return a text as bold, dim, red, green or yellow, where the output takes colours."""
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._color else text
+
+    def _print(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
+
+
+def document(value: Any) -> Any:
+    """Return what JSON holds of a value: of configurations and infos all their fields, as a server
+    writes them (durations in nanoseconds, times as RFC 3339)."""
+    from jetsync.jetstream._wire import WireObject
+
+    if isinstance(value, WireObject):
+        return _whole(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: document(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, dict):
+        return {str(key): document(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [document(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return body(bytes(value))
+    return value
+
+
+def body(data: bytes) -> dict[str, str]:
+    """Return a message's data as a field of JSON: ``data`` if it is text, else ``data_b64``."""
+    try:
+        return {"data": data.decode()}
+    except UnicodeDecodeError:
+        return {"data_b64": base64.b64encode(data).decode()}
+
+
+def _whole(value: Any) -> dict[str, Any]:
+    """The wire form with the fields that a server leaves out because they have their default."""
+    sent = value.to_wire(include_extra=True)
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if item is None or "codec" not in field.metadata:
+            continue
+        plain = document(item)
+        if isinstance(item, float):  # durations, all of them
+            plain = sent.get(field.name, round(item * 1e9))
+        elif isinstance(item, (datetime, str, int)):
+            plain = sent.get(field.name, plain)
+        elif isinstance(item, (list, tuple)) and item and isinstance(item[0], float):
+            plain = sent.get(field.name, [])
+        found[field.name] = plain
+    found.update({key: item for key, item in sent.items() if key not in found})
+    return found
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Enum):
+        return str(value.value)
+    return printable(str(value))
+
+
+def _width(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )

@@ -1,0 +1,168 @@
+"""How commands are declared, and the parser that is made of their declarations.
+
+``commands.py`` has the table of first words (``stream``, ``pub``, ...). Behind each of them is a
+module with ``COMMANDS``: one :class:`Command` per verb, or a single one with the name of the first
+word itself. A module is imported when its word is used, so ``jetsync --help`` imports none.
+Parser, completion and the reference page are made of the same declarations.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jetsync.cli.flags import CONNECTION, OUTPUT, Argument, argument
+
+if TYPE_CHECKING:
+    from jetsync.cli.invocation import Invocation
+
+__all__ = ["Argument", "Command", "Word", "argument", "build_parser"]
+
+_COMMAND, _VERB = "COMMAND", "VERB"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its name, its arguments, an example, and the function that carries it out.
+
+    ``run`` gets an :class:`Invocation` and returns an exit code, None for 0. ``help`` is a line
+    without a full stop; ``description`` a text for ``--help`` (default: ``help``). ``connects``:
+    it takes the flags of a connection. ``default``: it is meant where no verb is given.
+    """
+
+    name: str
+    help: str
+    run: Callable[[Invocation], int | None]
+    arguments: Sequence[Argument] = ()
+    example: str = ""
+    description: str = ""
+    aliases: Sequence[str] = ()
+    connects: bool = True
+    default: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """A first word of the command line, and the module with its commands."""
+
+    name: str
+    help: str
+    module: str
+    aliases: Sequence[str] = ()
+
+    def commands(self) -> Sequence[Command]:
+        """Import the module and return its commands."""
+        found: Sequence[Command] = import_module(self.module).COMMANDS
+        return found
+
+
+def build_parser(words: Iterable[Word], version: str) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = _Parser(
+        prog="jetsync",
+        description="NATS JetStream on the command line.",
+        epilog="'jetsync COMMAND --help' shows the options and examples of a command.",
+        formatter_class=_Formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"jetsync {version}")
+    _add(parser, (*CONNECTION, *OUTPUT), hidden=True)
+    commands = parser.add_subparsers(title="commands", metavar=_COMMAND, required=True)
+    for word in words:
+        commands.add_parser(
+            word.name,
+            help=word.help,
+            aliases=list(word.aliases),
+            formatter_class=_Formatter,
+            word=word,
+        )
+    return parser
+
+
+def _fill(parser: argparse.ArgumentParser, word: Word) -> None:
+    commands = word.commands()
+    if _is_single(word, commands):
+        _describe(parser, commands[0])
+        return
+    parser.description = f"{word.help[0].upper()}{word.help[1:]}."
+    _add(parser, (*CONNECTION, *OUTPUT), hidden=True)
+    verbs = parser.add_subparsers(title="verbs", metavar=_VERB, required=True)
+    for command in commands:
+        _describe(
+            verbs.add_parser(
+                command.name,
+                help=command.help,
+                aliases=list(command.aliases),
+                formatter_class=_Formatter,
+            ),
+            command,
+        )
+
+
+def _describe(parser: argparse.ArgumentParser, command: Command) -> None:
+    text = command.description or f"{command.help[0].upper()}{command.help[1:]}."
+    parser.description = text
+    if command.example:
+        lines = "\n".join(f"  {line}" for line in command.example.splitlines())
+        parser.epilog = f"example:\n{lines}"
+    _add(parser, command.arguments)
+    # The usage shows what is special to the command; the flags of every command stand below it.
+    usage = parser.format_usage().partition(": ")[2].strip()
+    parser.usage = f"{usage} [OPTIONS]".replace("%", "%%")
+    if command.connects:
+        _add(parser.add_argument_group("connection"), CONNECTION)
+    _add(parser.add_argument_group("output"), OUTPUT)
+    parser.set_defaults(run=command.run)
+
+
+def _add(parser: Any, arguments: Iterable[Argument], *, hidden: bool = False) -> None:
+    for one in arguments:
+        one.add_to(parser, hidden=hidden)
+
+
+def _is_single(word: Word, commands: Sequence[Command]) -> bool:
+    return len(commands) == 1 and commands[0].name == word.name
+
+
+def _with_default_verb(word: Word, rest: list[str]) -> list[str]:
+    commands = word.commands()
+    default = [one.name for one in commands if one.default]
+    known = {name for one in commands for name in (one.name, *one.aliases)}
+    if not default or not rest or rest[0] in known or rest[0] in ("-h", "--help"):
+        return rest
+    return [default[0], *rest]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that knows options by their whole names only, and so do those below it. That of a
+    word is filled when the word is used."""
+
+    def __init__(self, *, word: Word | None = None, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+        self._word = word
+        self._filled = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse what stands behind the word."""
+        if self._word is not None:
+            if not self._filled:
+                self._filled = True
+                _fill(self, self._word)
+            args = _with_default_verb(self._word, list(args or ()))
+        return super().parse_known_args(args, namespace)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help with one column for names, so that the texts stand below each other."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, max_help_position=32, **options)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        # Of commands the list alone: that one is wanted stands in the usage.
+        return text.partition("\n")[2] if action.metavar in (_COMMAND, _VERB) else text

@@ -1,0 +1,76 @@
+"""``jetsync version``: the versions that a report of a problem needs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from pathlib import Path
+
+from jetsync._version import __version__
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Fields
+from jetsync.cli.registry import Command
+from jetsync.errors import ServerUnavailableError
+from jetsync.server import find_binary
+
+__all__ = ["COMMANDS", "installed"]
+
+_OPTIONAL = ("pyarrow", "pyspark", "cryptography", "nkeys", "wsproto", "opentelemetry-api")
+
+
+def installed() -> dict[str, str]:
+    """Return the versions of optional packages that are installed."""
+    found = {}
+    for name in _OPTIONAL:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def run(invocation: Invocation) -> None:
+    """Carry out the command."""
+    data = {
+        "jetsync": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "nats_server": _server_version(),
+        "packages": installed(),
+    }
+    invocation.out.show(
+        data,
+        lambda: Fields(
+            f"jetsync {__version__}",
+            {
+                "": {
+                    "Python": f"{data['python']} on {data['platform']}",
+                    "nats-server": data["nats_server"] or "none found",
+                    "Packages": [f"{name} {found}" for name, found in installed().items()],
+                }
+            },
+        ),
+    )
+
+
+def _server_version() -> str | None:
+    try:
+        binary: Path | str = find_binary()
+        done = subprocess.run(
+            [str(binary), "--version"], capture_output=True, text=True, timeout=5, check=True
+        )
+    except (ServerUnavailableError, OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip().rpartition("v")[2]
+
+
+COMMANDS = (
+    Command(
+        "version",
+        "show the versions of jetsync, Python and nats-server",
+        run,
+        example="jetsync version --json",
+        connects=False,
+    ),
+)

@@ -1,0 +1,172 @@
+"""What all commands have in common: how they start, what they are told, and how they end."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jetsync.cli.commands import WORDS
+from jetsync.cli.flags import CONNECTION
+from jetsync.cli.invocation import connect_options
+from jetsync.cli.output import Fields, Output, Table
+from jetsync.cli.registry import build_parser
+from jetsync.errors import ConfigError
+from jetsync.protocol.contexts import Context, ContextFolder
+from tests.cli.run_command import clean_environment, run
+
+COMMANDS = [(word, command) for word in WORDS for command in word.commands()]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_a_start_loads_neither_client_nor_jetstream(arguments: list[str]) -> None:
+    """The time to start is what is imported: the client alone takes longer than all of this."""
+    code = (
+        "import sys\nfrom jetsync.cli.main import main\n"
+        f"try:\n main({arguments!r})\nexcept SystemExit: pass\n"
+        "print(sorted(m for m in sys.modules if m.startswith('jetsync.')), file=sys.stderr)\n"
+        "print(sorted({'ssl', 'socket', 'logging', 'dataclasses'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = ast.literal_eval(done.stderr.splitlines()[-1])
+    rooms = {module.split(".")[1] for module in loaded}
+    assert rooms <= {"_core", "_printable", "_version", "cli", "errors", "headers"}
+    words = {module.split(".")[2] for module in loaded if module.count(".") > 1}
+    assert not {"demo", "server", "version"} & words
+
+
+def test_the_package_itself_loads_no_room_until_a_name_of_it_is_used() -> None:
+    code = (
+        "import sys, jetsync\n"
+        "before = {m.split('.')[1] for m in sys.modules if m.startswith('jetsync.')}\n"
+        "jetsync.connect\n"
+        "print(sorted(before), 'jetsync.client' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {"_core", "_printable", "_version", "errors", "headers"}
+    assert done.stdout.strip() == f"{sorted(rooms)} True"
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), COMMANDS, ids=[f"{word.name}-{command.name}" for word, command in COMMANDS]
+)
+def test_each_command_says_what_it_does(word, command) -> None:
+    names = [word.name] if word.name == command.name else [word.name, command.name]
+    done = run(*names, "--help")
+    assert done.code == 0
+    assert f"usage: jetsync {' '.join(names)} " in done.out
+    said = command.description or command.help
+    assert said.lower()[:20] in " ".join(done.out.lower().split())
+    assert command.example, "an example"
+    assert command.example.startswith(f"jetsync {' '.join(names)}") or command.default
+    assert not command.help.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), COMMANDS, ids=[f"{word.name}-{command.name}" for word, command in COMMANDS]
+)
+def test_the_example_of_each_command_can_be_parsed(word, command) -> None:
+    import shlex
+
+    for line in command.example.splitlines():
+        line = line.partition("| ")[2] if not line.startswith("jetsync") else line
+        told = shlex.split(line.partition(" | ")[0].partition(" > ")[0])[1:]
+        assert build_parser(WORDS, "0").parse_args(told).run is command.run
+
+
+def parsed(*arguments: str):
+    return build_parser(WORDS, "0").parse_args([*arguments, "version"])
+
+
+def options(*arguments: str, **environ: str):
+    return connect_options(parsed(*arguments), environ)
+
+
+def test_flags_win_over_variables_and_those_over_contexts(tmp_path: Path) -> None:
+    with clean_environment({"XDG_CONFIG_HOME": str(tmp_path)}):
+        folder = ContextFolder()
+        folder.save(Context("far", {"url": "nats://far:1", "creds": str(tmp_path / "x.creds")}))
+        folder.save(Context("near", {"url": "nats://near:1", "inbox_prefix": "_NEAR"}))
+        folder.select("near")
+        assert options().servers == "nats://near:1"
+        assert options().inbox_prefix == "_NEAR"
+        assert options("--no-context").servers == "nats://127.0.0.1:4222"
+        assert options(NATS_URL="nats://env:1").servers == "nats://env:1"
+        assert options(NATS_CONTEXT="far").credentials == str(tmp_path / "x.creds")
+        assert options("--context", "near", NATS_CONTEXT="far").servers == "nats://near:1"
+        told = options("-s", "nats://flag:1", NATS_URL="nats://env:1")
+        assert (told.servers, told.inbox_prefix) == ("nats://flag:1", "_NEAR")
+        # What signs in is replaced as a whole.
+        signed = options("--token", "t", NATS_USER="u", NATS_PASSWORD="p", NATS_CONTEXT="far")
+        assert (signed.token, signed.user, signed.credentials) == ("t", None, None)
+
+
+def test_flags_become_options() -> None:
+    found = options(
+        *("--user", "u", "--password", "p", "--timeout", "250ms", "--js-domain", "hub"),
+        *("--proxy", "http://127.0.0.1:3128", "--tlsfirst", "--connection-name", "me"),
+    )
+    assert (found.user, found.password, found.timeout, found.name) == ("u", "p", 0.25, "me")
+    assert (found.jetstream_domain, found.tls_handshake_first) == ("hub", True)
+    assert found.proxy == "http://127.0.0.1:3128"
+    assert options("--user", "t").token == "t"
+    assert options().name == "jetsync"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--js-domain", "a", "--js-api-prefix", "b"],
+        ["--context", "a", "--no-context"],
+        ["--context", "no-such-context"],
+        ["--timeout", "soon"],
+    ],
+)
+def test_flags_that_make_no_sense_are_wrong_configuration(wrong: list[str]) -> None:
+    with clean_environment({}), pytest.raises(ConfigError):
+        options(*wrong)
+
+
+def test_flags_stand_before_and_behind_the_command() -> None:
+    assert run("--json", "version").json["jetsync"] == run("version", "--json").json["jetsync"]
+
+
+def test_every_connection_flag_has_a_help_text() -> None:
+    assert all(one.options["help"] for one in CONNECTION)
+
+
+def test_a_table_is_aligned_and_its_numbers_end_below_each_other(capsys) -> None:
+    table = Table(("NAME", ">COUNT"), [("a", 1), ("längër", 12_345), ("日本", True)])
+    Output(color=False).show([], table)
+    assert capsys.readouterr().out == (
+        "NAME     COUNT\na            1\nlängër  12,345\n日本       yes\n"
+    )
+    Output(color=False).show([], Table(("NAME",), [], empty="no streams"))
+    assert capsys.readouterr().out == "no streams\n"
+
+
+def test_text_from_a_peer_cannot_steer_the_terminal(capsys) -> None:
+    Output(color=False).show({}, Fields("a\x1b[2J", {"S": {"Name": "x\ny", "List": ["a\x07"]}}))
+    assert capsys.readouterr().out == "a\\x1b[2J\n\nS\n  Name  x\\ny\n  List  a\\x07\n"
+
+
+def test_colours_only_where_they_are_wanted(capsys) -> None:
+    Output(color=True).show([], Table(("A",), [(1,)]))
+    assert capsys.readouterr().out == "\x1b[1mA\x1b[0m\n1\n"
+    with clean_environment({"NO_COLOR": "1"}):
+        Output().show([], Table(("A",), [(1,)]))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_an_unknown_command_and_a_failure_end_with_their_codes(capsys) -> None:
+    assert run("no-such").code == 2
+    failed = run("server", "--port", "99999", "--json")
+    assert failed.code == 2
+    assert failed.err.startswith("jetsync: port must be between 0 and 65535")
+    error = json.loads(failed.out)["error"]
+    assert (error["type"], error["err_code"]) == ("ConfigError", None)
+    assert "port must be" in error["message"]
