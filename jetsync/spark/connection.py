@@ -12,7 +12,9 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
@@ -46,6 +48,8 @@ __all__ = [
     "jetstream",
     "link_of",
     "shared",
+    "together",
+    "with_each",
     "with_patience",
 ]
 
@@ -63,6 +67,8 @@ _TRANSIENT = (
 # Seconds: a connection that was not used for _REST has to answer within _SIGN_OF_LIFE before use.
 _REST = 1.0
 _SIGN_OF_LIFE = 2.0
+# So many questions of one process are on the way together.
+_AT_A_TIME = 32
 _last_used: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
 
 _REFUSED = (AuthorizationError, PermissionsError, TLSRequiredError)
@@ -100,11 +106,11 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
         creds = secret_source(link.creds, link.creds_env, "credsEnv")
         seed = secret_source(link.nkey_seed, link.nkey_seed_env, "nkeySeedEnv")
         if link.nkey_seed_file is not None:
-            seed = functools.partial(read_file, link.nkey_seed_file)
+            seed = partial(read_file, link.nkey_seed_file)
             seed()
         credentials: Any = link.creds_file
         if creds is not None:
-            credentials = functools.partial(_as_bytes, creds)
+            credentials = partial(_as_bytes, creds)
         tls = None
         ca = link.tls_ca or secret_file(link.tls_ca_env, "tlsCaEnv")
         cert = link.tls_cert or secret_file(link.tls_cert_env, "tlsCertEnv")
@@ -199,6 +205,28 @@ def with_patience(
             log.warning("%s: %s: %s; trying again", what, type(error).__name__, error)
             time.sleep(deadline.within(pause))
             pause = min(pause * 2, 1.0)
+
+
+def with_each(
+    link: LinkOptions, what: str, names: Iterable[str], action: Callable[[str, JetStream], T]
+) -> dict[str, T]:
+    """Run ``action`` for each name like :func:`with_patience`, all :func:`together`. Blocks."""
+    return together(
+        names, lambda name: with_patience(link, f"{what} {name}", partial(action, name))
+    )
+
+
+def together(names: Iterable[str], action: Callable[[str], T]) -> dict[str, T]:
+    """Run ``action`` for each name, many at a time, and return what it returned. Blocks.
+
+    So the questions to a hundred streams take a few round trips, not a hundred. Raises the first
+    error in the order of the names, when all have ended.
+    """
+    asked = list(names)
+    if len(asked) <= 1:
+        return {name: action(name) for name in asked}
+    with ThreadPoolExecutor(min(len(asked), _AT_A_TIME), "jetsync-spark-ask") as threads:
+        return dict(zip(asked, threads.map(action, asked), strict=True))
 
 
 def coded(error: Exception, what: str) -> Exception:

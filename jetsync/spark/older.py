@@ -47,8 +47,7 @@ class OlderStreamReader(JetStreamStreamReader):
         says: Spark does not tell where the checkpoint stands.
         """
         if self._position is None:
-            heads = self._ask_heads()
-            marks = {name: Mark(head.last_seq, head.created) for name, head in heads.items()}
+            marks = self._ask_each(lambda _, head: Mark(head.last_seq, head.created))
             self._position = Offset(marks, {}, self._filters).to_dict()
         else:
             self._position = super().latestOffset(self._position, self.getDefaultReadLimit())

@@ -189,14 +189,14 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
     return head.first_seq
 
 
-def resolve_start(js: JetStream, head: Head, position: Position, options: ReadOptions) -> int:
+def resolve_start(stream: Stream, head: Head, position: Position, options: ReadOptions) -> int:
     """Return the last sequence before the reading begins. Blocks."""
     if position.word == "latest":
         return head.last_seq
     if position.seq is not None:
         return max(0, position.seq - 1)
     if position.time_ns is not None:
-        found = first_since(open_stream(js, head.stream), head, position.time_ns)
+        found = first_since(stream, head, position.time_ns)
         if found is not None:
             return found - 1
         if options.starting_timestamp_strategy == "error":
@@ -209,12 +209,12 @@ def resolve_start(js: JetStream, head: Head, position: Position, options: ReadOp
     return max(0, head.first_seq - 1)
 
 
-def resolve_end(js: JetStream, head: Head, position: Position) -> int:
+def resolve_end(stream: Stream, head: Head, position: Position) -> int:
     """Return the last sequence to read. Blocks."""
     if position.seq is not None:
         return min(position.seq, head.last_seq)
     if position.time_ns is not None:
-        beyond = first_since(open_stream(js, head.stream), head, position.time_ns + 1)
+        beyond = first_since(stream, head, position.time_ns + 1)
         return head.last_seq if beyond is None else beyond - 1
     return head.last_seq
 

@@ -65,8 +65,9 @@ class FilteringReader(JetStreamReader):
         self._options = narrowed(self._options, plain)
         return filters
 
-    def _range(self, name: str, js: JetStream) -> SequenceRange:
-        return self._bounds.cut(super()._range(name, js), js)
+    def _range(self, name: str, js: JetStream) -> tuple[SequenceRange, int]:
+        wanted, messages = super()._range(name, js)
+        return self._bounds.cut(wanted, js), messages
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from jetsync.spark.connection import with_patience
+from jetsync.spark.connection import with_each, with_patience
 from jetsync.spark.delivery import needs_direct
 from jetsync.spark.positions import (
     check_available,
@@ -66,21 +66,16 @@ class JetStreamReader(DataSourceReader):
         check_schema(schema, bucket=options.bucket is not None)
         self._options = options
         self._schema = schema
-        # The number of messages in the fullest stream: ranges with many holes get fewer tasks.
-        self._messages = 0
 
     def partitions(self) -> list[InputPartition]:
         """Fix the range of each stream and cut it into pieces. Blocks; runs on the driver."""
-        self._messages = 0
-        ranges = [
-            with_patience(self._options.link, f"planning {name}", partial(self._range, name))
-            for name in self._names()
-        ]
+        found = with_each(self._options.link, "planning", self._names(), self._range).values()
         pieces = split_ranges(
-            ranges,
+            [wanted for wanted, _ in found],
             max_records=self._options.max_records_per_partition,
             min_partitions=self._options.min_partitions,
-            messages=self._messages,
+            # Ranges with many holes get fewer tasks.
+            messages=max((messages for _, messages in found), default=0),
             filters=self._options.partition_filters,
         )
         return [RangePartition(piece) for piece in pieces]
@@ -90,19 +85,20 @@ class JetStreamReader(DataSourceReader):
             self._options.link, "looking for streams", partial(stream_names, options=self._options)
         )
 
-    def _range(self, name: str, js: JetStream) -> SequenceRange:
+    def _range(self, name: str, js: JetStream) -> tuple[SequenceRange, int]:
+        """Return what is read of a stream, and how many messages it has. Blocks."""
         stream = open_stream(js, name)
         head = head_of(stream)
         warn_of_filters_that_miss(stream, self._options)
-        self._messages = max(self._messages, head.messages)
         only_direct = needs_direct(head, self._options)
         starting, ending = self._options.start_of(name), self._options.end_of(name)
-        start = resolve_start(js, head, starting, self._options)
-        end = resolve_end(js, head, ending)
+        start = resolve_start(stream, head, starting, self._options)
+        end = resolve_end(stream, head, ending)
         first = start + 1
         if first <= end:
             first = check_available(head, head.created, first, self._options)
-        return SequenceRange(name, head.created, first, end, only_direct=only_direct)
+        wanted = SequenceRange(name, head.created, first, end, only_direct=only_direct)
+        return wanted, head.messages
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition on an executor."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from jetsync.errors import Error
-from jetsync.spark.connection import with_patience
+from jetsync.spark.connection import together, with_each, with_patience
 from jetsync.spark.delivery import needs_direct
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.ids import short_hash
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from jetsync import JetStream
+    from jetsync import JetStream, Stream
 
 __all__ = ["JetStreamStreamReader"]
 
@@ -77,6 +77,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._prepared: set[str] = set()
         self._heads: dict[str, Head] = {}
         self._asked_at = float("-inf")
+        # The end of the batch that was chosen last, and the heads that it was chosen with.
+        self._planned: tuple[dict[str, Any], dict[str, Head]] = {}, {}
         self._frozen: dict[str, Mark] | None = None
         # Per stream: nothing that passes the filters lies up to here, seen from the last start.
         self._scanned: dict[str, Mark] = {}
@@ -91,10 +93,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; always the same in one process. Blocks."""
         if self._initial is None:
-            heads = self._ask_heads()
-            self._initial = Offset.initial(
-                {name: self._resolve_start(head) for name, head in heads.items()}, self._filters
-            ).to_dict()
+            self._initial = Offset.initial(self._ask_each(self._start_of), self._filters).to_dict()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -115,8 +114,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         offset = Offset.from_dict(start)
         self._compare_filters(offset)
-        heads = self._rate_limited_heads()
-        waiting = {name: self._waiting(offset, head) for name, head in heads.items()}
+        time.sleep(max(0.0, self._asked_at + self._options.poll_interval - time.monotonic()))
+        waiting = self._ask_each(partial(self._waiting, offset))
+        heads = self._heads
         for name, item in waiting.items():
             end = heads[name].last_seq if item.begin < item.end else item.begin
             self._told[name] = Mark(end, heads[name].created)
@@ -133,7 +133,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             for name, begin in begins.items()
             if offset.marks.get(name) != Mark(begin, heads[name].created)
         }
-        return offset.advanced(marks, jumps, self._filters).to_dict()
+        batch_end = offset.advanced(marks, jumps, self._filters).to_dict()
+        self._planned = batch_end, heads
+        return batch_end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the head of the streams as last seen; Spark shows it in the progress.
@@ -148,21 +150,22 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the head: this run reads no further. Blocks."""
-        self._frozen = {
-            name: Mark(head.last_seq, head.created) for name, head in self._ask_heads().items()
-        }
+        self._frozen = self._ask_each(lambda _, head: Mark(head.last_seq, head.created))
 
     # -- batches -------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the batch between two offsets into ranges. Blocks; runs on the driver."""
         before, after = Offset.from_dict(start), Offset.from_dict(end)
+        begins = {name: batch_begin(before, after, name) for name in after.marks}
+        names = [name for name, mark in after.marks.items() if begins[name] < mark.seq]
+        planned, heads = self._planned
+        if end != planned:
+            heads = self._ask_heads(names)
+        # Else the end was chosen with these heads just now, and each task asks before it reads.
         ranges = []
-        for name, mark in after.marks.items():
-            begin = batch_begin(before, after, name)
-            if begin >= mark.seq:
-                continue
-            head = self._ask_head(name)
+        for name in names:
+            mark, begin, head = after.marks[name], begins[name], heads[name]
             check_available(head, mark.created, begin + 1, self._options)
             if head.created == mark.created:
                 # From the offsets alone, whatever the stream has lost: a repeated batch has the
@@ -195,28 +198,42 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         if self._options.on_commit == NONE:
             return
-        for name, mark in Offset.from_dict(end).marks.items():
-            try:
-                with_patience(
-                    self._options.link,
-                    f"onCommit of {name} up to {mark.seq}",
-                    partial(self._release, name, mark),
-                )
-            except Error as error:
-                log.warning("onCommit of %s up to %d: %s", name, mark.seq, error)
+        marks = Offset.from_dict(end).marks
+        together(marks, lambda name: self._release(name, marks[name]))
+
+    def _release(self, name: str, mark: Mark) -> None:
+        try:
+            with_patience(
+                self._options.link,
+                f"onCommit of {name} up to {mark.seq}",
+                lambda js: release(js, name, mark, self._options),
+            )
+        except Error as error:
+            log.warning("onCommit of %s up to %d: %s", name, mark.seq, error)
 
     def stop(self) -> None:
         """Do nothing: the process goes away, and an anchor has to outlive it."""
 
     # -- helpers -------------------------------------------------------------------------------
 
-    def _patiently(self, action: Callable[[JetStream], T], stream: str) -> T:
-        return with_patience(self._options.link, f"planning {stream}", action)
+    def _ask_each(self, action: Callable[[Stream, Head], T]) -> dict[str, T]:
+        """Ask every stream for its head, all at the same time, and ``action`` about it. Blocks."""
+        names = with_patience(
+            self._options.link, "planning streams", partial(stream_names, options=self._options)
+        )
+        found = with_each(self._options.link, "planning", names, partial(self._look, action))
+        self._heads = {name: head for name, (head, _) in found.items()}
+        self._asked_at = time.monotonic()
+        return {name: answer for name, (_, answer) in found.items()}
 
-    def _ask_head(self, stream: str) -> Head:
-        return self._patiently(partial(self._look, stream), stream)
+    def _ask_heads(self, names: Sequence[str]) -> dict[str, Head]:
+        look = partial(self._look, lambda _, head: head)
+        found = with_each(self._options.link, "planning", names, look)
+        return {name: head for name, (head, _) in found.items()}
 
-    def _look(self, name: str, js: JetStream) -> Head:
+    def _look(
+        self, action: Callable[[Stream, Head], T], name: str, js: JetStream
+    ) -> tuple[Head, T]:
         stream = open_stream(js, name)
         head = head_of(stream)
         if name not in self._prepared:
@@ -224,29 +241,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             warn_of_filters_that_miss(stream, self._options)
             prepare(stream, self._options)
             self._prepared.add(name)
-        return head
+        return head, action(stream, head)
 
-    def _release(self, name: str, mark: Mark, js: JetStream) -> None:
-        release(js, name, mark, self._options)
-
-    def _ask_heads(self) -> dict[str, Head]:
-        names = self._patiently(partial(stream_names, options=self._options), "streams")
-        self._heads = {name: self._ask_head(name) for name in names}
-        self._asked_at = time.monotonic()
-        return self._heads
-
-    def _rate_limited_heads(self) -> dict[str, Head]:
-        wait = self._asked_at + self._options.poll_interval - time.monotonic()
-        if wait > 0:
-            time.sleep(wait)
-        return self._ask_heads()
-
-    def _resolve_start(self, head: Head) -> Mark:
+    def _start_of(self, stream: Stream, head: Head) -> Mark:
         position = self._options.start_of(head.stream)
-        seq = self._patiently(
-            lambda js: resolve_start(js, head, position, self._options), head.stream
-        )
-        return Mark(seq, head.created)
+        return Mark(resolve_start(stream, head, position, self._options), head.created)
 
     def _target(self, head: Head) -> int:
         """Return how far this run may read: the head, or the frozen one of AvailableNow."""
@@ -257,12 +256,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return 0
         return min(head.last_seq, frozen.seq)
 
-    def _waiting(self, offset: Offset, head: Head) -> _Waiting:
+    def _waiting(self, offset: Offset, stream: Stream, head: Head) -> _Waiting:
         """Return what is there to read of one stream after ``offset``."""
         mark = offset.marks.get(head.stream)
         if mark is None:
             # A stream that was added to the options of an existing query.
-            begin = self._resolve_start(head).seq
+            begin = self._start_of(stream, head).seq
             if self._options.stream_pattern and self._options.start_of(head.stream).word == LATEST:
                 # It was made while the query runs: all of it came after the start.
                 begin = head.first_seq - 1
@@ -279,9 +278,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         end = max(begin, self._target(head))
         if begin == end or not (self._options.filter_subjects or head.has_holes):
             return _Waiting(begin, end)
-        return self._first_match(head, _Waiting(begin, end), first, overtaken)
+        return self._first_match(stream, head, _Waiting(begin, end), first, overtaken)
 
-    def _first_match(self, head: Head, waiting: _Waiting, first: int, overtaken: bool) -> _Waiting:
+    def _first_match(
+        self, stream: Stream, head: Head, waiting: _Waiting, first: int, overtaken: bool
+    ) -> _Waiting:
         """Skip what the filters leave out, and what is deleted; nothing at all means no batch.
 
         The skipped part is remembered. It is written into an offset, by an empty batch, now and
@@ -289,13 +290,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         removed the position that the checkpoint still names: so that a restart does not take for
         lost what was only skipped.
         """
-        filters = self._options.filter_subjects
         found = None
         if first <= waiting.end:
-            found = self._patiently(
-                lambda js: first_at_or_after(open_stream(js, head.stream), first, filters),
-                head.stream,
-            )
+            found = first_at_or_after(stream, first, self._options.filter_subjects)
         if found is not None and found <= waiting.end:
             return _Waiting(found - 1, waiting.end)
         self._scanned[head.stream] = Mark(waiting.end, head.created)
