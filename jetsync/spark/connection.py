@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
+from jetsync.client.options import options_of_context
 from jetsync.errors import (
     APIError,
     AuthorizationError,
@@ -117,19 +118,23 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
         if ca is not None or cert is not None:
             key = link.tls_key or secret_file(link.tls_key_env, "tlsKeyEnv")
             tls = jetsync.TLSConfig(ca_file=ca, cert_file=cert, key_file=key)
-        return jetsync.ConnectOptions(
-            servers=link.servers,
-            name=link.connection_name or connection_name() or "jetsync-spark",
-            user=link.user,
-            password=link.password or secret_source(None, link.password_env, "passwordEnv"),
-            token=link.token or secret_source(None, link.token_env, "tokenEnv"),
-            credentials=credentials,
-            nkey_seed=seed,
-            tls=tls,
-            tls_handshake_first=link.tls_handshake_first,
-            connect_timeout=link.connect_timeout,
-            timeout=link.request_timeout,
-        )
+        found: dict[str, Any] = {
+            "servers": link.servers or None,
+            "user": link.user,
+            "password": link.password or secret_source(None, link.password_env, "passwordEnv"),
+            "token": link.token or secret_source(None, link.token_env, "tokenEnv"),
+            "credentials": credentials,
+            "nkey_seed": seed,
+            "tls": tls,
+            "tls_handshake_first": link.tls_handshake_first or None,
+        }
+        given: Any = {key: value for key, value in found.items() if value is not None}
+        given["name"] = link.connection_name or connection_name() or "jetsync-spark"
+        given["connect_timeout"] = link.connect_timeout
+        given["timeout"] = link.request_timeout
+        if link.context is not None:
+            return options_of_context(link.context, given)
+        return jetsync.ConnectOptions(**given)
     except OSError as error:
         raise SparkOptionError(
             f"a file of the connection options cannot be read here: {error}",

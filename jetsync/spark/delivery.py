@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._threads import SingleThread
 from jetsync.errors import Error
+from jetsync.jetstream.access import api_of
 from jetsync.spark.connection import jetstream, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.options import connection_name
@@ -278,11 +279,10 @@ def _whose(options: ReadOptions) -> dict[str, str] | None:
 def _forget(consumer: Consumer, options: ReadOptions) -> None:
     """Let the server remove the consumer now; no answer is waited for. If the request is lost, the
     server removes the consumer soon by itself."""
-    link = options.link
-    prefix = link.api_prefix or (f"$JS.{link.domain}.API" if link.domain else "$JS.API")
-    subject = f"{prefix}.CONSUMER.DELETE.{consumer.stream_name}.{consumer.name}"
     try:
-        shared(link).publish(subject)
+        api = api_of(jetstream(options.link))
+        subject = api.subject(f"CONSUMER.DELETE.{consumer.stream_name}.{consumer.name}")
+        shared(options.link).publish(subject)
     except Error as error:
         log.debug("consumer %s was not removed: %s", consumer.name, error)
 

@@ -1,7 +1,7 @@
 """Reading Spark's string options: names, values, and how to reach the servers.
 
 Spark keeps option names in lower case and every value as a string. Nothing here does I/O except
-looking whether named files exist.
+looking whether named files and contexts exist.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from jetsync.client.options import ConnectOptions
+from jetsync.errors import ConfigError
 from jetsync.spark.errors import SparkOptionError
 
 __all__ = [
@@ -31,6 +33,7 @@ DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 LINK_OPTIONS = (
     "servers",
+    "context",
     "credsFile",
     "creds",
     "credsEnv",
@@ -251,6 +254,19 @@ def _file(values: Values, name: str) -> str | None:
     return path
 
 
+def _context(values: Values) -> str | None:
+    name = values.text("context")
+    if name is not None:
+        try:
+            ConnectOptions.from_context(name)
+        except ConfigError as error:
+            raise SparkOptionError(
+                f"option 'context': {error} (contexts must be on the driver and on every executor)",
+                code="JETSYNC_INVALID_OPTION",
+            ) from None
+    return name
+
+
 class ServerAddress(str):
     """The URL of a server. Its ``repr`` hides the password or token in it."""
 
@@ -271,9 +287,13 @@ _KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LinkOptions:
-    """How to reach the servers. Picklable; secrets do not show in ``repr``."""
+    """How to reach the servers. Picklable; secrets do not show in ``repr``.
+
+    Without ``servers`` those of the ``context`` count; a context is read where it is used.
+    """
 
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
+    context: str | None = None
     creds_file: str | None = None
     creds: str | None = field(default=None, repr=False)
     creds_env: str | None = None
@@ -308,9 +328,10 @@ class LinkOptions:
 
         ``NATS_URL`` is looked up here, on the driver, so executors need not have it.
         """
-        servers = values.names("servers") or tuple(
-            part.strip() for part in os.environ.get("NATS_URL", DEFAULT_SERVER).split(",")
-        )
+        servers, context = values.names("servers"), _context(values)
+        if not servers and context is None:
+            known = os.environ.get("NATS_URL", DEFAULT_SERVER)
+            servers = tuple(part.strip() for part in known.split(","))
         given = [name for kind in _KINDS for name in kind if values.text(name) is not None]
         if len(given) > 1:
             raise SparkOptionError(
@@ -342,6 +363,7 @@ class LinkOptions:
             )
         return cls(
             servers=servers,
+            context=context,
             creds_file=_file(values, "credsFile"),
             creds=values.secret("creds"),
             creds_env=values.text("credsEnv"),
