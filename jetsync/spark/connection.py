@@ -13,11 +13,11 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
+from jetsync._threads import SingleThread
 from jetsync.client.options import options_of_context
 from jetsync.errors import (
     APIError,
@@ -230,8 +230,16 @@ def together(names: Iterable[str], action: Callable[[str], T]) -> dict[str, T]:
     asked = list(names)
     if len(asked) <= 1:
         return {name: action(name) for name in asked}
-    with ThreadPoolExecutor(min(len(asked), _AT_A_TIME), "jetsync-spark-ask") as threads:
-        return dict(zip(asked, threads.map(action, asked), strict=True))
+    with contextlib.ExitStack() as stack:
+        threads = [
+            stack.enter_context(SingleThread("spark-ask"))
+            for _ in range(min(len(asked), _AT_A_TIME))
+        ]
+        coming = [
+            threads[number % len(threads)].submit(action, name)
+            for number, name in enumerate(asked)
+        ]
+        return {name: answer.result() for name, answer in zip(asked, coming, strict=True)}
 
 
 def coded(error: Exception, what: str) -> Exception:
