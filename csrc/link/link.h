@@ -8,6 +8,7 @@
 #ifndef LINK_H
 #define LINK_H
 
+#include "link_group.h"
 #include "link_inbound.h"
 #include "link_outbound.h"
 #include "link_queue.h"

@@ -143,11 +143,8 @@ static link_event deliver(link_inbound *in, const jet_frame *f, pass *p, jet_spa
 static void wake_touched(pass *p) {
     link_queue *next;
     for (link_queue *q = p->touched; q; q = next) {
-        link_lock(&q->lock);
-        q->touched = 0;
-        if (link_queue_has_enough(q)) link_gate_open(&q->gate);
         next = q->next_touched;
-        link_unlock(&q->lock);
+        link_queue_serve(q);
     }
 }
 
@@ -230,7 +227,7 @@ static int look(void *context, int fd, jet_span *text) {
     return event == LINK_EVENT_NONE ? link_inbound_parse(context, text) : event;
 }
 
-void link_inbound_follow(link_inbound *in, link_queue *q, double until) {
-    while (link_reader_turn_read(&in->turn, until, look, in) && !link_queue_is_served(q)) continue;
+void link_inbound_follow(link_inbound *in, link_served served, void *whom, double until) {
+    while (link_reader_turn_read(&in->turn, until, look, in) && !served(whom)) continue;
     link_reader_turn_leave(&in->turn);
 }

@@ -38,6 +38,9 @@ typedef struct link_inbound {
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;
 
+/* Whether a taker need not wait on. */
+typedef int (*link_served)(void *whom);
+
 /* What the reader has to see to. All else was dealt with on the way. */
 typedef enum link_event {
     LINK_EVENT_NONE = 0,
@@ -82,9 +85,9 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes);
 link_event link_inbound_parse(link_inbound *in, jet_span *text);
 /* Receive from `fd` until there is an event. Only the reader, with its turn. Blocks. */
 link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
-/* For a taker whose queue is empty and that took the reader's turn (link_reader_turn_take): read the
- * link in this thread until `q` has what its taker waits for, up to `until` (monotonic), and leave
- * the turn. Routes what comes for others too. Blocks, until a signal comes at the latest. */
-void link_inbound_follow(link_inbound *in, link_queue *q, double until);
+/* For a taker that has nothing and that took the reader's turn (link_reader_turn_take): read the link
+ * in this thread until `served(whom)` says that what it waits for has come, up to `until`
+ * (monotonic), and leave the turn. Routes what comes for others too. Blocks, until a signal comes at the latest. */
+void link_inbound_follow(link_inbound *in, link_served served, void *whom, double until);
 
 #endif

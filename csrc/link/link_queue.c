@@ -15,6 +15,16 @@ void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_
     q->last_put = link_now();
 }
 
+/* There is something for the takers. */
+static void notify(link_queue *q) {
+    link_assert_held(&q->lock);
+    link_gate_open(&q->gate);
+    if (q->group && !q->scheduled) {
+        q->scheduled = 1;
+        link_group_put(q->group, q);
+    }
+}
+
 void link_queue_free(link_queue *q) {
     jet_chain_free(&q->chain);
     jet_chain_free(&q->ready);
@@ -33,6 +43,7 @@ void link_queue_reset(link_queue *q) {
     jet_chain_init(&q->ready);
     link_queue_note_ready(q);
     q->finished = 1;
+    q->group = NULL;
 }
 
 link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) {
@@ -68,7 +79,15 @@ int link_queue_has_enough(const link_queue *q) {
     return q->chain.count >= q->least || q->chain.statuses > 0 || q->finished || q->woken;
 }
 
-int link_queue_is_served(link_queue *q) {
+void link_queue_serve(link_queue *q) {
+    link_lock(&q->lock);
+    q->touched = 0;
+    if (link_queue_has_enough(q)) notify(q);
+    link_unlock(&q->lock);
+}
+
+int link_queue_is_served(void *queue) {
+    link_queue *q = queue;
     link_lock(&q->lock);
     int enough = link_queue_has_enough(q);
     link_unlock(&q->lock);
@@ -105,14 +124,14 @@ int link_queue_leave(link_queue *q) {
 void link_queue_wake(link_queue *q) {
     link_lock(&q->lock);
     q->woken = 1;
-    link_gate_open(&q->gate);
+    notify(q);
     link_unlock(&q->lock);
 }
 
 void link_queue_finish(link_queue *q) {
     link_lock(&q->lock);
     q->finished = 1;
-    link_gate_open(&q->gate);
+    notify(q);
     link_unlock(&q->lock);
 }
 
@@ -146,7 +165,7 @@ int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
             jet_chain_cut(&q->ready, keep);
             link_queue_note_ready(q);
         }
-        link_gate_open(&q->gate);
+        notify(q);
     }
     int open = !q->finished;
     link_unlock(&q->lock);
@@ -166,4 +185,28 @@ link_counts link_queue_snapshot(link_queue *q) {
     now.finished = q->finished;
     link_unlock(&q->lock);
     return now;
+}
+
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held) {
+    link_lock(&q->lock);
+    q->least = 1;
+    q->owner = owner;
+    q->group = g;
+    q->scheduled = held;
+    if (link_queue_has_enough(q)) notify(q);
+    link_unlock(&q->lock);
+}
+
+void link_queue_leave_group(link_queue *q) {
+    link_lock(&q->lock);
+    q->group = NULL;
+    link_unlock(&q->lock);
+}
+
+int link_queue_rest(link_queue *q) {
+    link_lock(&q->lock);
+    int more = link_queue_has_enough(q) || link_load(&q->ready_messages);
+    if (!more) q->scheduled = 0;
+    link_unlock(&q->lock);
+    return !more;
 }

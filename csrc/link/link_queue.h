@@ -8,6 +8,7 @@
 #define LINK_QUEUE_H
 
 #include "jet_segment.h"
+#include "link_group.h"
 #include "link_turn.h"
 
 typedef struct link_queue {
@@ -25,6 +26,10 @@ typedef struct link_queue {
     int woken;             /* the taker shall return although nothing came */
     int touched;           /* in the reader's list of queues to wake */
     struct link_queue *next_touched;
+    link_group *group;     /* whose threads take from it; NULL: whoever waits at the gate */
+    struct link_queue *next_due; /* guarded by the group's mutex */
+    int scheduled;         /* due: in the list of the group, or with one of its threads */
+    void *owner;           /* constant while it is in a group: for the binding */
     size_t limit_messages; /* constant; 0: no limit */
     size_t limit_bytes;    /* constant; 0: no limit */
 
@@ -73,8 +78,10 @@ void link_queue_reset(link_queue *q);
 link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now);
 /* Whether its taker need not wait on. The caller holds `lock`. */
 int link_queue_has_enough(const link_queue *q);
-/* The same for a caller that does not hold it. */
-int link_queue_is_served(link_queue *q);
+/* After a pass of reading that put something in: tell the takers if they need not wait on. */
+void link_queue_serve(link_queue *q);
+/* Whether its taker need not wait on, for a caller that does not hold `lock`. */
+int link_queue_is_served(void *queue);
 
 /* -- for takers, with the take turn ------------------------------------------------------------- */
 
@@ -103,5 +110,16 @@ size_t link_queue_discard(link_queue *q);
  * dropped, but for what another thread that takes has moved out. */
 int link_queue_stop_after(link_queue *q, uint64_t max_messages);
 link_counts link_queue_snapshot(link_queue *q);
+
+/* -- in a group --------------------------------------------------------------------------------- */
+
+/* From now on the threads of a group take from it. `held`: the caller is one of them and has it. */
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held);
+/* Not any more. For the thread that has it. */
+void link_queue_leave_group(link_queue *q);
+/* For the thread that has it and took what there was: returns 1 when there is nothing more, and the
+ * queue is put into the list when something comes; 0 when something came meanwhile. */
+int link_queue_rest(link_queue *q);
+
 
 #endif

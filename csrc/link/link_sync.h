@@ -17,6 +17,7 @@ typedef enum link_order {
     LINK_ORDER_READER_TURN = 1, /* link_reader_turn: who reads the socket */
     LINK_ORDER_ROUTES,          /* link_inbound: the tables of subscription ids and reply tokens */
     LINK_ORDER_QUEUE,           /* link_queue: the messages that wait, and their counts */
+    LINK_ORDER_GROUP,       /* link_group: queues with something for a callback, and who sleeps */
     LINK_ORDER_OUTBOUND,        /* link_outbound: the bytes that wait, and who waits for room */
     LINK_ORDER_TURN             /* link_turn: who waits for a turn */
 } link_order;

@@ -51,8 +51,20 @@ cdef extern from "link_turn.h" nogil:
     void link_turn_leave(link_turn *t)
 
 
+cdef extern from "link_group.h" nogil:
+    ctypedef struct link_group:
+        pass
+    ctypedef enum link_due:
+        LINK_DUE_QUEUE
+        LINK_DUE_NONE
+        LINK_DUE_SLEEP
+        LINK_DUE_END
+
+
 cdef extern from "link_queue.h" nogil:
     ctypedef struct link_queue:
+        link_group *group
+        void *owner
         link_gate gate
         uint64_t sid
         link_turn take_turn
@@ -78,12 +90,29 @@ cdef extern from "link_queue.h" nogil:
     void link_queue_reset(link_queue *q)
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
     bint link_queue_leave(link_queue *q)
+    bint link_queue_is_served(void *queue) noexcept
+    void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint held)
+    void link_queue_leave_group(link_queue *q)
+    bint link_queue_rest(link_queue *q)
     void link_queue_note_ready(link_queue *q)
     void link_queue_wake(link_queue *q)
     void link_queue_finish(link_queue *q)
     size_t link_queue_discard(link_queue *q)
     bint link_queue_stop_after(link_queue *q, uint64_t max_messages)
     link_counts link_queue_snapshot(link_queue *q)
+
+
+cdef extern from "link_group.h" nogil:
+    void link_group_init(link_group *g, size_t most)
+    void link_group_free(link_group *g)
+    void link_group_reset(link_group *g)
+    bint link_group_add(link_group *g)
+    void link_group_remove(link_group *g)
+    bint link_group_missing(link_group *g)
+    void link_group_put(link_group *g, link_queue *q)
+    bint link_group_is_due(void *group) noexcept
+    link_due link_group_take(link_group *g, link_waiter *w, bint comes, bint sleeps,
+                             link_queue **q)
 
 
 cdef extern from "link_outbound.h" nogil:
@@ -153,6 +182,7 @@ cdef extern from "link_reader_turn.h" nogil:
 
 
 cdef extern from "link_inbound.h" nogil:
+    ctypedef bint (*link_served)(void *whom) noexcept
     ctypedef bint (*link_decrypt)(void *context, const uint8_t *bytes, size_t n,
                                   jet_buf *out) noexcept
     ctypedef struct link_inbound:
@@ -188,4 +218,4 @@ cdef extern from "link_inbound.h" nogil:
     jet_status link_inbound_feed(link_inbound *i, jet_span bytes)
     link_event link_inbound_parse(link_inbound *i, jet_span *text)
     link_event link_inbound_pump(link_inbound *i, int fd, jet_span *text)
-    void link_inbound_follow(link_inbound *i, link_queue *q, double until)
+    void link_inbound_follow(link_inbound *i, link_served served, void *whom, double until)

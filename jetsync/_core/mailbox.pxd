@@ -6,6 +6,11 @@ from jetsync._core.link cimport link_inbound, link_queue
 from jetsync._core.message cimport MessageFactory, Msg
 
 
+# A taker reads the link itself for so long, in seconds; after that the reader has to wake it.
+cdef inline double follow_time() noexcept nogil:
+    return 0.02
+
+
 cdef class Mailbox:
     cdef link_queue queue
     cdef MessageFactory factory

@@ -9,7 +9,7 @@ from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_pool, jet_re
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
     link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
-    link_queue_free, link_queue_init, link_queue_leave, link_queue_snapshot, link_queue_wake,
+    link_queue_free, link_queue_init, link_queue_is_served, link_queue_leave, link_queue_snapshot, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
 )
@@ -22,9 +22,6 @@ from jetsync.errors import ConfigError
 cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
-
-# A taker reads the link itself for so long, in seconds; after that the reader has to wake it.
-cdef double FOLLOW = 0.02
 
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
 
@@ -78,10 +75,10 @@ cdef class Mailbox:
         if not link_reader_turn_take(&reader.turn, False):
             return 0
         with nogil:
-            until = monotonic() + FOLLOW
+            until = monotonic() + follow_time()
             if 0 < deadline < until:
                 until = deadline
-            link_inbound_follow(reader, &self.queue, until)
+            link_inbound_follow(reader, link_queue_is_served, &self.queue, until)
         PyErr_CheckSignals()
         return 0
 

@@ -16,6 +16,7 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.dispatch import Dispatcher
 from jetsync.client.events import Event, EventDispatcher
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
@@ -91,6 +92,7 @@ class Connection(Publishing):
             later,
         )
         self._members = Members()
+        self._dispatcher = Dispatcher(self._inbound, self._label, options.dispatch_threads)
         self._routes = Routes(self._inbound, self._outbound, timer.guard)
         self._requests = Requests(self)
         self._port = Port(self, self._label, self._outbound)
@@ -167,9 +169,11 @@ class Connection(Publishing):
         """Receive the messages of a subject (wildcards ``*`` and ``>`` allowed).
 
         Does not wait for the server. Members of one ``queue`` share the messages. With a
-        ``callback`` each message goes to it, one by one, on a thread of the subscription's own; its
-        exceptions go to ``on_error``. Beyond the limits (default: the connection's; 0: none) new
-        messages are dropped and counted. Raises ConfigError, ConnectionClosedError.
+        ``callback`` each message goes to it, one by one and in order; its exceptions go to
+        ``on_error``. Up to ``dispatch_threads`` (an option of ``connect``) callbacks have a thread
+        each; more share so many threads: one that blocks keeps one thread, and delays the others
+        only when all threads are kept so. Beyond the limits (default: the connection's; 0: none)
+        new messages are dropped and counted. Raises ConfigError, ConnectionClosedError.
         """
         if callback is not None:
             check_callback(callback)

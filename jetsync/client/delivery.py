@@ -1,28 +1,73 @@
-"""Delivery: the thread that gives the messages of a subscription to the user's callback."""
+"""Delivery: gives what comes for the user's callback to it, on the connection's dispatcher."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.mailbox import Mailbox, MailboxIterator
+from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline
+from jetsync._latch import Latch
 from jetsync.client.members import Member
-from jetsync.client.runner import run_callbacks
 from jetsync.errors import TimeoutError
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
-__all__ = ["Delivery", "wait_taken"]
+__all__ = ["Delivery", "SubscriptionDelivery", "wait_taken"]
 
 
-class Delivery(Member):
-    """Gives what comes into a mailbox to a callback, one by one, on a thread of its own.
+class Delivery:
+    """Gives what comes into a mailbox to a callback, one by one, on threads of the dispatcher.
 
-    The thread holds ``keeper``, so a subscription with a callback goes on when the user drops it.
+    A ``step`` takes the place of the callback: see ``Task``. At the end ``ended(error)`` is called
+    on that thread, once. Until then the dispatcher holds the functions, and what they refer to.
     """
+
+    __slots__ = ("_ended", "_latch", "_over", "_task")
+
+    def __init__(
+        self,
+        port: Port,
+        mailbox: Mailbox,
+        ended: Callable[[BaseException | None], Any],
+        *,
+        callback: Callable[[Any], Any] | None = None,
+        step: Callable[[], Mailbox | None] | None = None,
+    ) -> None:
+        self._over = False
+        self._latch: Latch | None = None  # made by the first that waits
+        self._ended: Callable[[BaseException | None], Any] | None = ended
+        self._task = port.dispatch(mailbox, callback, self._end, step)
+
+    def _end(self, error: BaseException | None) -> None:
+        ended, self._ended = self._ended, None
+        try:
+            if ended is not None:
+                ended(error)
+        finally:
+            self._over = True
+            if self._latch is not None:
+                self._latch.set()
+
+    @property
+    def on_this_thread(self) -> bool:
+        """Whether the caller is the callback, or was called by it."""
+        return self._task.on_this_thread
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until the callback has had everything; returns whether it has."""
+        latch = self._latch
+        if latch is None:
+            self._latch = latch = Latch()
+        if self._over:
+            latch.set()  # `_end` may have been a moment too early to see it
+        return latch.wait(timeout)
+
+
+class SubscriptionDelivery(Member):
+    """The delivery of a subscription with a callback. The dispatcher keeps it, and ``keeper``: the
+    subscription goes on when the user drops it."""
 
     def __init__(
         self,
@@ -35,28 +80,26 @@ class Delivery(Member):
         self._port = port
         self._subject = subject
         self._mailbox = mailbox
+        self._keeper: object = keeper
         port.attach(self)
+        try:
+            self._delivery = Delivery(port, mailbox, self._on_end, callback=callback)
+        except BaseException:
+            port.detach(self)
+            raise
 
-        def run() -> None:
-            try:
-                run_callbacks(MailboxIterator(mailbox, keeper), callback, port.report)
-            finally:
-                port.detach(self)
-
-        self._thread = port.start_thread("run", run)
-
-    @property
-    def on_this_thread(self) -> bool:
-        """Whether the callback is the caller."""
-        return threading.current_thread() is self._thread
+    def _on_end(self, error: BaseException | None) -> None:
+        self._keeper = None
+        self._port.detach(self)
+        if error is not None:
+            self._port.report(error)
 
     def drain(self, deadline: Deadline) -> None:
         """Wait until the callback had everything; see ``Member.drain``."""
-        if self.on_this_thread:
+        if self._delivery.on_this_thread:
             return  # its own callback drains: the rest comes to it when it is back
         wait_taken(self._port, self._subject, self._mailbox, deadline)
-        self._thread.join(deadline.remaining())
-        if self._thread.is_alive():
+        if not self._delivery.wait(deadline.remaining()):
             raise TimeoutError(
                 f"the callback of {self._subject!r} did not finish in time", operation="drain"
             )
@@ -65,11 +108,6 @@ class Delivery(Member):
         """See ``Member.close``."""
         if not self._port.drained:
             self._mailbox.discard()  # a callback that ran on could do nothing any more
-
-    def join(self, timeout: float | None) -> None:
-        """See ``Member.join``."""
-        if not self.on_this_thread:
-            self._thread.join(timeout)
 
 
 def wait_taken(port: Port, subject: str, mailbox: Mailbox, deadline: Deadline) -> None:

@@ -14,6 +14,7 @@ from jetsync.errors import ForkedError
 if TYPE_CHECKING:
     from jetsync._core.inbound import Inbound
     from jetsync.client.connection import Connection
+    from jetsync.client.dispatch import Dispatcher
     from jetsync.client.routes import Routes
     from jetsync.client.session import Session
 
@@ -52,6 +53,9 @@ def _poison(nc: Connection, refusal: Callable[[], ForkedError]) -> None:
     session: Session | None = getattr(nc, "_session", None)
     abandon(nc._outbound)
     nc._outbound.abandon()
+    dispatcher: Dispatcher | None = getattr(nc, "_dispatcher", None)
+    if dispatcher is not None:
+        dispatcher.abandon()
     if session is not None:
         session.sockets.abandon()
     if inbound is not None:

@@ -97,6 +97,7 @@ class Lifecycle:
             self._closed.set()
             for member in members:
                 member.join(deadline.remaining())
+            nc._dispatcher.join(deadline.remaining())
             nc._events.close(deadline.within(CLOSE_LIMIT))
 
     def give_up(self, reason: Exception | None) -> None:

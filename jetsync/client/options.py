@@ -88,6 +88,7 @@ class ConnectFields(TypedDict, total=False):
     reconnect_buffer_size: int
     pending_bytes_limit: int
     pending_messages_limit: int
+    dispatch_threads: int
     max_message_size: int | None
     write_timeout: float | timedelta
     ping_interval: float | timedelta
@@ -138,6 +139,8 @@ class ConnectOptions:
     ``max_message_size`` is the largest message, headers included, that a server may send, in bytes;
     a larger one ends the link (ProtocolError) before its bytes are kept. None: 64 MiB, or twice the
     server's ``max_payload`` up to 1 GiB.
+    ``dispatch_threads`` is how many threads call callbacks at most: up to so many subscriptions
+    with a callback have a thread each, more than that share them (see ``subscribe``).
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"
@@ -165,6 +168,7 @@ class ConnectOptions:
     pending_bytes_limit: int = 64 * 2**20
     pending_messages_limit: int = 512 * 1024
     max_message_size: int | None = None
+    dispatch_threads: int = 64
     write_timeout: float | timedelta = 10.0
     ping_interval: float | timedelta = 20.0
     max_pings_outstanding: int = 2
@@ -205,8 +209,10 @@ class ConnectOptions:
                 f"max_message_size must be a number of bytes from 1 to {LARGEST_MESSAGE}, "
                 f"not {size!r}"
             )
-        if not isinstance(self.max_pings_outstanding, int) or self.max_pings_outstanding < 1:
-            raise ConfigError("max_pings_outstanding must be 1 or more")
+        for field in ("max_pings_outstanding", "dispatch_threads"):
+            value = getattr(self, field)
+            if not isinstance(value, int) or value < 1:
+                raise ConfigError(f"{field} must be 1 or more, not {value!r}")
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigError("name must be a str")
         check_inbox_prefix(self.inbox_prefix)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds
 from jetsync._threads import start_thread
+from jetsync.client.dispatch import Task
 from jetsync.client.members import Member
 from jetsync.client.requests import Exchange, Reply
 from jetsync.client.routes import Inbox
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from jetsync._core.message import Msg
     from jetsync.client.connection import Connection
 
-__all__ = ["Exchange", "Inbox", "Member", "Port", "Reply", "TimerHandle", "port_of"]
+__all__ = ["Exchange", "Inbox", "Member", "Port", "Reply", "Task", "TimerHandle", "port_of"]
 
 
 def port_of(connection: Publishing) -> Port:
@@ -236,6 +237,17 @@ class Port:
     def start_thread(self, purpose: str, function: Callable[[], object]) -> threading.Thread:
         """Start a daemon thread that takes no signals, named after its purpose and connection."""
         return start_thread(purpose, function, self.label)
+
+    def dispatch(
+        self,
+        mailbox: Mailbox,
+        callback: Callable[[Any], Any] | None,
+        ended: Callable[[BaseException | None], Any],
+        step: Callable[[], Mailbox | None] | None = None,
+    ) -> Task:
+        """Give what comes into a mailbox to a callback, on a thread of the connection's dispatcher;
+        exceptions of the callback are reported. See ``Task``. Does not block."""
+        return self._nc._dispatcher.run(mailbox, callback, self.report, ended, step)
 
     # -- the life of the connection --------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from jetsync._core.handles import Receiving
 from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.delivery import Delivery, wait_taken
+from jetsync.client.delivery import SubscriptionDelivery, wait_taken
 from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError, TimeoutError
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Subscription(Receiving):
         self.subject = subject
         self.queue = queue
         self._inbox: Inbox | None = None
-        self._delivery: Delivery | None = None
+        self._delivery: SubscriptionDelivery | None = None
 
     def _open(self) -> None:
         """Tell the server, and start the callback if there is one."""
         nc, subject, mailbox = self._nc, self.subject, self._mailbox
         self._inbox = nc._routes.open(subject, self.queue, mailbox)
         if self._callback is not None:
-            self._delivery = Delivery(nc._port, subject, mailbox, self._callback, self)
+            self._delivery = SubscriptionDelivery(nc._port, subject, mailbox, self._callback, self)
 
     def _await_next(self, timeout: Seconds | None) -> Msg:
         self._nc._check()

@@ -144,9 +144,6 @@ def test_what_a_callback_still_gets_when_its_connection_ends_from_inside(how, se
         assert back.wait(20)
         delivery = sub._delivery
         assert delivery is not None
-        thread = delivery._thread
-        assert thread is not None
-        thread.join(20)
-        assert not thread.is_alive()
+        assert delivery._delivery.wait(20)
     assert seen == list(range(1 if how == "close" else count))
     assert not caplog.records

@@ -20,6 +20,7 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync.client import Subscription
+from jetsync.client.delivery import Delivery
 from jetsync.client.port import Member
 from jetsync.errors import (
     ConnectionClosedError,
@@ -93,12 +94,6 @@ class _Receiving(Member):
         if receiver is not None:
             receiver._on_close()
 
-    def join(self, timeout: float | None) -> None:
-        receiver = self._receiver()
-        thread = None if receiver is None else receiver._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout)
-
 
 class PushContext:
     """What the messages of a push subscription know of their consumer. They do not refer to the
@@ -138,7 +133,7 @@ class PushReceiver(Subscription):
         )
         self._api = api
         self._port = api.port
-        self._thread: threading.Thread | None = None
+        self._dispatched: Delivery | None = None  # to the callback, if there is one
         self._member = _Receiving(self)
         self._options = options
         self._bound = BoundConsumer(api, ConsumerInfo())
@@ -229,7 +224,7 @@ class PushReceiver(Subscription):
         with self._routes:
             self._over = True
             inbox = self._inbox
-        if self._thread is None:
+        if self._dispatched is None:
             self._port.detach(self._member)
         if inbox is not None:
             inbox.close()
@@ -247,14 +242,15 @@ class PushReceiver(Subscription):
 
     # -- taking ------------------------------------------------------------------------------------
 
-    def _take(self, deadline: Deadline) -> JetStreamMsg | None:
-        """The next message for the user; None when the time is up or it is over."""
+    def _take(self, deadline: Deadline, look: Deadline | None = None) -> JetStreamMsg | None:
+        """The next message for the user; None when the time is up or it is over. ``look``: how
+        long a lookup may take, when that is not as long as the message is waited for."""
         if not self._take_turn(deadline):
             return None
         try:
             while True:
                 if self._suspect_since is not None:
-                    self._look(deadline)
+                    self._look(look or deadline)
                 msg = self._early.popleft() if self._early else self._from_mailbox(deadline)
                 if msg is not None:
                     if self._settle(msg):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
 
 from jetsync._core.deliveries import DeliveryIterator
+from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client.delivery import wait_taken
-from jetsync.client.runner import run_callbacks
+from jetsync.client.delivery import Delivery, wait_taken
 from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -24,6 +23,9 @@ from jetsync.jetstream.message import JetStreamMsg
 from jetsync.jetstream.push.receiver import PushReceiver
 
 __all__ = ["PushSubscription"]
+
+_TURN = 64
+"""Messages that go to the callback before the dispatcher looks at other subscriptions."""
 
 
 class PushSubscription(PushReceiver):
@@ -41,33 +43,43 @@ class PushSubscription(PushReceiver):
         """The consumer is there: start to watch, and the callback if there is one."""
         super()._begin(info, created=created)
         if self._callback is not None:
-            self._thread = self._port.start_thread("run", self._run)
+            self._dispatched = Delivery(self._port, self._mailbox, self._on_end, step=self._step)
 
-    def _run(self) -> None:
+    def _step(self) -> Mailbox | None:
+        """Give what came to the callback, without waiting for more: see ``Task``."""
         callback = self._callback
         assert callback is not None
-        try:
-            if self._options.manual_ack or self._manual or self._ack_none:
-                run_callbacks(self._all(), callback, self._port.report)
-            else:
-                self._run_and_acknowledge(callback)
-        except Exception as error:  # noqa: BLE001 - the user learns of it by on_error
-            if not self._port.closed:
+        acknowledges = not (self._options.manual_ack or self._manual or self._ack_none)
+        at_once, endless = Deadline(0.0), Deadline(None)
+        for _ in range(_TURN):
+            msg = self._deliveries.take() or self._take(at_once, endless)
+            if msg is None:
+                break
+            try:
+                callback(msg)
+                if acknowledges:
+                    msg.ack()  # nothing happens when the callback has settled it
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 self._port.report(error)
-        finally:
+        if self._port.closed or self._exhausted:
+            return None
+        due = self._suspect_since
+        if due is not None and self._port.linked:  # else the new link wakes us
+            self._port.later(max(0.01, due - time.monotonic()), self._mailbox.wake)
+        return self._mailbox
+
+    def _on_end(self, error: BaseException | None) -> None:
+        """The callback had everything."""
+        error = error or self._mailbox.error
+        if error is not None and not self._port.closed:
+            self._port.report(error)
+        try:
             # A drain of the connection waits for its members only: this one stays until the
             # consumer is deleted.
             if self._delete_at_end or self._port.draining:
                 self._bound.delete_and_tell()
+        finally:
             self._port.detach(self._member)
-
-    def _run_and_acknowledge(self, callback: Callable[[JetStreamMsg], Any]) -> None:
-        for msg in self._all():
-            try:
-                callback(msg)
-                msg.ack()  # nothing happens when the callback has settled it
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
-                self._port.report(error)
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -154,7 +166,7 @@ class PushSubscription(PushReceiver):
         with contextlib.suppress(DisconnectedError):
             self._port.flush(deadline)
         self._end()
-        if threading.current_thread() is self._thread:
+        if self._is_callback:
             # Its own callback drains: the rest comes to it when it is back, and then it is over.
             self._delete_at_end = True
             return
@@ -173,15 +185,13 @@ class PushSubscription(PushReceiver):
     def _wait_consumed(self, deadline: Deadline) -> None:
         if self._callback is None:
             self._keep_messages(deadline)
-        if threading.current_thread() is self._thread:
+        if self._is_callback:
             return  # its own callback drains: the rest comes to it when it is back
         wait_taken(self._port, self.subject, self._mailbox, deadline)
-        if self._thread is not None:
-            self._thread.join(deadline.remaining())
-            if self._thread.is_alive():
-                raise TimeoutError(
-                    f"the callback of {self!r} did not finish in time", operation="drain"
-                )
+        if self._dispatched is not None and not self._dispatched.wait(deadline.remaining()):
+            raise TimeoutError(
+                f"the callback of {self!r} did not finish in time", operation="drain"
+            )
         while self._early:
             self._port.check()
             left = deadline.within(0.02)
@@ -191,6 +201,10 @@ class PushSubscription(PushReceiver):
                     operation="drain",
                 )
             self._port.sleep(left)
+
+    @property
+    def _is_callback(self) -> bool:
+        return self._dispatched is not None and self._dispatched.on_this_thread
 
     def _keep_messages(self, deadline: Deadline) -> None:
         """Separate the messages that wait from the statuses between them, which are of no use any

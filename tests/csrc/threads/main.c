@@ -12,6 +12,7 @@ enum { LINKS = 4 };
 link_inbound in;
 link_outbound out;
 link_queue queues[QUEUES];
+link_group group;
 uint64_t sids[QUEUES];
 size_t rounds;
 atomic_int ended;
@@ -71,6 +72,11 @@ int main(int argc, char **argv) {
         queues[k].chain.first_cap = JET_SEGMENT_MAX; /* all segments come from the pool */
         sids[k] = link_inbound_add(&in, &queues[k]);
     }
+    link_group_init(&group, 2);
+    CHECK(link_group_add(&group) && link_group_add(&group)); /* the second stands for others */
+    link_queue_join_group(&queues[3], &group, NULL, 0);
+    pthread_create(&thread[n++], NULL, worker, NULL);
+    pthread_create(&thread[n++], NULL, worker, NULL);
     pthread_create(&thread[n++], NULL, writer, NULL);
     pthread_create(&thread[n++], NULL, taker, &queues[0]);
     pthread_create(&thread[n++], NULL, taker, &queues[0]);
@@ -86,8 +92,10 @@ int main(int argc, char **argv) {
     CHECK(taken[0] == queues[0].received && taken[0] == queues[0].taken && !queues[0].dropped);
     CHECK(taken[1] + queues[1].dropped + discarded == queues[1].received);
     CHECK(queues[2].chain.count + queues[2].dropped == queues[2].received);
+    CHECK(taken[3] + queues[3].dropped == queues[3].received);
     CHECK(events > 0 && frames_arrived > 0 && taken[0] > rounds);
     for (int k = 0; k < QUEUES; k++) link_queue_free(&queues[k]);
+    link_group_free(&group);
     link_inbound_free(&in);
     link_outbound_free(&out);
     jet_pool_free(&pool);

@@ -31,7 +31,8 @@ static int fill(link_queue *q, double deadline) {
         if (found != LINK_WAIT) return found == LINK_FOUND;
         if (follow) {
             follow = 0;
-            if (link_reader_turn_take(&in.turn, 0)) link_inbound_follow(&in, q, link_now() + 0.0005);
+            if (link_reader_turn_take(&in.turn, 0)) 
+                link_inbound_follow(&in, link_queue_is_served, q, link_now() + 0.0005);
         } else if (link_wakeup_sleep(&q->gate.wakeup, deadline) != LINK_WOKEN && !link_queue_leave(q)) {
             patient = 0;
         }
@@ -62,6 +63,53 @@ void *taker(void *queue) {
     for (size_t i = 0; !atomic_load(&ended) || link_queue_snapshot(q).messages; i++)
         take(q, k, i % 3 ? 0.02 : 0.0002);
     return NULL;
+}
+
+static int deal(link_queue *q) {
+    size_t k = (size_t)(q - queues);
+    if (!link_turn_try(&q->take_turn)) return 0;
+    link_queue_find(q, 1, 0, 0, 1);
+    jet_record r;
+    uint64_t number;
+    for (int n = 0; n < 20 && jet_chain_take(&q->ready, &r); n++) {
+        CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
+        CHECK(number >= last_number[k]);
+        last_number[k] = number;
+        taken[k]++;
+    }
+    link_queue_note_ready(q);
+    link_turn_leave(&q->take_turn);
+    link_counts now = link_queue_snapshot(q);
+    return now.finished && !now.messages;
+}
+
+void *worker(void *unused) {
+    link_waiter w;
+    link_queue *q;
+    for (int comes = 1;;) {
+        link_due due = link_group_take(&group, &w, comes, 0, &q);
+        comes = 0;
+        if (due == LINK_DUE_NONE) {
+            if (link_reader_turn_take(&in.turn, 0))
+                link_inbound_follow(&in, link_group_is_due, &group, link_now() + 0.0005);
+            due = link_group_take(&group, &w, 0, 1, &q);
+        }
+        if (due == LINK_DUE_SLEEP) {
+            while (link_wakeup_sleep(&w.wakeup, -1) != LINK_WOKEN) continue;
+            link_wakeup_free(&w.wakeup);
+        } else if (due == LINK_DUE_END) {
+            return unused;
+        } else {
+            comes = 1;
+            if (deal(q)) {
+                link_queue_leave_group(q);
+                link_group_remove(&group);
+                link_group_remove(&group);
+            } else if (!link_queue_rest(q)) {
+                link_group_put(&group, q);
+            }
+        }
+    }
 }
 
 void *watcher(void *unused) {
@@ -100,6 +148,8 @@ void *manager(void *unused) {
         CHECK(mine && sid);
         if (i % 8 == 0)
             link_inbound_route_replies(&in, jet_span_of((const uint8_t *)"_R.", 3), REPLY_SID);
+        if (link_group_add(&group)) link_group_missing(&group);
+        link_group_remove(&group);
         atomic_store(&token, mine);
         atomic_store_explicit(&brief_sid, sid, memory_order_relaxed);
         contend(0.001);

@@ -1,0 +1,97 @@
+#include "link_group.h"
+
+#include <string.h>
+
+#include "link_queue.h"
+
+void link_group_init(link_group *g, size_t most) {
+    memset(g, 0, sizeof *g);
+    link_mutex_init(&g->lock, LINK_ORDER_GROUP);
+    g->most = most;
+}
+
+void link_group_free(link_group *g) { link_mutex_free(&g->lock); }
+
+void link_group_reset(link_group *g) {
+    link_group_init(g, 0);
+    g->closed = 1;
+}
+
+/* A thread that looks will find what is due, so none is woken beside it. */
+static void wake_one(link_group *g) {
+    link_waiter *w = g->idle;
+    if (w == NULL || g->looking) return;
+    g->idle = w->next;
+    g->looking++;
+    link_wakeup_wake(&w->wakeup);
+}
+
+static size_t wanted(const link_group *g) { return g->queues < g->most ? g->queues : g->most; }
+
+int link_group_add(link_group *g) {
+    link_lock(&g->lock);
+    g->queues++;
+    int more = g->threads < wanted(g) && !g->closed;
+    if (more) g->threads++;
+    link_unlock(&g->lock);
+    return more;
+}
+
+void link_group_remove(link_group *g) {
+    link_lock(&g->lock);
+    if (g->queues) g->queues--;
+    if (g->threads > wanted(g)) wake_one(g);
+    link_unlock(&g->lock);
+}
+
+int link_group_missing(link_group *g) {
+    link_lock(&g->lock);
+    int others = --g->threads > 0;
+    link_unlock(&g->lock);
+    return others;
+}
+
+void link_group_put(link_group *g, link_queue *q) {
+    link_lock(&g->lock);
+    q->next_due = NULL;
+    if (g->last)
+        g->last->next_due = q;
+    else
+        g->first = q;
+    g->last = q;
+    wake_one(g);
+    link_unlock(&g->lock);
+}
+
+int link_group_is_due(void *group) {
+    link_group *g = group;
+    link_lock(&g->lock);
+    int due = g->first != NULL || g->threads > wanted(g);
+    link_unlock(&g->lock);
+    return due;
+}
+
+link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, link_queue **q) {
+    link_due due = LINK_DUE_NONE;
+    link_lock(&g->lock);
+    g->looking += (size_t)(comes != 0);
+    *q = g->first;
+    if (*q) {
+        due = LINK_DUE_QUEUE;
+        g->first = (*q)->next_due;
+        if (g->first == NULL) g->last = NULL;
+    } else if (g->threads > wanted(g) || g->closed) {
+        due = LINK_DUE_END;
+        g->threads -= (size_t)(g->threads > 0);
+    } else if (sleeps) {
+        due = LINK_DUE_SLEEP;
+        link_wakeup_init(&w->wakeup);
+        w->next = g->idle;
+        g->idle = w;
+    }
+    if (due != LINK_DUE_NONE) g->looking -= (size_t)(g->looking > 0);
+    /* What is left, a queue or an end, is for the next thread. */
+    if (due != LINK_DUE_SLEEP && (g->first || g->threads > wanted(g))) wake_one(g);
+    link_unlock(&g->lock);
+    return due;
+}

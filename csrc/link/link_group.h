@@ -1,0 +1,52 @@
+/* link_group - queues that have something for a callback, and the threads that call.
+ *
+ * A queue of a group is due when there is something in it, or it ended, or it was woken. One thread
+ * at a time has it: it is put into the list once, and again only after its thread found it empty
+ * (link_queue_rest). So the messages of one queue keep their order on any number of threads. */
+#ifndef LINK_GROUP_H
+#define LINK_GROUP_H
+
+#include "link_turn.h"
+
+struct link_queue;
+
+typedef struct link_group {
+    link_mutex lock; /* guards the rest; taken with the mutex of a queue held */
+    struct link_queue *first, *last; /* those that are due, oldest first */
+    link_waiter *idle; /* threads that sleep, the one that came last first: its memory is warm */
+    size_t looking;    /* threads that look at the list before they sleep */
+    size_t queues;     /* how many belong to the group */
+    size_t threads;    /* how many there are, or are being started */
+    size_t most;       /* how many there may be */
+    int closed;        /* in a forked child */
+} link_group;
+
+typedef enum link_due {
+    LINK_DUE_QUEUE, /* one is due, and is the caller's now */
+    LINK_DUE_NONE,  /* none: read the link for a while, then call again, ready to sleep */
+    LINK_DUE_SLEEP, /* none: sleep on the waiter's wakeup, then call again */
+    LINK_DUE_END    /* there are more threads than are needed: end */
+} link_due;
+
+void link_group_init(link_group *g, size_t most);
+void link_group_free(link_group *g);
+/* In a forked child: no thread, no queue; every taker is told to end. */
+void link_group_reset(link_group *g);
+
+/* One queue more; returns whether the caller is to start a thread for it. */
+int link_group_add(link_group *g);
+/* One queue less. A thread that is not needed any more ends. */
+void link_group_remove(link_group *g);
+/* A thread that was to start did not. Returns whether there is another one. */
+int link_group_missing(link_group *g);
+
+/* Put a queue into the list, and see that a thread looks at it. */
+void link_group_put(link_group *g, struct link_queue *q);
+/* Whether there is something for a thread to do. */
+int link_group_is_due(void *group);
+/* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,
+ * or has dealt with a queue; it looks at the list from now on. With `sleeps` it stands in line with
+ * `w` when there is none. */
+link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, struct link_queue **q);
+
+#endif

@@ -1,0 +1,24 @@
+from jetsync._core.inbound cimport Inbound
+from jetsync._core.link cimport link_group
+from jetsync._core.mailbox cimport Mailbox
+
+
+cdef class Task:
+    cdef Mailbox mailbox
+    cdef object callback
+    cdef object report
+    cdef object ended
+    cdef object step
+    cdef unsigned long thread   # that runs it; 0: none
+
+    cdef bint run(self) except -1
+    cdef int move(self, Mailbox mailbox) except -1
+
+
+cdef class Group:
+    cdef link_group group
+    cdef Inbound inbound
+    cdef set tasks      # keeps them and their mailboxes alive
+
+    cdef int _follow(self) except -1
+    cdef int _run(self, Task task) except -1

@@ -1,0 +1,165 @@
+"""Dispatch: threads that give what comes into mailboxes to callbacks. Binds link_group."""
+
+from jetsync._core.inbound cimport Inbound
+from jetsync._core.link cimport (
+    LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_inbound, link_group, link_group_add,
+    link_group_free, link_group_init, link_group_is_due, link_group_missing, link_group_put,
+    link_group_remove, link_group_reset, link_group_take, link_inbound_follow, link_queue,
+    link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
+    link_waiter, link_wakeup_free, link_wakeup_sleep,
+)
+from jetsync._core.mailbox cimport Mailbox, follow_time
+from jetsync._core.message cimport Msg
+from jetsync._core.sync cimport monotonic
+
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
+
+
+# Messages of one mailbox that a thread gives to the callback before it looks at the next mailbox.
+cdef enum:
+    TURN = 64
+
+
+cdef class Task:
+    """What is done with the messages of one mailbox, by one thread at a time.
+
+    Each goes to `callback`, whose exceptions of any kind go to `report`. With a `step` in place of
+    a callback that is called instead, without waiting for messages: it returns the mailbox whose
+    next message is waited for, or None at the end. `ended(error)` is called once, at the end of the
+    mailbox or when the step failed with an error (else None).
+    """
+
+    def __init__(self, Mailbox mailbox not None, callback, report, ended, step=None):
+        self.mailbox = mailbox
+        self.callback = callback
+        self.report = report
+        self.ended = ended
+        self.step = step
+
+    @property
+    def on_this_thread(self):
+        """Whether the caller is the callback, or was called by it."""
+        return self.thread == PyThread_get_thread_ident()
+
+    cdef bint run(self) except -1:
+        """Deal with some of what came; returns whether it is over."""
+        cdef Msg msg
+        cdef int n
+        if self.step is not None:
+            mailbox = self.step()
+            if mailbox is None:
+                return True
+            if mailbox is not self.mailbox:
+                self.move(mailbox)
+            return False
+        for n in range(TURN):
+            msg = self.mailbox.get(0)
+            if msg is None:
+                return self.mailbox.ended
+            try:
+                self.callback(msg)
+            except BaseException as error:  # user code may raise anything
+                self.report(error)
+        return False
+
+    cdef int move(self, Mailbox mailbox) except -1:
+        """Another mailbox from now on. By the thread that has the task."""
+        cdef link_group *group = self.mailbox.queue.group
+        link_queue_leave_group(&self.mailbox.queue)
+        self.mailbox = mailbox
+        link_queue_join_group(&mailbox.queue, group, <void *>self, True)
+        return 0
+
+
+cdef class Group:
+    """The tasks of one connection and the threads that run them. Thread-safe.
+
+    At most `most` threads, and never more than there are tasks. A mailbox in which something is
+    goes to the thread that is free first; it has that mailbox alone until it has dealt with at most
+    64 messages, then other mailboxes that wait have their turn. So a callback that blocks keeps one
+    thread, and delays others only while all threads are kept so.
+    """
+
+    def __cinit__(self, Inbound inbound not None, size_t most):
+        link_group_init(&self.group, most)
+        self.inbound = inbound
+        self.tasks = set()
+
+    def __dealloc__(self):
+        link_group_free(&self.group)
+
+    def add(self, Task task not None):
+        """Take a task in; returns whether the caller has to start a thread that runs `work`."""
+        self.tasks.add(task)
+        return link_group_add(&self.group)
+
+    def missing(self):
+        """The thread could not be started; returns whether there is another one."""
+        return link_group_missing(&self.group)
+
+    def begin(self, Task task not None):
+        """Run the task whenever something is in its mailbox."""
+        link_queue_join_group(&task.mailbox.queue, &self.group, <void *>task, False)
+
+    def remove(self, Task task not None):
+        """Forget a task that has not begun, or has ended."""
+        if task in self.tasks:
+            self.tasks.discard(task)
+            link_group_remove(&self.group)
+
+    def work(self):
+        """Run tasks until there are more threads than tasks. Blocks."""
+        cdef link_waiter waiter
+        cdef link_queue *queue
+        cdef link_due due
+        cdef bint comes = True
+        while True:
+            due = link_group_take(&self.group, &waiter, comes, False, &queue)
+            comes = False
+            if due == LINK_DUE_NONE:
+                self._follow()
+                due = link_group_take(&self.group, &waiter, False, True, &queue)
+            if due == LINK_DUE_SLEEP:
+                with nogil:
+                    while link_wakeup_sleep(&waiter.wakeup, -1) != LINK_WOKEN:
+                        pass
+                    link_wakeup_free(&waiter.wakeup)
+            elif due == LINK_DUE_END:
+                return
+            else:
+                self._run(<Task>queue.owner)
+                comes = True
+
+    cdef int _follow(self) except -1:
+        """Read the link in this thread, if no other thread does; not for long."""
+        cdef link_inbound *reader = &self.inbound.link_
+        if link_reader_turn_take(&reader.turn, False):
+            with nogil:
+                link_inbound_follow(
+                    reader, link_group_is_due, &self.group, monotonic() + follow_time()
+                )
+        return 0
+
+    cdef int _run(self, Task task) except -1:
+        """Give a task its turn."""
+        cdef bint over = True
+        problem = None
+        task.thread = PyThread_get_thread_ident()
+        try:
+            over = task.run()
+        except BaseException as error:
+            problem = error
+        task.thread = 0
+        if over:
+            link_queue_leave_group(&task.mailbox.queue)
+            self.remove(task)
+            task.ended(problem)
+        elif not link_queue_rest(&task.mailbox.queue):
+            link_group_put(&self.group, &task.mailbox.queue)
+        return 0
+
+    def abandon(self):
+        """In a forked child: the threads are not here, and no old lock is taken."""
+        link_group_reset(&self.group)

@@ -1,0 +1,73 @@
+"""Dispatcher: the threads of a connection that call the user's callbacks with messages."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from jetsync._core.dispatch import Group, Task
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox, abandon
+from jetsync._deadline import Deadline
+from jetsync._threads import start_thread
+
+__all__ = ["Dispatcher", "Task"]
+
+
+class Dispatcher:
+    """Runs the callbacks of one connection on at most ``most`` threads. Thread-safe.
+
+    Up to that number each callback has a thread; beyond it they share. A thread starts with a
+    callback and ends when there are more threads than callbacks. The messages of one subscription
+    go to its callback one by one and in order, whichever thread calls it.
+    """
+
+    def __init__(self, inbound: Inbound, label: str, most: int) -> None:
+        self.group = Group(inbound, most)
+        self._label = label
+        self._numbers = itertools.count(1)
+        self._threads: dict[int, threading.Thread] = {}
+
+    def run(
+        self,
+        mailbox: Mailbox,
+        callback: Callable[[Any], Any] | None,
+        report: Callable[[BaseException], Any],
+        ended: Callable[[BaseException | None], Any],
+        step: Callable[[], Mailbox | None] | None = None,
+    ) -> Task:
+        """Call back for every message of a mailbox from now on; see ``Task``. Does not block.
+
+        Raises RuntimeError when the system has no thread for it, and none is running.
+        """
+        task = Task(mailbox, callback, report, ended, step)
+        if self.group.add(task):
+            try:
+                self._start()
+            except BaseException as error:
+                if not self.group.missing() or not isinstance(error, RuntimeError):
+                    self.group.remove(task)
+                    raise
+        self.group.begin(task)
+        return task
+
+    def _start(self) -> None:
+        number = next(self._numbers)
+        thread = start_thread("dispatch", self.group.work, f"{self._label}-{number}")
+        for old, other in list(self._threads.items()):
+            if not other.is_alive():
+                self._threads.pop(old, None)
+        self._threads[number] = thread
+
+    def abandon(self) -> None:
+        """In a forked child: its threads are not here."""
+        abandon(self.group)
+        self.group.abandon()
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the end of the threads, but for the caller's own. Every mailbox has ended."""
+        deadline = Deadline(timeout)
+        for thread in list(self._threads.values()):
+            thread.join(deadline.remaining())
