@@ -3,7 +3,6 @@ stderr."""
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import json
 import os
@@ -15,7 +14,7 @@ from typing import Any, TextIO
 
 from jetsync._printable import printable
 
-__all__ = ["Fields", "Output", "Table", "body", "document"]
+__all__ = ["Fields", "Output", "Table", "document"]
 
 
 class Table:
@@ -171,17 +170,7 @@ def document(value: Any) -> Any:
         return value.value
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return body(bytes(value))
     return value
-
-
-def body(data: bytes) -> dict[str, str]:
-    """Return a message's data as a field of JSON: ``data`` if it is text, else ``data_b64``."""
-    try:
-        return {"data": data.decode()}
-    except UnicodeDecodeError:
-        return {"data_b64": base64.b64encode(data).decode()}
 
 
 def _whole(value: Any) -> dict[str, Any]:

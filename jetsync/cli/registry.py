@@ -130,7 +130,7 @@ def _with_default_verb(word: Word, rest: list[str]) -> list[str]:
     commands = word.commands()
     default = [one.name for one in commands if one.default]
     known = {name for one in commands for name in (one.name, *one.aliases)}
-    if not default or not rest or rest[0] in known or rest[0] in ("-h", "--help"):
+    if not default or (rest and rest[0] in (*known, "-h", "--help")):
         return rest
     return [default[0], *rest]
 

@@ -1,0 +1,330 @@
+"""``jetsync bench``: how many messages a second this client and this server move.
+
+Clients are threads of this process with a connection each. Streams and buckets are made for the
+run and deleted after it; one that exists already is never touched.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from jetsync._threads import start_thread
+from jetsync.cli import values
+from jetsync.cli.failure import CommandError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Fields
+from jetsync.cli.registry import Command, argument
+
+__all__ = ["COMMANDS"]
+
+_PATIENCE = 600.0
+_FETCH = 500
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one client does: so many messages, over a connection of its own."""
+
+    nc: Any
+    number: int
+    messages: int
+    data: bytes
+
+
+def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> None:
+    """Run ``work`` in every client at once, and print what all of them did in that time."""
+    from jetsync.client import connect
+
+    told = invocation.arguments
+    share, rest = divmod(told.msgs, told.clients)
+    sizes = [share + (number < rest) for number in range(told.clients)]
+    data = b"x" * told.size
+    connections = [connect(options=invocation.options()) for _ in sizes]
+    done: list[int] = []
+    failed: list[BaseException] = []
+
+    def client(part: Part) -> None:
+        try:
+            done.append(work(part))
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            failed.append(error)
+
+    try:
+        started = time.perf_counter()
+        threads = [
+            start_thread("bench", lambda part=part: client(part))  # type: ignore[misc]
+            for part in (
+                Part(nc, number, size, data)
+                for number, (nc, size) in enumerate(zip(connections, sizes, strict=True))
+            )
+        ]
+        for thread in threads:
+            thread.join(_PATIENCE)
+        seconds = time.perf_counter() - started
+    finally:
+        for nc in connections:
+            nc.close()
+    if failed:
+        raise failed[0]
+    total = sum(done)
+    if total != told.msgs:
+        raise CommandError(f"{total:,} of {told.msgs:,} messages in {_PATIENCE:.0f} seconds.")
+    _show(invocation, name, total, seconds)
+
+
+def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> None:
+    told = invocation.arguments
+    rate = messages / seconds
+    data = {
+        "bench": name,
+        "messages": messages,
+        "size": told.size,
+        "clients": told.clients,
+        "duration": round(seconds * 1e9),
+        "msgs_per_second": round(rate, 1),
+        "bytes_per_second": round(rate * told.size, 1),
+    }
+    invocation.out.show(
+        data,
+        Fields(
+            f"bench {name}",
+            {
+                "": {
+                    "Messages": f"{messages:,} of {values.format_size(told.size)}",
+                    "Clients": told.clients,
+                    "Time": values.format_duration(seconds),
+                    "Rate": f"{rate:,.0f} messages/s",
+                    "Bytes": f"{values.format_size(int(rate * told.size))}/s",
+                    "Each": values.format_duration(seconds * told.clients / messages),
+                }
+            },
+        ),
+    )
+
+
+@contextmanager
+def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
+    """A stream for the run, and its subject."""
+    told, js = invocation.arguments, invocation.jetstream()
+    name = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
+    stream = js.create_stream(
+        name=name,
+        subjects=[f"{name}.>"],
+        storage=told.storage,
+        num_replicas=told.replicas,
+        duplicate_window=10.0,
+    )
+    try:
+        yield stream, f"{name}.x"
+    finally:
+        stream.delete()
+
+
+def _pub(invocation: Invocation) -> None:
+    subject = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
+
+    def work(part: Part) -> int:
+        publish, data = part.nc.publish, part.data
+        for _ in range(part.messages):
+            publish(subject, data)
+        part.nc.flush(_PATIENCE)
+        return part.messages
+
+    _measure(invocation, "pub", work)
+
+
+def _sub(invocation: Invocation) -> None:
+    """Each client receives its share, which another connection publishes as fast as it can."""
+    prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
+    source = invocation.connect()
+
+    def work(part: Part) -> int:
+        subject = f"{prefix}.{part.number}"
+        with part.nc.subscribe(
+            subject, pending_messages_limit=0, pending_bytes_limit=0
+        ) as subscription:
+            part.nc.flush()
+            for _ in range(part.messages):
+                source.publish(subject, part.data)
+            for _ in range(part.messages):
+                subscription.next(_PATIENCE)
+        return part.messages
+
+    _measure(invocation, "sub", work)
+
+
+def _req(invocation: Invocation) -> None:
+    """Requests one after the other in each client; a responder of its own answers."""
+    subject = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
+    server = invocation.connect()
+
+    def work(part: Part) -> int:
+        for _ in range(part.messages):
+            part.nc.request(subject, part.data)
+        return part.messages
+
+    with server.subscribe(subject, callback=lambda msg: msg.respond(msg.data)):
+        server.flush()
+        _measure(invocation, "req", work)
+
+
+def _js_pub(invocation: Invocation) -> None:
+    with _stream(invocation) as (_, subject):
+
+        def one_by_one(part: Part) -> int:
+            js = part.nc.jetstream()
+            for _ in range(part.messages):
+                js.publish(subject, part.data)
+            return part.messages
+
+        def many(part: Part) -> int:
+            messages = ((subject, part.data) for _ in range(part.messages))
+            report = part.nc.jetstream().publish_many(messages, timeout=_PATIENCE)
+            return int(report.stored)
+
+        _measure(invocation, "js-pub", one_by_one if invocation.arguments.sync else many)
+
+
+def _filled(invocation: Invocation, stream: Any, subject: str) -> None:
+    told = invocation.arguments
+    data = b"x" * told.size
+    messages = ((subject, data) for _ in range(told.msgs))
+    invocation.jetstream().publish_many(messages, timeout=_PATIENCE, msg_id=None)
+
+
+def _js_fetch(invocation: Invocation) -> None:
+    with _stream(invocation) as (stream, subject):
+        _filled(invocation, stream, subject)
+        stream.create_consumer(durable_name="bench", name="bench", max_ack_pending=-1)
+
+        def work(part: Part) -> int:
+            consumer = part.nc.jetstream().consumer(stream.name, "bench")
+            done = 0
+            while done < part.messages:
+                batch = consumer.fetch(min(_FETCH, part.messages - done), timeout=5.0)
+                batch.ack()
+                done += len(batch)
+                if not batch:
+                    break
+            part.nc.flush()
+            return done
+
+        _measure(invocation, "js-fetch", work)
+
+
+def _js_consume(invocation: Invocation) -> None:
+    with _stream(invocation) as (stream, subject):
+        _filled(invocation, stream, subject)
+        stream.create_consumer(durable_name="bench", name="bench", max_ack_pending=-1)
+
+        def work(part: Part) -> int:
+            done = 0
+            consumer = part.nc.jetstream().consumer(stream.name, "bench")
+            with consumer.messages(stop_after=part.messages) as messages:
+                for msg in messages:
+                    msg.ack()
+                    done += 1
+            part.nc.flush()
+            return done
+
+        _measure(invocation, "js-consume", work)
+
+
+def _kv(invocation: Invocation) -> None:
+    """Each message is a value that is written and read again."""
+    told, js = invocation.arguments, invocation.jetstream()
+    bucket = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
+    js.create_key_value(bucket=bucket, storage=told.storage, replicas=told.replicas)
+
+    def work(part: Part) -> int:
+        kv = part.nc.jetstream().key_value(bucket)
+        for number in range(part.messages):
+            key = f"{part.number}.{number % 1000}"
+            kv.put(key, part.data)
+            kv.get(key)
+        return part.messages
+
+    try:
+        _measure(invocation, "kv", work)
+    finally:
+        js.delete_key_value(bucket)
+
+
+def _sizes(messages: int) -> tuple[Any, ...]:
+    return (
+        argument("--clients", type=values.count, default=1, help="connections (default: 1)"),
+        argument(
+            "--msgs",
+            type=values.count,
+            default=messages,
+            help="messages in all (default: %(default)s)",
+        ),
+        argument("--size", type=values.size, default=128, help="of a message (default: 128)"),
+    )
+
+
+_STORAGE = (
+    argument("--storage", choices=("file", "memory"), default="file", help="(default: file)"),
+    argument("--replicas", type=values.count, default=1, metavar="N", help="(default: 1)"),
+)
+
+COMMANDS = (
+    Command(
+        "pub",
+        "publish without confirmation",
+        _pub,
+        _sizes(100_000),
+        example="jetsync bench pub --clients 2 --msgs 1000000",
+    ),
+    Command(
+        "sub",
+        "receive what another connection publishes",
+        _sub,
+        _sizes(100_000),
+        example="jetsync bench sub --size 1KiB",
+    ),
+    Command(
+        "req",
+        "send requests and wait for each answer",
+        _req,
+        _sizes(10_000),
+        example="jetsync bench req --clients 4",
+    ),
+    Command(
+        "js-pub",
+        "publish to a stream, confirmed",
+        _js_pub,
+        (
+            *_sizes(100_000),
+            *_STORAGE,
+            argument("--sync", action="store_true", help="wait for each confirmation"),
+        ),
+        example="jetsync bench js-pub --replicas 3",
+    ),
+    Command(
+        "js-fetch",
+        "fetch from a stream in batches, and acknowledge",
+        _js_fetch,
+        (*_sizes(100_000), *_STORAGE),
+        example="jetsync bench js-fetch --size 1KiB",
+    ),
+    Command(
+        "js-consume",
+        "read a stream message by message, and acknowledge",
+        _js_consume,
+        (*_sizes(100_000), *_STORAGE),
+        example="jetsync bench js-consume --storage memory",
+    ),
+    Command(
+        "kv",
+        "write values and read them again",
+        _kv,
+        (*_sizes(10_000), *_STORAGE),
+        example="jetsync bench kv --clients 4",
+    ),
+)

@@ -1,0 +1,24 @@
+"""Ask before something is lost."""
+
+from __future__ import annotations
+
+import sys
+
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.registry import argument
+
+__all__ = ["FORCE", "confirm"]
+
+FORCE = argument("-f", "--force", action="store_true", help="do not ask")
+
+
+def confirm(invocation: Invocation, question: str) -> None:
+    """Ask a person; without a terminal ``--force`` is needed. Raises CommandError for a no."""
+    if invocation.arguments.force:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is no terminal to ask at: give --force.")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandError("nothing was done.")

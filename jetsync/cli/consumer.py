@@ -1,0 +1,289 @@
+"""``jetsync consumer``: consumers, what they have delivered and why they stand still."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+
+from jetsync.cli import consumer_views as views
+from jetsync.cli import values
+from jetsync.cli.config_flags import CONFIG, CONSUMER, config_fields
+from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.failure import UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Table
+from jetsync.cli.registry import Command, argument
+
+__all__ = ["COMMANDS", "explain"]
+
+_STREAM = argument("STREAM", completes="stream", help="name of the stream")
+_CONSUMER = argument("CONSUMER", completes="consumer", help="name of the consumer")
+_BOTH = (_STREAM, _CONSUMER)
+_DELIVER = {
+    "all": "all",
+    "last": "last",
+    "new": "new",
+    "subject": "last_per_subject",
+    "last_per_subject": "last_per_subject",
+}
+
+
+def _consumer(invocation: Invocation) -> Any:
+    told = invocation.arguments
+    return invocation.jetstream().consumer(told.stream, told.consumer)
+
+
+def _ls(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    if told.names:
+        names = sorted(js.consumer_names(told.stream))
+        invocation.out.show(
+            names, Table(("CONSUMER",), [(name,) for name in names], "no consumers")
+        )
+        return
+    found = sorted(js.consumers(told.stream), key=lambda info: info.name)
+    invocation.out.show(found, lambda: views.table(found))
+
+
+def _info(invocation: Invocation) -> None:
+    info = _consumer(invocation).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _add(invocation: Invocation) -> None:
+    told = invocation.arguments
+    fields = _fields(invocation)
+    if told.consumer:
+        fields["name" if told.ephemeral else "durable_name"] = told.consumer
+        if not told.ephemeral:
+            fields["name"] = told.consumer
+    elif not (told.ephemeral or fields.get("durable_name") or fields.get("name")):
+        raise UsageError("give the name of the CONSUMER, or --ephemeral.")
+    info = invocation.jetstream().create_consumer(told.stream, **fields).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _edit(invocation: Invocation) -> None:
+    told = invocation.arguments
+    fields = _fields(invocation)
+    if not fields:
+        raise UsageError("nothing to change: give a flag, or --config.")
+    before = _consumer(invocation).cached_info.config
+    changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
+    if "filter_subjects" in changed and before.filter_subject:
+        changed["filter_subject"] = None
+    info = invocation.jetstream().update_consumer(told.stream, before, **changed).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _fields(invocation: Invocation) -> dict[str, Any]:
+    from jetsync.jetstream.config.consumer import ConsumerConfig
+
+    told = invocation.arguments
+    fields = config_fields(told, ConsumerConfig)
+    deliver = getattr(told, "deliver", None)
+    if deliver in _DELIVER:
+        fields["deliver_policy"] = _DELIVER[deliver]
+    elif deliver is not None and deliver.isascii() and deliver.isdigit():
+        fields.update(deliver_policy="by_start_sequence", opt_start_seq=int(deliver))
+    elif deliver is not None:
+        fields.update(deliver_policy="by_start_time", opt_start_time=_moment(deliver))
+    return fields
+
+
+def _rm(invocation: Invocation) -> None:
+    told = invocation.arguments
+    confirm(invocation, f"Delete consumer {told.consumer} of stream {told.stream}?")
+    invocation.jetstream().delete_consumer(told.stream, told.consumer)
+    invocation.out.show({"deleted": told.consumer}, f"deleted consumer {told.consumer}")
+
+
+def _next(invocation: Invocation) -> None:
+    told, out = invocation.arguments, invocation.out
+    consumer = _consumer(invocation)
+    for _ in range(told.count):
+        msg = consumer.next(told.wait)
+        if told.raw and not out.json:
+            out.write(msg.data + b"\n")
+        else:
+            out.item(views.delivered(msg), partial(views.delivered_text, out, msg))
+        if not told.no_ack:
+            msg.ack_sync()
+
+
+def _pause(invocation: Invocation) -> None:
+    told = invocation.arguments
+    until = _future(told.until)
+    invocation.jetstream().pause_consumer(told.stream, told.consumer, until)
+    invocation.out.show(
+        {"paused_until": until}, f"paused {told.consumer} until {values.format_time(until)}"
+    )
+
+
+def _future(text: str) -> datetime:
+    try:
+        return datetime.now(timezone.utc) + timedelta(seconds=values.duration(text))
+    except argparse.ArgumentTypeError:
+        return _moment(text)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return values.moment(text)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(str(error)) from None
+
+
+def _resume(invocation: Invocation) -> None:
+    told = invocation.arguments
+    invocation.jetstream().resume_consumer(told.stream, told.consumer)
+    invocation.out.show({"resumed": told.consumer}, f"resumed {told.consumer}")
+
+
+def _report(invocation: Invocation) -> None:
+    found = sorted(
+        invocation.jetstream().consumers(invocation.arguments.stream),
+        key=lambda info: (-info.num_pending, info.name),
+    )
+    invocation.out.show(found, lambda: views.report(found))
+
+
+def _unpin(invocation: Invocation) -> None:
+    told = invocation.arguments
+    invocation.jetstream().unpin_consumer(told.stream, told.consumer, told.group)
+    invocation.out.show({"unpinned": told.group}, f"unpinned group {told.group}")
+
+
+def _reset(invocation: Invocation) -> None:
+    told = invocation.arguments
+    where = "what is not acknowledged" if told.seq is None else f"sequence {told.seq:,}"
+    confirm(invocation, f"Let consumer {told.consumer} deliver again from {where} on?")
+    info = invocation.jetstream().reset_consumer(told.stream, told.consumer, told.seq)
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def explain(invocation: Invocation) -> None:
+    """Say in one sentence why nothing comes."""
+    told = invocation.arguments
+    reason = _consumer(invocation).explain_stall()
+    said = reason or f"nothing is in the way of consumer {told.consumer}"
+    invocation.out.show({"stalled": reason is not None, "reason": reason}, said)
+
+
+_DELIVER_FLAG = argument(
+    "--deliver",
+    metavar="WHAT",
+    help="all, last, new, subject (the last of each), a sequence, a time or a duration",
+)
+
+COMMANDS = (
+    Command(
+        "ls",
+        "list the consumers of a stream",
+        _ls,
+        (_STREAM, argument("-n", "--names", action="store_true", help="names only")),
+        example="jetsync consumer ls ORDERS",
+        aliases=("list",),
+    ),
+    Command(
+        "info",
+        "show configuration and state of a consumer",
+        _info,
+        _BOTH,
+        example="jetsync consumer info ORDERS billing",
+    ),
+    Command(
+        "add",
+        "create a consumer",
+        _add,
+        (
+            _STREAM,
+            argument("CONSUMER", nargs="?", help="its name; it is durable"),
+            argument("--ephemeral", action="store_true", help="not durable"),
+            _DELIVER_FLAG,
+            CONFIG,
+            *CONSUMER,
+        ),
+        example="jetsync consumer add ORDERS billing --filter orders.new --wait 1m",
+        aliases=("create",),
+    ),
+    Command(
+        "edit",
+        "change the configuration of a consumer",
+        _edit,
+        (*_BOTH, CONFIG, *CONSUMER),
+        example="jetsync consumer edit ORDERS billing --max-pending 5000",
+        aliases=("update",),
+    ),
+    Command(
+        "rm",
+        "delete a consumer",
+        _rm,
+        (*_BOTH, FORCE),
+        example="jetsync consumer rm ORDERS billing --force",
+        aliases=("delete",),
+    ),
+    Command(
+        "next",
+        "take messages from a pull consumer, print and acknowledge them",
+        _next,
+        (
+            *_BOTH,
+            argument("--count", type=values.count, default=1, help="how many (default: 1)"),
+            argument("--no-ack", action="store_true", help="do not acknowledge"),
+            argument(
+                "--wait", type=values.duration, metavar="TIME", help="for each (default: --timeout)"
+            ),
+            argument("--raw", action="store_true", help="print the data only, as it is"),
+        ),
+        example="jetsync consumer next ORDERS billing --count 5",
+    ),
+    Command(
+        "pause",
+        "deliver nothing for some time, or until a point in time",
+        _pause,
+        (*_BOTH, argument("UNTIL", help='"1h", or a time such as 2026-01-31T12:00:00Z')),
+        example="jetsync consumer pause ORDERS billing 1h",
+    ),
+    Command(
+        "resume",
+        "deliver again after a pause",
+        _resume,
+        _BOTH,
+        example="jetsync consumer resume ORDERS billing",
+    ),
+    Command(
+        "report",
+        "show progress and lag of all consumers of a stream, the slowest first",
+        _report,
+        (_STREAM,),
+        example="jetsync consumer report ORDERS",
+    ),
+    Command(
+        "unpin",
+        "take the pin of a priority group from the client that has it",
+        _unpin,
+        (*_BOTH, argument("GROUP", help="name of the group")),
+        example="jetsync consumer unpin ORDERS billing workers",
+    ),
+    Command(
+        "reset",
+        "deliver again, from a sequence or what is not acknowledged",
+        _reset,
+        (
+            *_BOTH,
+            argument("SEQ", nargs="?", type=values.count, help="sequence in the stream"),
+            FORCE,
+        ),
+        example="jetsync consumer reset ORDERS billing 100 --force",
+    ),
+    Command(
+        "explain",
+        "say in one sentence why nothing comes",
+        explain,
+        _BOTH,
+        example="jetsync consumer explain ORDERS billing",
+    ),
+)

@@ -1,0 +1,268 @@
+"""``jetsync context``: the connection settings that the ``nats`` command keeps, too."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.failure import CommandError
+from jetsync.cli.flags import argument
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Fields, Table
+from jetsync.cli.registry import Command
+from jetsync.errors import ConfigError, Error
+from jetsync.protocol.contexts import Context, ContextFolder
+
+__all__ = ["COMMANDS"]
+
+_NAME = argument("NAME", completes="context", help="name of the context")
+_OPTIONAL = argument("NAME", nargs="?", completes="context", help="default: the selected one")
+_SECRET = ("password", "token", "user_jwt", "user_seed", "nkey", "creds")
+# The connection flags, and the fields of a context that keep them.
+_FIELDS = {
+    "server": "url",
+    "user": "user",
+    "password": "password",
+    "token": "token",
+    "creds": "creds",
+    "nkey": "nkey",
+    "jwt": "user_jwt",
+    "seed": "user_seed",
+    "tlscert": "cert",
+    "tlskey": "key",
+    "tlsca": "ca",
+    "js_domain": "jetstream_domain",
+    "js_api_prefix": "jetstream_api_prefix",
+    "inbox_prefix": "inbox_prefix",
+    "socks_proxy": "socks_proxy",
+    "tlsfirst": "tls_first",
+    "description": "description",
+}
+
+
+def _chosen(invocation: Invocation) -> str:
+    name = invocation.arguments.name or ContextFolder().selected
+    if not name:
+        raise ConfigError("no context is selected: give the name of one.")
+    return str(name)
+
+
+def _given(invocation: Invocation) -> dict[str, Any]:
+    told = vars(invocation.arguments)
+    return {field: told[flag] for flag, field in _FIELDS.items() if told.get(flag) is not None}
+
+
+def _ls(invocation: Invocation) -> None:
+    folder = ContextFolder()
+    selected = folder.selected
+    rows, data = [], []
+    for name in folder.names():
+        try:
+            context = folder.load(name)
+            description, url = context.text("description"), context.text("url")
+        except ConfigError as error:
+            description, url = str(error), ""
+        rows.append(("*" if name == selected else "", name, url, description))
+        data.append(
+            {
+                "name": name,
+                "selected": name == selected,
+                "url": url,
+                "description": description,
+            }
+        )
+    invocation.out.show(data, Table(("", "NAME", "SERVERS", "DESCRIPTION"), rows, "no contexts"))
+
+
+def _add(invocation: Invocation) -> None:
+    folder, name = ContextFolder(), invocation.arguments.name
+    if name in folder.names():
+        raise CommandError(f"there is a context {name!r} already: use 'jetsync context edit'.")
+    folder.save(Context(name, _given(invocation)))
+    if invocation.arguments.select:
+        folder.select(name)
+    _show(invocation, folder.load(name))
+
+
+def _edit(invocation: Invocation) -> None:
+    folder = ContextFolder()
+    before = folder.load(invocation.arguments.name)
+    given = _given(invocation)
+    if not given:
+        raise ConfigError("nothing to change: give connection flags, such as --server.")
+    folder.save(Context(before.name, {**before.fields, **given}))
+    _show(invocation, folder.load(before.name))
+
+
+def _rm(invocation: Invocation) -> None:
+    folder, name = ContextFolder(), invocation.arguments.name
+    folder.load(name)
+    confirm(invocation, f"Delete context {name}?")
+    folder.delete(name)
+    invocation.out.show({"deleted": name}, f"deleted context {name}")
+
+
+def _select(invocation: Invocation) -> None:
+    name = invocation.arguments.name
+    ContextFolder().select(name)
+    invocation.out.show({"selected": name}, f"selected context {name}")
+
+
+def _unselect(invocation: Invocation) -> None:
+    ContextFolder().select(None)
+    invocation.out.show({"selected": None}, "no context is selected")
+
+
+def _previous(invocation: Invocation) -> None:
+    folder = ContextFolder()
+    name = folder.previous
+    if name is None:
+        raise CommandError("no context was selected before.")
+    folder.select(name)
+    invocation.out.show({"selected": name}, f"selected context {name}")
+
+
+def _info(invocation: Invocation) -> None:
+    _show(invocation, ContextFolder().load(_chosen(invocation)))
+
+
+def _copy(invocation: Invocation) -> None:
+    told, folder = invocation.arguments, ContextFolder()
+    if told.destination in folder.names():
+        raise CommandError(f"there is a context {told.destination!r} already.")
+    folder.save(Context(told.destination, folder.load(told.name).fields))
+    _show(invocation, folder.load(told.destination))
+
+
+def _validate(invocation: Invocation) -> int:
+    """Check every context, or one; with --connect by connecting."""
+    told, folder = invocation.arguments, ContextFolder()
+    rows, data, wrong = [], [], 0
+    for name in [told.name] if told.name else folder.names():
+        problem = _problem(name, told.connect)
+        wrong += problem is not None
+        rows.append((name, problem or "ok"))
+        data.append({"name": name, "ok": problem is None, "problem": problem})
+    invocation.out.show(data, Table(("NAME", "RESULT"), rows, "no contexts"))
+    return 1 if wrong else 0
+
+
+def _problem(name: str, connects: bool) -> str | None:
+    from jetsync.client import connect
+    from jetsync.client.options import ConnectOptions
+
+    try:
+        options: ConnectOptions = ConnectOptions.from_context(name, run_commands=True)
+        if connects:
+            connect(options=options).close()
+    except (Error, OSError) as error:
+        return str(error)
+    return None
+
+
+def _show(invocation: Invocation, context: Context) -> None:
+    fields = {key: value for key, value in context.fields.items() if value not in ("", None, False)}
+    shown: dict[str, object] = {}
+    for key, value in sorted(fields.items()):
+        hidden = key in _SECRET and not _is_path(key, str(value))
+        shown[key] = "***" if hidden else value
+    selected = context.name == ContextFolder().selected
+    title = f"Context {context.name}{' (selected)' if selected else ''}"
+    invocation.out.show(
+        {"name": context.name, "selected": selected, **shown},
+        Fields(title, {"": shown or {"": "no settings"}}),
+    )
+
+
+def _is_path(key: str, value: str) -> bool:
+    return key in ("creds", "nkey") and (os.sep in value or os.path.exists(value))
+
+
+_DESCRIPTION = argument("--description", metavar="TEXT", help="what it is for")
+
+COMMANDS = (
+    Command(
+        "ls", "list contexts", _ls, example="jetsync context ls", aliases=("list",), connects=False
+    ),
+    Command(
+        "add",
+        "create a context out of the connection flags",
+        _add,
+        (
+            argument("NAME", help="its name"),
+            _DESCRIPTION,
+            argument("--select", action="store_true", help="select it"),
+        ),
+        example="jetsync context add prod --server tls://nats.example.com --creds ./me.creds",
+        aliases=("create", "save"),
+    ),
+    Command(
+        "edit",
+        "change a context by the connection flags",
+        _edit,
+        (_NAME, _DESCRIPTION),
+        example="jetsync context edit prod --server tls://nats2.example.com",
+    ),
+    Command(
+        "rm",
+        "delete a context",
+        _rm,
+        (_NAME, FORCE),
+        example="jetsync context rm prod --force",
+        aliases=("delete",),
+        connects=False,
+    ),
+    Command(
+        "select",
+        "use a context where none is named",
+        _select,
+        (_NAME,),
+        example="jetsync context select prod",
+        aliases=("switch",),
+        connects=False,
+    ),
+    Command(
+        "unselect",
+        "use no context where none is named",
+        _unselect,
+        example="jetsync context unselect",
+        connects=False,
+    ),
+    Command(
+        "previous",
+        "select the context that was selected before",
+        _previous,
+        example="jetsync context previous",
+        connects=False,
+    ),
+    Command(
+        "info",
+        "show a context, without its secrets",
+        _info,
+        (_OPTIONAL,),
+        example="jetsync context info prod",
+        aliases=("show",),
+        connects=False,
+    ),
+    Command(
+        "copy",
+        "copy a context",
+        _copy,
+        (_NAME, argument("DESTINATION", help="name of the new context")),
+        example="jetsync context copy prod staging",
+        aliases=("cp",),
+        connects=False,
+    ),
+    Command(
+        "validate",
+        "check that contexts can be used",
+        _validate,
+        (
+            argument("NAME", nargs="?", completes="context", help="default: all of them"),
+            argument("--connect", action="store_true", help="connect to their servers"),
+        ),
+        example="jetsync context validate --connect",
+        connects=False,
+    ),
+)

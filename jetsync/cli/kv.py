@@ -1,0 +1,375 @@
+"""``jetsync kv``: key-value buckets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jetsync.cli import values
+from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.flags import Argument, argument
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Fields, Table
+from jetsync.cli.registry import Command
+
+__all__ = ["COMMANDS"]
+
+_BUCKET = argument("BUCKET", completes="bucket", help="name of the bucket")
+_KEY = argument("KEY", help="the key")
+_VALUE = argument("VALUE", nargs="?", default="-", help='the value (default: "-", standard input)')
+_CONFIG: tuple[Argument, ...] = (
+    argument("--history", type=values.count, metavar="N", help="values kept for each key"),
+    argument("--ttl", type=values.duration, metavar="TIME", help="life of a value"),
+    argument("--replicas", type=values.count, metavar="N", help="copies in a cluster"),
+    argument("--max-value-size", type=values.size, metavar="SIZE", help="of one value"),
+    argument("--max-bucket-size", type=values.size, metavar="SIZE", help="of all values"),
+    argument("--description", metavar="TEXT", help="what it is for"),
+    argument("--storage", choices=("file", "memory"), help="where values are kept"),
+    argument("--marker-ttl", type=values.duration, metavar="TIME", help="life of delete markers"),
+    argument(
+        "--compress",
+        dest="compression",
+        action="store_true",
+        default=None,
+        help="compress the files",
+    ),
+)
+_NAMES = {"max_bucket_size": "max_bytes", "marker_ttl": "limit_marker_ttl"}
+
+
+def _bucket(invocation: Invocation) -> Any:
+    return invocation.jetstream().key_value(invocation.arguments.bucket)
+
+
+def _fields(invocation: Invocation) -> dict[str, Any]:
+    told = vars(invocation.arguments)
+    names = [one.options.get("dest") or one.names[0][2:].replace("-", "_") for one in _CONFIG]
+    return {_NAMES.get(name, name): told[name] for name in names if told[name] is not None}
+
+
+def _ls(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    if told.bucket:
+        bucket = _bucket(invocation)
+        if told.values:
+            entries = sorted(bucket.entries(), key=lambda entry: entry.key)
+            _show_entries(invocation, entries)
+            return
+        keys = sorted(bucket.keys())
+        invocation.out.show(keys, Table(("KEY",), [(key,) for key in keys], "no keys"))
+        return
+    found = sorted(js.key_value_buckets(), key=lambda status: status.bucket)
+    invocation.out.show(
+        [_status(status) for status in found],
+        Table(
+            ("BUCKET", ">VALUES", ">SIZE", ">HISTORY", "TTL", "DESCRIPTION"),
+            [
+                (
+                    status.bucket,
+                    status.stream_info.state.messages,
+                    values.format_size(status.stream_info.state.bytes),
+                    status.stream_info.config.max_msgs_per_subject,
+                    values.format_duration(status.stream_info.config.max_age)
+                    if status.stream_info.config.max_age
+                    else "none",
+                    status.stream_info.config.description,
+                )
+                for status in found
+            ],
+            "no buckets",
+        ),
+    )
+
+
+def _add(invocation: Invocation) -> None:
+    kv = invocation.jetstream().create_key_value(
+        bucket=invocation.arguments.bucket, **_fields(invocation)
+    )
+    _show_status(invocation, kv.status())
+
+
+def _edit(invocation: Invocation) -> None:
+    js = invocation.jetstream()
+    kv = _bucket(invocation)
+    js.update_key_value(kv.status().config, **_fields(invocation))
+    _show_status(invocation, kv.status())
+
+
+def _info(invocation: Invocation) -> None:
+    _show_status(invocation, _bucket(invocation).status())
+
+
+def _get(invocation: Invocation) -> None:
+    told = invocation.arguments
+    entry = _bucket(invocation).get(told.key, revision=told.revision)
+    if invocation.out.json:
+        invocation.out.item(_entry(entry), str)
+    else:
+        end = b"\n" if invocation.out.is_terminal and not told.raw else b""
+        invocation.out.write(entry.value + end)
+
+
+def _put(invocation: Invocation) -> None:
+    told = invocation.arguments
+    _written(invocation, _bucket(invocation).put(told.key, values.read_body(told.value)))
+
+
+def _create(invocation: Invocation) -> None:
+    told = invocation.arguments
+    data = values.read_body(told.value)
+    _written(invocation, _bucket(invocation).create(told.key, data, ttl=told.ttl))
+
+
+def _update(invocation: Invocation) -> None:
+    told = invocation.arguments
+    data = values.read_body(told.value)
+    _written(invocation, _bucket(invocation).update(told.key, data, told.revision))
+
+
+def _written(invocation: Invocation, revision: int) -> None:
+    key = invocation.arguments.key
+    invocation.out.show({"key": key, "revision": revision}, f"{key} has revision {revision:,}")
+
+
+def _del(invocation: Invocation) -> None:
+    told = invocation.arguments
+    if told.key is None:
+        confirm(invocation, f"Delete bucket {told.bucket} with all of its values?")
+        invocation.jetstream().delete_key_value(told.bucket)
+        invocation.out.show({"deleted": told.bucket}, f"deleted bucket {told.bucket}")
+        return
+    confirm(invocation, f"Delete key {told.key} of bucket {told.bucket}?")
+    _written(invocation, _bucket(invocation).delete(told.key))
+
+
+def _purge(invocation: Invocation) -> None:
+    told = invocation.arguments
+    confirm(invocation, f"Delete key {told.key} of bucket {told.bucket} with its history?")
+    _written(invocation, _bucket(invocation).purge(told.key))
+
+
+def _history(invocation: Invocation) -> None:
+    _show_entries(invocation, _bucket(invocation).history(invocation.arguments.key))
+
+
+def _watch(invocation: Invocation) -> None:
+    told, out = invocation.arguments, invocation.out
+    with _bucket(invocation).watch(
+        told.key, include_history=told.history, updates_only=told.new
+    ) as watcher:
+        for number, entry in enumerate((one for one in watcher if one is not None), 1):
+            out.item(_entry(entry), lambda entry=entry: _line(out, entry))  # type: ignore[misc]
+            if number == told.count:
+                return
+
+
+def _compact(invocation: Invocation) -> None:
+    told = invocation.arguments
+    confirm(invocation, f"Remove the delete markers of bucket {told.bucket}?")
+    number = _bucket(invocation).purge_deletes(older_than=told.older_than)
+    invocation.out.show(
+        {"removed": number}, f"removed {values.plural(number, 'message')} of deleted keys"
+    )
+
+
+def _entry(entry: Any) -> dict[str, object]:
+    return {
+        "bucket": entry.bucket,
+        "key": entry.key,
+        "revision": entry.revision,
+        "operation": entry.operation,
+        "created": entry.created,
+        **values.body(entry.value or b""),
+    }
+
+
+def _line(out: Any, entry: Any) -> str:
+    title = out.style("bold", values.body_text(entry.key.encode("utf-8", "replace")))
+    head = f"[{entry.revision:,}] {entry.operation.value} {title}"
+    return head if entry.operation != "PUT" else f"{head}: {values.body_text(entry.value)}"
+
+
+def _show_entries(invocation: Invocation, entries: list[Any]) -> None:
+    invocation.out.show(
+        [_entry(entry) for entry in entries],
+        Table(
+            ("KEY", ">REVISION", "OPERATION", "CREATED", "VALUE"),
+            [
+                (
+                    entry.key,
+                    entry.revision,
+                    entry.operation,
+                    values.format_time(entry.created),
+                    _short(entry.value or b""),
+                )
+                for entry in entries
+            ],
+            "nothing",
+        ),
+    )
+
+
+def _short(data: bytes) -> str:
+    text = data[:60].decode("utf-8", "backslashreplace")
+    return text + ("..." if len(data) > 60 else "")
+
+
+def _status(status: Any) -> dict[str, object]:
+    return {"config": status.config, "stream_info": status.stream_info}
+
+
+def _show_status(invocation: Invocation, status: Any) -> None:
+    info = status.stream_info
+    invocation.out.show(
+        _status(status),
+        lambda: Fields(
+            f"Bucket {status.bucket}, created {values.format_time(info.created)}",
+            {
+                "Configuration": {
+                    "Description": info.config.description,
+                    "History": info.config.max_msgs_per_subject,
+                    "TTL": values.format_duration(info.config.max_age)
+                    if info.config.max_age
+                    else "none",
+                    "Value size": values.format_size(info.config.max_msg_size),
+                    "Size": values.format_size(info.config.max_bytes),
+                    "Storage": info.config.storage,
+                    "Replicas": info.config.num_replicas,
+                    "Compressed": str(info.config.compression) != "none",
+                },
+                "State": {
+                    "Values": info.state.messages,
+                    "Bytes": values.format_size(info.state.bytes),
+                    "Revision": info.state.last_seq,
+                },
+            },
+        ),
+    )
+
+
+_REVISION = argument("--revision", type=values.count, metavar="N", help="of this revision")
+
+COMMANDS = (
+    Command(
+        "ls",
+        "list buckets, or the keys of one",
+        _ls,
+        (
+            argument("BUCKET", nargs="?", completes="bucket", help="list the keys of this one"),
+            argument("--values", action="store_true", help="show values as well"),
+        ),
+        example="jetsync kv ls CONFIG --values",
+        aliases=("list",),
+    ),
+    Command(
+        "add",
+        "create a bucket",
+        _add,
+        (argument("BUCKET", help="its name"), *_CONFIG),
+        example="jetsync kv add CONFIG --history 5 --replicas 3",
+    ),
+    Command(
+        "edit",
+        "change the configuration of a bucket",
+        _edit,
+        (_BUCKET, *_CONFIG),
+        example="jetsync kv edit CONFIG --ttl 30d",
+    ),
+    Command(
+        "info",
+        "show configuration and state of a bucket",
+        _info,
+        (_BUCKET,),
+        example="jetsync kv info CONFIG",
+        aliases=("status",),
+    ),
+    Command(
+        "get",
+        "print the value of a key",
+        _get,
+        (_BUCKET, _KEY, _REVISION, argument("--raw", action="store_true", help="no line end")),
+        example="jetsync kv get CONFIG colour",
+    ),
+    Command(
+        "put",
+        "write the value of a key",
+        _put,
+        (_BUCKET, _KEY, _VALUE),
+        example="jetsync kv put CONFIG colour blue",
+    ),
+    Command(
+        "create",
+        "write the value of a key that does not exist yet",
+        _create,
+        (
+            _BUCKET,
+            _KEY,
+            _VALUE,
+            argument("--ttl", type=values.duration, metavar="TIME", help="life of the value"),
+        ),
+        example="jetsync kv create LOCKS job-17 worker-3 --ttl 1m",
+    ),
+    Command(
+        "update",
+        "write the value of a key if it still has a revision",
+        _update,
+        (
+            _BUCKET,
+            _KEY,
+            argument("VALUE", help='the value; "-" reads standard input'),
+            argument("REVISION", type=values.count, help="the revision it must have"),
+        ),
+        example="jetsync kv update CONFIG colour red 7",
+    ),
+    Command(
+        "del",
+        "delete a key, or a whole bucket",
+        _del,
+        (_BUCKET, argument("KEY", nargs="?", help="the key"), FORCE),
+        example="jetsync kv del CONFIG colour --force",
+        aliases=("rm",),
+    ),
+    Command(
+        "purge",
+        "delete a key with its history",
+        _purge,
+        (_BUCKET, _KEY, FORCE),
+        example="jetsync kv purge CONFIG colour --force",
+    ),
+    Command(
+        "history",
+        "list the values that a key had",
+        _history,
+        (_BUCKET, _KEY),
+        example="jetsync kv history CONFIG colour",
+    ),
+    Command(
+        "watch",
+        "print values as they are written",
+        _watch,
+        (
+            _BUCKET,
+            argument("KEY", nargs="?", default=">", help="key or filter (default: all)"),
+            argument("--history", action="store_true", help="begin with all values kept"),
+            argument("--new", action="store_true", help="only what is written from now on"),
+            argument("--count", type=values.count, metavar="N", help="end after so many"),
+        ),
+        example="jetsync kv watch CONFIG 'service.>'",
+    ),
+    Command(
+        "compact",
+        "remove delete markers",
+        _compact,
+        (
+            _BUCKET,
+            argument(
+                "--older-than",
+                type=values.duration,
+                default=1800.0,
+                metavar="TIME",
+                help="keep younger markers (default: 30m)",
+            ),
+            FORCE,
+        ),
+        example="jetsync kv compact CONFIG --force",
+    ),
+)

@@ -1,0 +1,334 @@
+"""``jetsync object``: object stores and the files in them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from jetsync.cli import values
+from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.failure import UsageError
+from jetsync.cli.flags import argument
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Fields, Table
+from jetsync.cli.progress import Progress
+from jetsync.cli.registry import Command
+
+__all__ = ["COMMANDS"]
+
+_BUCKET = argument("BUCKET", completes="store", help="name of the object store")
+_NAME = argument("NAME", help="name of the object")
+
+
+def _store(invocation: Invocation) -> Any:
+    return invocation.jetstream().object_store(invocation.arguments.bucket)
+
+
+def _ls(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    if not told.bucket:
+        found = sorted(js.object_stores(), key=lambda status: status.bucket)
+        invocation.out.show(
+            [_status(status) for status in found],
+            Table(
+                ("STORE", ">SIZE", "SEALED", "DESCRIPTION"),
+                [
+                    (one.bucket, values.format_size(one.size), one.sealed, one.description)
+                    for one in found
+                ],
+                "no object stores",
+            ),
+        )
+        return
+    objects = sorted(_store(invocation).list(), key=lambda info: info.name)
+    invocation.out.show(
+        [_object(info) for info in objects],
+        Table(
+            ("NAME", ">SIZE", "MODIFIED", "DESCRIPTION"),
+            [
+                (
+                    info.name,
+                    "link" if info.link else values.format_size(info.size),
+                    values.format_time(info.modified),
+                    info.description,
+                )
+                for info in objects
+            ],
+            "no objects",
+        ),
+    )
+
+
+def _add(invocation: Invocation) -> None:
+    told = invocation.arguments
+    names = ("ttl", "replicas", "max_bytes", "description", "storage", "compression")
+    fields = {name: vars(told)[name] for name in names if vars(told)[name] is not None}
+    store = invocation.jetstream().create_object_store(bucket=told.bucket, **fields)
+    _show_status(invocation, store.status())
+
+
+def _info(invocation: Invocation) -> None:
+    told = invocation.arguments
+    if told.name is None:
+        _show_status(invocation, _store(invocation).status())
+    else:
+        _show_object(invocation, _store(invocation).info(told.name))
+
+
+def _put(invocation: Invocation) -> None:
+    told = invocation.arguments
+    if told.file == "-" and not told.name:
+        raise UsageError("what comes from standard input needs a --name.")
+    store = _store(invocation)
+    if told.file == "-":
+        info = store.put(told.name, sys.stdin.buffer)
+    else:
+        path = Path(told.file)
+        if not path.is_file():
+            raise UsageError(f"there is no file {told.file}.")
+        with _progress(invocation, f"put {path.name}", path.stat().st_size) as advance:
+            info = store.put_file(path, told.name or path.name, on_progress=advance)
+    _show_object(invocation, info)
+
+
+def _get(invocation: Invocation) -> None:
+    told, store = invocation.arguments, _store(invocation)
+    if told.output == "-":
+        with store.get(told.name) as reader:
+            while data := reader.read(1 << 20):
+                invocation.out.write(data)
+        return
+    path = Path(told.output or Path(told.name).name)
+    if path.exists() and not told.force:
+        raise UsageError(f"{path} exists: give another --output, or --force.")
+    with _progress(invocation, f"get {told.name}", store.info(told.name).size) as advance:
+        info = store.get_file(told.name, path, on_progress=advance)
+    invocation.out.show(
+        {**_object(info), "file": str(path)}, f"wrote {values.format_size(info.size)} to {path}"
+    )
+
+
+class _progress:
+    """A bar on stderr while bytes travel; nothing with --quiet or --json."""
+
+    def __init__(self, invocation: Invocation, step: str, total: int) -> None:
+        self._bar = None if invocation.out.quiet or invocation.out.json else Progress()
+        self._step, self._total = step, total
+
+    def __enter__(self) -> Any:
+        if self._bar is None:
+            return None
+        self._bar.__enter__()
+        self._bar.begin(self._step, self._total)
+        return self._bar.advance
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self._bar is not None:
+            if kind is None:
+                self._bar.advance(self._total)
+                self._bar.finish()
+            self._bar.__exit__(kind, error, trace)
+
+
+def _del(invocation: Invocation) -> None:
+    told = invocation.arguments
+    if told.name is None:
+        confirm(invocation, f"Delete object store {told.bucket} with all of its objects?")
+        invocation.jetstream().delete_object_store(told.bucket)
+        invocation.out.show({"deleted": told.bucket}, f"deleted object store {told.bucket}")
+        return
+    confirm(invocation, f"Delete object {told.name} of store {told.bucket}?")
+    info = _store(invocation).delete(told.name)
+    invocation.out.show(_object(info), f"deleted object {told.name}")
+
+
+def _watch(invocation: Invocation) -> None:
+    told, out = invocation.arguments, invocation.out
+    with _store(invocation).watch(updates_only=told.new) as watcher:
+        for number, info in enumerate((one for one in watcher if one is not None), 1):
+            out.item(_object(info), lambda info=info: _line(info))  # type: ignore[misc]
+            if number == told.count:
+                return
+
+
+def _line(info: Any) -> str:
+    name = values.body_text(info.name.encode("utf-8", "replace"))
+    what = "deleted" if info.deleted else values.format_size(info.size)
+    return f"{values.format_time(info.modified)}  {name}  {what}"
+
+
+def _seal(invocation: Invocation) -> None:
+    confirm(invocation, f"Seal object store {invocation.arguments.bucket}? It can never change.")
+    status = _store(invocation).seal()
+    invocation.out.show(_status(status), f"sealed object store {status.bucket}")
+
+
+def _link(invocation: Invocation) -> None:
+    told, store = invocation.arguments, _store(invocation)
+    bucket, slash, name = told.target.partition("/")
+    if slash:
+        other = invocation.jetstream().object_store(bucket)
+        info = store.add_link(told.name, other.info(name))
+    else:
+        info = store.add_bucket_link(told.name, bucket)
+    _show_object(invocation, info)
+
+
+def _object(info: Any) -> dict[str, object]:
+    found: dict[str, object] = info.to_wire()
+    return {**found, "mtime": info.modified}
+
+
+def _show_object(invocation: Invocation, info: Any) -> None:
+    link = info.link and f"{info.link.bucket}/{info.link.name or ''}".rstrip("/")
+    invocation.out.show(
+        _object(info),
+        Fields(
+            f"Object {info.name} of store {info.bucket}",
+            {
+                "": {
+                    "Description": info.description,
+                    "Link to": link or None,
+                    "Size": values.format_size(info.size),
+                    "Chunks": info.chunks,
+                    "Modified": values.format_time(info.modified),
+                    "Digest": info.digest or None,
+                    "Headers": [
+                        f"{name}: {', '.join(found)}"
+                        for name, found in (info.headers or {}).items()
+                    ],
+                    "Metadata": [f"{key}={one}" for key, one in (info.metadata or {}).items()],
+                }
+            },
+        ),
+    )
+
+
+def _status(status: Any) -> dict[str, object]:
+    return {"config": status.config, "stream_info": status.stream_info}
+
+
+def _show_status(invocation: Invocation, status: Any) -> None:
+    info = status.stream_info
+    invocation.out.show(
+        _status(status),
+        Fields(
+            f"Object store {status.bucket}, created {values.format_time(info.created)}",
+            {
+                "": {
+                    "Description": status.description,
+                    "Size": values.format_size(status.size),
+                    "Most": values.format_size(info.config.max_bytes),
+                    "TTL": values.format_duration(info.config.max_age)
+                    if info.config.max_age
+                    else "none",
+                    "Storage": status.storage,
+                    "Replicas": status.replicas,
+                    "Sealed": status.sealed,
+                }
+            },
+        ),
+    )
+
+
+COMMANDS = (
+    Command(
+        "ls",
+        "list object stores, or the objects of one",
+        _ls,
+        (argument("BUCKET", nargs="?", completes="store", help="list the objects of this one"),),
+        example="jetsync object ls FILES",
+        aliases=("list",),
+    ),
+    Command(
+        "add",
+        "create an object store",
+        _add,
+        (
+            argument("BUCKET", help="its name"),
+            argument("--ttl", type=values.duration, metavar="TIME", help="life of an object"),
+            argument("--replicas", type=values.count, metavar="N", help="copies in a cluster"),
+            argument(
+                "--max-bucket-size",
+                dest="max_bytes",
+                type=values.size,
+                metavar="SIZE",
+                help="of all objects",
+            ),
+            argument("--description", metavar="TEXT", help="what it is for"),
+            argument("--storage", choices=("file", "memory"), help="where objects are kept"),
+            argument(
+                "--compress",
+                dest="compression",
+                action="store_true",
+                default=None,
+                help="compress the files",
+            ),
+        ),
+        example="jetsync object add FILES --max-bucket-size 10GiB",
+    ),
+    Command(
+        "info",
+        "show an object store, or an object of it",
+        _info,
+        (_BUCKET, argument("NAME", nargs="?", help="name of the object")),
+        example="jetsync object info FILES report.pdf",
+    ),
+    Command(
+        "put",
+        "store a file",
+        _put,
+        (
+            _BUCKET,
+            argument("FILE", help='path of the file; "-" reads standard input'),
+            argument("--name", metavar="NAME", help="name of the object (default: of the file)"),
+        ),
+        example="jetsync object put FILES ./report.pdf",
+    ),
+    Command(
+        "get",
+        "write an object to a file",
+        _get,
+        (
+            _BUCKET,
+            _NAME,
+            argument("-O", "--output", metavar="FILE", help='default: its name; "-": stdout'),
+            argument("-f", "--force", action="store_true", help="replace the file"),
+        ),
+        example="jetsync object get FILES report.pdf --output /tmp/report.pdf",
+    ),
+    Command(
+        "del",
+        "delete an object, or a whole store",
+        _del,
+        (_BUCKET, argument("NAME", nargs="?", help="name of the object"), FORCE),
+        example="jetsync object del FILES report.pdf --force",
+        aliases=("rm",),
+    ),
+    Command(
+        "watch",
+        "print changes of objects as they happen",
+        _watch,
+        (
+            _BUCKET,
+            argument("--new", action="store_true", help="only changes from now on"),
+            argument("--count", type=values.count, metavar="N", help="end after so many"),
+        ),
+        example="jetsync object watch FILES",
+    ),
+    Command(
+        "seal",
+        "make an object store read-only for ever",
+        _seal,
+        (_BUCKET, FORCE),
+        example="jetsync object seal FILES --force",
+    ),
+    Command(
+        "link",
+        "add a name for an object of another store, or for a whole store",
+        _link,
+        (_BUCKET, _NAME, argument("TARGET", help="STORE/OBJECT, or STORE")),
+        example="jetsync object link FILES latest ARCHIVE/2026.zip",
+    ),
+)

@@ -1,0 +1,73 @@
+"""``jetsync req``: send a request and print the replies."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from jetsync.cli import values
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.registry import Command, argument
+from jetsync.errors import TimeoutError
+
+__all__ = ["COMMANDS"]
+
+
+def run(invocation: Invocation) -> None:
+    """Carry out the command."""
+    told, nc = invocation.arguments, invocation.connect()
+    data, given = values.read_body(told.body), values.headers(told.header)
+    started = time.monotonic()
+    if told.replies == 1:
+        _print(invocation, nc.request(told.subject, data, headers=given), started)
+        return
+    most = told.replies or None
+    replies = 0
+    for msg in nc.request_many(told.subject, data, headers=given, max_messages=most):
+        replies += 1
+        _print(invocation, msg, started)
+    if most is not None and replies < most:
+        raise TimeoutError(f"{replies} of {most} replies came in time")
+
+
+def _print(invocation: Invocation, msg: Any, started: float) -> None:
+    took, out = time.monotonic() - started, invocation.out
+    if invocation.arguments.raw and not out.json:
+        out.write(msg.data + b"\n")
+        return
+    out.note(f"reply after {took * 1000:.1f} ms")
+    out.item(
+        values.message(msg, duration=round(took * 1e9)),
+        lambda: values.header_text(msg) + values.body_text(msg.data),
+    )
+
+
+COMMANDS = (
+    Command(
+        "req",
+        "send a request and print the replies",
+        run,
+        (
+            argument("SUBJECT", help="subject of the service"),
+            argument("BODY", nargs="?", help='data of the request; "-" reads standard input'),
+            argument(
+                "-H",
+                "--header",
+                metavar="NAME:VALUE",
+                action="append",
+                default=[],
+                help="add a header; may be repeated",
+            ),
+            argument(
+                "--replies",
+                type=int,
+                default=1,
+                metavar="N",
+                help="wait for N replies, 0: for all until the timeout (default: 1)",
+            ),
+            argument("--raw", action="store_true", help="print the data only, as it is"),
+        ),
+        example="jetsync req greet.joe hello --timeout 2s",
+        aliases=(),
+    ),
+)

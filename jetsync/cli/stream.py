@@ -1,0 +1,322 @@
+"""``jetsync stream``: streams, their messages and their health."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from jetsync.cli import stream_views as views
+from jetsync.cli import values
+from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
+from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Table
+from jetsync.cli.registry import Command, argument
+from jetsync.errors import MessageNotFoundError
+
+__all__ = ["COMMANDS"]
+
+_STREAM = argument("STREAM", completes="stream", help="name of the stream")
+
+
+def _ls(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    if told.names:
+        names = sorted(js.stream_names(told.subject))
+        invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
+        return
+    found = sorted(js.streams(told.subject), key=lambda info: info.config.name)
+    invocation.out.show(found, lambda: views.table(found))
+
+
+def _info(invocation: Invocation) -> None:
+    stream = invocation.jetstream().stream(invocation.arguments.stream)
+    invocation.out.show(stream.cached_info, lambda: views.fields(stream.cached_info))
+
+
+def _add(invocation: Invocation) -> None:
+    from jetsync.jetstream.config.stream import StreamConfig
+
+    fields = config_fields(invocation.arguments, StreamConfig)
+    if invocation.arguments.stream:
+        fields["name"] = invocation.arguments.stream
+    if not fields.get("name"):
+        raise UsageError("give the name of the STREAM, or a --config with one.")
+    info = invocation.jetstream().create_stream(**fields).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _edit(invocation: Invocation) -> None:
+    from jetsync.jetstream.config.stream import StreamConfig
+
+    told, js = invocation.arguments, invocation.jetstream()
+    fields = config_fields(told, StreamConfig)
+    if not fields:
+        raise UsageError("nothing to change: give a flag, or --config.")
+    before = js.stream(told.stream).cached_info.config
+    changed = {
+        name: value
+        for name, value in fields.items()
+        if name != "name" and getattr(before, name) != value
+    }
+    if told.dry_run:
+        rows = [(name, getattr(before, name), value) for name, value in changed.items()]
+        invocation.out.show(changed, Table(("FIELD", "NOW", "THEN"), rows, "nothing would change"))
+        return
+    info = js.update_stream(before, **changed).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _rm(invocation: Invocation) -> None:
+    name = invocation.arguments.stream
+    confirm(invocation, f"Delete stream {name} with all of its messages?")
+    invocation.jetstream().delete_stream(name)
+    invocation.out.show({"deleted": name}, f"deleted stream {name}")
+
+
+def _purge(invocation: Invocation) -> None:
+    told = invocation.arguments
+    what = f"messages of {told.subject!r}" if told.subject else "all messages"
+    confirm(invocation, f"Remove {what} from stream {told.stream}?")
+    stream = invocation.jetstream().stream(told.stream)
+    number = stream.purge(subject=told.subject, keep=told.keep, seq=told.seq)
+    invocation.out.show(
+        {"purged": number}, f"removed {values.plural(number, 'message')} from {told.stream}"
+    )
+
+
+def _get(invocation: Invocation) -> None:
+    told = invocation.arguments
+    if (told.seq is None) == (told.last_for is None):
+        raise UsageError("give either a sequence or --last-for SUBJECT.")
+    stream = invocation.jetstream().stream(told.stream)
+    if told.last_for is not None:
+        msg = stream.get_last_msg(told.last_for)
+    else:
+        msg = stream.get_msg(told.seq)
+    if told.raw and not invocation.out.json:
+        invocation.out.write(msg.data)
+        return
+    invocation.out.item(views.stored(msg), lambda: views.stored_text(invocation.out, msg))
+
+
+def _view(invocation: Invocation) -> None:
+    told = invocation.arguments
+    stream = invocation.jetstream().stream(told.stream)
+    state = stream.cached_info.state
+    first = told.seq or max(state.first_seq, state.last_seq - told.count + 1)
+    found: list[Any] = []
+    if state.messages:
+        try:
+            found = _read(stream, first, told.count, told.subject)
+        except MessageNotFoundError:
+            found = []
+    out = invocation.out
+    for msg in found:
+        out.item(views.stored(msg), partial(views.stored_text, out, msg))
+    if not found:
+        invocation.out.note("no such messages")
+
+
+def _read(stream: Any, first: int, count: int, subject: str | None) -> list[Any]:
+    found: list[Any] = []
+    seq = first
+    while len(found) < count:
+        try:
+            msg = stream.get_msg(seq, next_by_subject=subject or ">")
+        except MessageNotFoundError:
+            break
+        found.append(msg)
+        seq = msg.seq + 1
+    return found
+
+
+def _subjects(invocation: Invocation) -> None:
+    told = invocation.arguments
+    stream = invocation.jetstream().stream(told.stream)
+    found = stream.info(subjects_filter=told.filter).state.subjects or {}
+    rows = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    invocation.out.show(dict(rows), Table(("SUBJECT", ">MESSAGES"), rows, "no subjects"))
+
+
+def _report(invocation: Invocation) -> None:
+    found = sorted(
+        invocation.jetstream().streams(), key=lambda info: (-info.state.bytes, info.config.name)
+    )
+    invocation.out.show(found, lambda: views.report(found))
+
+
+def _gaps(invocation: Invocation) -> None:
+    stream = invocation.jetstream().stream(invocation.arguments.stream)
+    state = stream.info(deleted_details=True).state
+    gaps: list[tuple[int, int]] = []
+    for seq in sorted(state.deleted or []):
+        if gaps and gaps[-1][1] == seq - 1:
+            gaps[-1] = (gaps[-1][0], seq)
+        else:
+            gaps.append((seq, seq))
+    rows = [(first, last, last - first + 1) for first, last in gaps]
+    data = [{"first_seq": first, "last_seq": last, "messages": size} for first, last, size in rows]
+    invocation.out.show(data, Table((">FIRST", ">LAST", ">MESSAGES"), rows, "no gaps"))
+
+
+def _seal(invocation: Invocation) -> None:
+    name, js = invocation.arguments.stream, invocation.jetstream()
+    confirm(invocation, f"Seal stream {name}? It can never take or lose a message again.")
+    info = js.update_stream(js.stream(name).cached_info.config, sealed=True).cached_info
+    invocation.out.show(info, f"sealed stream {name}")
+
+
+def _copy(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    from jetsync.jetstream.config.stream import StreamConfig
+
+    fields = config_fields(told, StreamConfig)
+    before = js.stream(told.stream).cached_info.config
+    if "subjects" not in fields and before.subjects and before.mirror is None:
+        raise UsageError("two streams cannot store the same subjects: give --subjects.")
+    info = js.create_stream(before, **{**fields, "name": told.destination}).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _leader_step_down(invocation: Invocation) -> None:
+    name, js = invocation.arguments.stream, invocation.jetstream()
+    if js.stream(name).cached_info.config.num_replicas < 2:
+        raise CommandError(f"stream {name} has one replica, so there is no other leader.")
+    js.step_down_stream_leader(name)
+    invocation.out.show({"stepped_down": name}, f"the leader of stream {name} stepped down")
+
+
+COMMANDS = (
+    Command(
+        "ls",
+        "list streams",
+        _ls,
+        (
+            argument("--subject", metavar="FILTER", help="only those that store such subjects"),
+            argument("-n", "--names", action="store_true", help="names only"),
+        ),
+        example="jetsync stream ls --subject 'orders.>'",
+        aliases=("list",),
+    ),
+    Command(
+        "info",
+        "show configuration and state of a stream",
+        _info,
+        (_STREAM,),
+        example="jetsync stream info ORDERS --json",
+    ),
+    Command(
+        "add",
+        "create a stream",
+        _add,
+        (
+            argument("STREAM", nargs="?", help="name of the stream"),
+            CONFIG,
+            *STREAM,
+        ),
+        example="jetsync stream add ORDERS --subjects 'orders.>' --replicas 3 --max-age 7d",
+        aliases=("create",),
+    ),
+    Command(
+        "edit",
+        "change the configuration of a stream",
+        _edit,
+        (
+            _STREAM,
+            argument("--dry-run", action="store_true", help="show what would change"),
+            CONFIG,
+            *STREAM,
+        ),
+        example="jetsync stream edit ORDERS --max-bytes 10GiB --dry-run",
+        aliases=("update",),
+    ),
+    Command(
+        "rm",
+        "delete a stream and its messages",
+        _rm,
+        (_STREAM, FORCE),
+        example="jetsync stream rm ORDERS --force",
+        aliases=("delete",),
+    ),
+    Command(
+        "purge",
+        "remove messages from a stream",
+        _purge,
+        (
+            _STREAM,
+            argument("--subject", metavar="FILTER", help="only messages of this subject"),
+            argument("--keep", type=int, metavar="N", help="keep the last N of them"),
+            argument("--seq", type=int, metavar="SEQ", help="only those before this sequence"),
+            FORCE,
+        ),
+        example="jetsync stream purge ORDERS --subject orders.test --force",
+    ),
+    Command(
+        "get",
+        "print one message of a stream",
+        _get,
+        (
+            _STREAM,
+            argument("SEQ", nargs="?", type=values.count, help="its sequence"),
+            argument("-S", "--last-for", metavar="SUBJECT", help="the last one of a subject"),
+            argument("--raw", action="store_true", help="print the data only, as it is"),
+        ),
+        example="jetsync stream get ORDERS 17",
+    ),
+    Command(
+        "view",
+        "print messages of a stream in order",
+        _view,
+        (
+            _STREAM,
+            argument("SEQ", nargs="?", type=values.count, help="first one (default: the last ten)"),
+            argument("--count", type=values.count, default=10, help="how many (default: 10)"),
+            argument("--subject", metavar="FILTER", help="only messages of this subject"),
+        ),
+        example="jetsync stream view ORDERS 1 --count 3",
+    ),
+    Command(
+        "subjects",
+        "list the subjects of a stream with their numbers of messages",
+        _subjects,
+        (_STREAM, argument("--filter", default=">", help="only subjects like this")),
+        example="jetsync stream subjects ORDERS",
+    ),
+    Command(
+        "report",
+        "show size, replicas and health of all streams, the largest first",
+        _report,
+        example="jetsync stream report",
+    ),
+    Command(
+        "gaps",
+        "list the runs of deleted messages in a stream",
+        _gaps,
+        (_STREAM,),
+        example="jetsync stream gaps ORDERS",
+    ),
+    Command(
+        "seal",
+        "make a stream read-only for ever",
+        _seal,
+        (_STREAM, FORCE),
+        example="jetsync stream seal ORDERS --force",
+    ),
+    Command(
+        "copy",
+        "create a stream with the configuration of another",
+        _copy,
+        (_STREAM, argument("DESTINATION", help="name of the new stream"), *STREAM),
+        example="jetsync stream copy ORDERS ORDERS2 --subjects 'orders2.>'",
+        aliases=("cp",),
+    ),
+    Command(
+        "step-down",
+        "make the leader of a stream hand over to another replica",
+        _leader_step_down,
+        (_STREAM,),
+        example="jetsync stream step-down ORDERS",
+    ),
+)

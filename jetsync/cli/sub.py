@@ -1,0 +1,106 @@
+"""``jetsync sub``: print messages as they come, live or out of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jetsync.cli import values
+from jetsync.cli.failure import UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.registry import Command, argument
+
+__all__ = ["COMMANDS"]
+
+
+def run(invocation: Invocation) -> None:
+    """Carry out the command."""
+    told = invocation.arguments
+    if told.stream is None and (told.since or told.from_seq or told.last_per_subject or told.new):
+        raise UsageError("--since, --from-seq, --last-per-subject and --new go with --stream.")
+    if told.stream is not None and told.queue:
+        raise UsageError("--queue does not go with --stream: every reader of a stream gets it all.")
+    if told.stream is None and told.subject is None:
+        raise UsageError("give a SUBJECT, or --stream.")
+    with _messages(invocation) as incoming:
+        for number, msg in enumerate(incoming, 1):
+            _print(invocation, number, msg)
+            if number == told.count:
+                return
+
+
+@contextmanager
+def _messages(invocation: Invocation) -> Iterator[Iterator[Any]]:
+    told = invocation.arguments
+    if told.stream is None:
+        with invocation.connect().subscribe(told.subject, queue=told.queue) as subscription:
+            invocation.connect().flush()
+            invocation.out.note(f"listening on {told.subject!r}")
+            yield iter(subscription)
+        return
+    options: dict[str, Any] = {"filter_subjects": told.subject, "headers_only": told.headers_only}
+    if told.from_seq:
+        options.update(deliver_policy="by_start_sequence", opt_start_seq=told.from_seq)
+    elif told.since:
+        options.update(deliver_policy="by_start_time", opt_start_time=told.since)
+    elif told.last_per_subject:
+        options.update(deliver_policy="last_per_subject", filter_subjects=told.subject or ">")
+    elif told.new:
+        options.update(deliver_policy="new")
+    consumer = invocation.jetstream().ordered_consumer(told.stream, **options)
+    with consumer.messages() as messages:
+        invocation.out.note(f"reading stream {told.stream!r}")
+        yield iter(messages)
+
+
+def _print(invocation: Invocation, number: int, msg: Any) -> None:
+    told, out = invocation.arguments, invocation.out
+    if told.raw and not out.json:
+        out.write(msg.data + b"\n")
+        return
+    about = msg.metadata if told.stream else None
+    more: dict[str, object] = {"reply": msg.reply} if msg.reply and about is None else {}
+    if about is not None:
+        more = {"stream": about.stream, "seq": about.stream_seq, "time": about.timestamp}
+    document = values.message(msg, **more)
+    if told.headers_only:
+        document = {key: value for key, value in document.items() if not key.startswith("data")}
+
+    def text() -> str:
+        place = f"#{number}" if about is None else f"{about.stream} #{about.stream_seq}"
+        title = out.style("bold", f"[{place}] {values.body_text(msg.subject.encode())}")
+        size = f"  {len(msg.data):,} bytes"
+        reply = f"  reply {msg.reply}" if "reply" in more else ""
+        data = "" if told.headers_only else values.body_text(msg.data) + "\n"
+        return f"{title}{size}{reply}\n{values.header_text(msg)}{data}"
+
+    out.item(document, text)
+
+
+COMMANDS = (
+    Command(
+        "sub",
+        "print messages as they come, live or out of a stream",
+        run,
+        (
+            argument("SUBJECT", nargs="?", help="subject, also with wildcards (quote them)"),
+            argument("--queue", metavar="NAME", help="share the messages in this queue group"),
+            argument("--count", type=values.count, metavar="N", help="end after so many messages"),
+            argument("--stream", completes="stream", help="read this stream, then what is new"),
+            argument(
+                "--since", type=values.moment, metavar="TIME", help='start at "1h" ago or a time'
+            ),
+            argument("--from-seq", type=values.count, metavar="SEQ", help="start at this sequence"),
+            argument(
+                "--last-per-subject",
+                action="store_true",
+                help="begin with the last of each subject",
+            ),
+            argument("--new", action="store_true", help="only what is stored from now on"),
+            argument("--raw", action="store_true", help="print the data only, as it is"),
+            argument("--headers-only", action="store_true", help="print no data"),
+        ),
+        example="jetsync sub 'orders.>' --count 10\njetsync sub --stream ORDERS --since 1h --json",
+    ),
+)
