@@ -10,7 +10,7 @@ SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak build lint types bench performance watch fuzz sanitize coverage clean ready-demo ready-dev
+.PHONY: help demo test soak build lint types bench performance watch fuzz sanitize coverage docs wheels clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,14 @@ sanitize: ready-dev  ## run all tests that need no Spark with the address and UB
 
 coverage: ready-dev  ## show how much of the C library its corpus and its unit tests cover
 	@$(PYTHON_IN_VENV) -m tests.csrc.coverage
+
+docs: ready-dev  ## build the documentation into build/site, and look at it where there is Chromium
+	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group docs --constraint .ci/constraints.txt
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(PYTHON_IN_VENV) -m mkdocs build --quiet --strict -f .ci/docs/mkdocs.yml
+	@if command -v chromedriver >/dev/null; then $(PYTHON_IN_VENV) .ci/docs/look.py build/site; fi
+
+wheels: ready-dev  ## build, repair, check and test a wheel for every Python on this machine, into dist/
+	@bash .ci/wheels.sh
 
 clean:  ## remove what was built, installed and produced here
 	rm -rf $(VENV) .cache build dist *.egg-info jetsync/_core/*.so demo-out .pytest_cache .mypy_cache \

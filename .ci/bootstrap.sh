@@ -116,6 +116,8 @@ install_system_packages() {
         command -v tinyproxy >/dev/null || wanted+=(tinyproxy-bin)
         command -v microsocks >/dev/null || wanted+=(microsocks)
         command -v socat >/dev/null || wanted+=(socat)
+        # The browser that looks at the documentation.
+        command -v chromedriver >/dev/null || wanted+=(chromium chromium-driver)
     fi
     if [ ${#needed[@]} = 0 ] && [ ${#wanted[@]} = 0 ]; then return; fi
 
@@ -191,7 +193,7 @@ PY
 }
 
 install_build_tools() {
-    pip install --upgrade 'pip>=24'
+    pip install --upgrade 'pip>=25.1' # the first that knows dependency groups
     build_requirements >"$stamps/build-requirements.txt"
     pip_pinned install -r "$stamps/build-requirements.txt"
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from jetsync._core.batch import MsgBatch
 from jetsync._core.message import Msg
 from jetsync.client import fork as _fork  # registers what a forked child does
-from jetsync.client.connect import connect
+from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
 from jetsync.client.events import Event
 from jetsync.client.options import ConnectOptions

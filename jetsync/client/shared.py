@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from jetsync.client.connect import connect
+from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
 from jetsync.client.options import ConnectOptions, options_of_context
 from jetsync.errors import ConfigError

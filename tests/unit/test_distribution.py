@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -97,6 +98,17 @@ def test_a_wheel_made_from_it_has_every_module(wheel):
     assert compiled == {name.removesuffix(".pyx") for name in sources("*.pyx")}
     assert sources("*.pyi", "py.typed") <= set(names)
     assert {n.split(".data/purelib/")[-1] for n in names} >= sources("*.py")
+
+
+def test_a_wheel_has_its_bill_of_materials(wheel):
+    """PEP 770: CycloneDX below ``.dist-info/sboms``, of the version that the wheel has."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/sboms/jetsync.cdx.json"))
+        bill = json.loads(archive.read(name))
+        record = archive.read(f"jetsync-{jetsync.__version__}.dist-info/RECORD").decode()
+    assert (bill["bomFormat"], bill["components"]) == ("CycloneDX", [])
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/jetsync@{jetsync.__version__}"
+    assert name in record
 
 
 def test_the_wheel_works_where_nothing_else_is_installed(wheel, tmp_path):

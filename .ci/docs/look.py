@@ -1,0 +1,117 @@
+"""Look at the built documentation in a real browser (Chromium, headless), as a reader would.
+
+Every page opens without an error on the console and is not wider than the screen; its pictures
+have loaded; the search finds a class and leads to it. Pages with pictures or the widest tables are
+looked at on a phone's width too.
+
+    python .ci/docs/look.py build/site
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+DESKTOP, PHONE = (1280, 900), (390, 844)
+ON_A_PHONE = ("index.html", "performance.html", "reliability.html", "guide/permissions.html")
+PATIENCE = 20  # seconds for one page
+
+BROKEN_PICTURES = """
+return [...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)
+"""
+WIDTH = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def browser(size: tuple[int, int]) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(argument)
+    phone = {"width": size[0], "height": size[1], "pixelRatio": 1.0}
+    options.add_experimental_option("mobileEmulation", {"deviceMetrics": phone})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    driver.set_page_load_timeout(PATIENCE)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def of_page(driver: webdriver.Chrome, url: str) -> list[str]:
+    driver.get(url)
+    found = [e["message"] for e in driver.get_log("browser") if e["level"] in ("SEVERE", "ERROR")]
+    found += [f"picture {source} did not load" for source in driver.execute_script(BROKEN_PICTURES)]
+    wide, screen = driver.execute_script(WIDTH)
+    if wide > screen:
+        found.append(f"is {wide} pixels wide on a screen of {screen}")
+    if not driver.find_elements(By.CSS_SELECTOR, "article h1"):
+        found.append("has no title")
+    return found
+
+
+def of_search(driver: webdriver.Chrome, root: str) -> list[str]:
+    driver.get(f"{root}/index.html")
+    wait = WebDriverWait(driver, PATIENCE)
+    driver.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]").click()
+    driver.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]").send_keys(
+        "PubAckFuture"
+    )
+    first = wait.until(
+        lambda d: d.find_elements(By.CSS_SELECTOR, ".md-search-result__item a[href*=reference]")
+    )[0]
+    driver.get(first.get_attribute("href"))
+    if "PubAckFuture" not in driver.find_element(By.TAG_NAME, "article").text:
+        return ["the search for PubAckFuture does not lead to it"]
+    driver.get(f"{root}/index.html")
+    tabs = driver.find_elements(By.CSS_SELECTOR, ".md-tabs__link")
+    return [] if len(tabs) >= 5 else [f"the navigation has {len(tabs)} tabs"]
+
+
+def main(folder: Path) -> int:
+    pages = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.html"))
+    pages = [page for page in pages if page != "404.html"]
+    faults = []
+    with served(folder) as root:
+        with browser(DESKTOP) as driver:
+            faults += [f"{page}: {f}" for page in pages for f in of_page(driver, f"{root}/{page}")]
+            faults += of_search(driver, root)
+        with browser(PHONE) as driver:
+            for page in ON_A_PHONE:
+                faults += [f"phone: {page}: {f}" for f in of_page(driver, f"{root}/{page}")]
+    print(*faults, sep="\n")
+    print(f"{len(pages)} pages, {len(ON_A_PHONE)} of them on a phone too: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Wheels as they are published, for each Python that the package claims and this machine has: built
+# from the source distribution, repaired and checked, installed from that file alone into a new
+# environment where no compiler works, and tested there with what cibuildwheel runs (`test-command`
+# in pyproject.toml). The wheels are left in dist/.
+#
+#   bash .ci/wheels.sh            all of them, the environment's own Python built twice and compared
+#   bash .ci/wheels.sh --others   all but the environment's own Python, which `make test` has tested
+#
+# Looks for python3.X on PATH and below ~/.pyenv. Needs what `.ci/bootstrap.sh dev` leaves in .venv.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=$PWD
+venv=${VENV:-.venv}
+claimed="10 11 12 13" # 3.X, as in the classifiers
+folder=$root/build/wheels
+newest_glibc=28 # 2.X: what an installation of the last five years has (manylinux_2_28)
+
+say() { printf 'jetsync: %s\n' "$*" >&2; }
+
+usable() {
+    "$1" -c 'import ensurepip, os, ssl, sysconfig, venv
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+raise SystemExit(not os.path.isfile(header))' >/dev/null 2>&1
+}
+
+find_minor() {
+    local candidate
+    for candidate in "$(command -v "python3.$1" || true)" "$HOME"/.pyenv/versions/"3.$1".*/bin/python; do
+        if [ -x "$candidate" ] && usable "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+setting() { # of [tool.cibuildwheel] in pyproject.toml
+    "$venv/bin/python" - "$1" <<'PY'
+import sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    value = tomllib.load(file)["tool"]["cibuildwheel"][sys.argv[1]]
+print(value if isinstance(value, str) else "\n".join(value))
+PY
+}
+
+say_failed() { say "$*"; return 1; }
+
+# Every file has the time of the last commit, so that the same source makes the same wheel.
+build() { # with one Python, from the source distribution, into a folder
+    SOURCE_DATE_EPOCH=$epoch JETSYNC_WERROR=1 "$1" -m pip --quiet --disable-pip-version-check \
+        wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir "$2" "$sdist"
+}
+
+repair() { # a wheel, so that it says which systems it runs on; Linux only
+    local wheel=$1 into=$2 glibc
+    if [ "$(uname)" != Linux ]; then cp "$wheel" "$into"; return; fi
+    PATH=$PWD/$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --strip --wheel-dir "$into" "$wheel"
+    glibc=$(ls "$into" | sed -n 's/.*manylinux_2_\([0-9]*\)_.*/\1/p')
+    [ -n "$glibc" ] && [ "$glibc" -le $newest_glibc ] ||
+        say_failed "needs glibc 2.$glibc, newer than 2.$newest_glibc: $(ls "$into")"
+}
+
+check() { # of one Python; its output goes to a log
+    local python=$1 place=$2 twice=$3 wheel
+    set -e
+    rm -rf "$place"
+    mkdir -p "$place/elsewhere" "$place/built" "$place/repaired"
+    "$python" -m venv "$place/venv"
+    local pip=("$place/venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+    local wanted=(-r "$venv/.stamps/build-requirements.txt" -r "$folder/requirements.txt")
+    "${pip[@]}" install "${wanted[@]}" --constraint .ci/constraints.txt ||
+        "${pip[@]}" install "${wanted[@]}" # the newest tools do not run on every Python
+    build "$place/venv/bin/python" "$place/built"
+    if [ -n "$twice" ]; then
+        build "$place/venv/bin/python" "$place/again"
+        cmp "$place"/built/*.whl "$place"/again/*.whl
+    fi
+    repair "$(echo "$place"/built/*.whl)" "$place/repaired"
+    wheel=$(echo "$place"/repaired/*.whl)
+    "$venv/bin/python" -m twine check --strict "$wheel"
+    # The top level also has pyspark_jetsync.py: Spark finds data sources by that name.
+    "$venv/bin/check-wheel-contents" --ignore W009 "$wheel"
+    CC=/bin/false "${pip[@]}" install --no-index --no-deps "$wheel"
+    cp "$wheel" "$root/dist/"
+    cd "$place/elsewhere" # nothing of the checkout beside the tests is to be found by chance
+    CC=/bin/false PATH=$place/venv/bin:$PATH bash -c "${command//\{project\}/$root}"
+}
+
+case ${1:-} in
+    "") own=1 ;;
+    --others) own= ;;
+    *) say_failed "usage: bash .ci/wheels.sh [--others]" ;;
+esac
+mkdir -p "$folder" dist
+"$venv/bin/python" -m pip --quiet --disable-pip-version-check install --group release \
+    --constraint .ci/constraints.txt
+epoch=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+sdist=$(ls build/dist/jetsync-*.tar.gz 2>/dev/null || true) # made by bootstrap.sh in continuous integration
+if [ -z "${JETSYNC_CI:-}" ] || [ -z "$sdist" ]; then
+    rm -rf "$folder/sdist"
+    mkdir -p "$folder/sdist"
+    "$venv/bin/python" -c "from setuptools import build_meta; build_meta.build_sdist('$folder/sdist')" \
+        >/dev/null
+    sdist=$(echo "$folder"/sdist/*.tar.gz)
+fi
+cp "$sdist" dist/
+setting test-requires >"$folder/requirements.txt"
+command=$(setting test-command)
+current=$("$venv/bin/python" -c 'import sys; print(sys.version_info.minor)')
+checks=()
+for minor in $claimed; do
+    twice=
+    if [ "$minor" = "$current" ]; then twice=$own; fi
+    if [ "$minor" = "$current" ] && [ -z "$own" ]; then continue; fi
+    python=$(find_minor "$minor")
+    if [ -z "$python" ]; then
+        say "Python 3.$minor is not on this machine: not checked"
+        continue
+    fi
+    checks+=("$minor")
+    (check "$python" "$folder/3.$minor" "$twice") >"$folder/3.$minor.log" 2>&1 &
+    eval "pid_$minor=$!"
+done
+
+failed=0
+for minor in ${checks[@]+"${checks[@]}"}; do
+    pid="pid_$minor"
+    if wait "${!pid}"; then
+        say "Python 3.$minor: $(tail -n 1 "$folder/3.$minor.log")"
+    else
+        failed=1
+        say "Python 3.$minor failed:"
+        tail -n 60 "$folder/3.$minor.log" >&2
+    fi
+done
+exit $failed
