@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import time
 import warnings
@@ -312,8 +311,7 @@ class Connection(Publishing):
         The link stays as it is; the next reconnect goes to these and to discovered ones. Takes what
         ``connect`` takes; raises ConfigError. Thread-safe.
         """
-        options = dataclasses.replace(self.options, servers=servers)
-        self._session.pool.replace_own(options.server_urls())
+        self._session.pool.replace_own(self.options.parse_servers(servers))
 
     @property
     def server_info(self) -> ServerInfo | None:

@@ -228,9 +228,9 @@ class ConnectOptions:
                 "tls must be True, an ssl.SSLContext or a jetsync.TLSConfig, not "
                 f"{type(self.tls).__name__}"
             )
-        urls = [str(url) for url in self.server_urls() if url.requires_tls]
-        if self.tls is False and (urls or self.tls_handshake_first):
-            raise ConfigError(f"tls=False contradicts {urls[0] if urls else 'tls_handshake_first'}")
+        self.parse_servers(self.servers)
+        if self.tls is False and self.tls_handshake_first:
+            raise ConfigError("tls=False contradicts tls_handshake_first")
         name = self.tls_hostname
         if name is not None and not (isinstance(name, str) and name and name.isprintable()):
             raise ConfigError("tls_hostname must be the name that the certificates show")
@@ -239,7 +239,16 @@ class ConnectOptions:
 
     def server_urls(self) -> list[ServerURL]:
         """Return the parsed server URLs. Raises ConfigError for a bad one."""
-        return parse_servers(self.servers)
+        return self.parse_servers(self.servers)
+
+    def parse_servers(self, servers: str | Sequence[str]) -> list[ServerURL]:
+        """Return these URLs parsed, for a connection with these options. Reads no file. Raises
+        ConfigError for a bad one, and for one that asks for TLS where ``tls`` is False."""
+        urls = parse_servers(servers if isinstance(servers, str) else tuple(servers))
+        secure = [url for url in urls if url.requires_tls]
+        if self.tls is False and secure:
+            raise ConfigError(f"tls=False contradicts {secure[0]}")
+        return urls
 
     def make_credentials(self) -> Credentials:
         """Return what signs in. Raises ConfigError when several kinds are given."""

@@ -92,6 +92,11 @@ class Pongs:
         self._finish(self._answered, None)
         return mark
 
+    @property
+    def marks(self) -> list[int]:
+        """The marks of the PINGs without an answer, in the order in which they were put out."""
+        return [mark for _, (_, _, mark) in sorted(self._waiting.copy().items())]
+
     def fail(self, error: Exception) -> None:
         """The link is gone: no PONG comes any more."""
         self._lost = error

@@ -15,6 +15,7 @@ from jetsync.errors import (
     DisconnectedError,
     Error,
     NoRespondersError,
+    OutboundFullError,
     TimeoutError,
 )
 from jetsync.headers import HeaderInput
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from jetsync.client.routes import Inbox
 
 __all__ = ["Exchange", "Reply", "Requests"]
+
+_LINK_WAIT = 0.01
+"""How often a question that finds no room looks for a link, in seconds."""
 
 
 class Reply:
@@ -126,12 +130,20 @@ class Requests:
         link: int = 0,
     ) -> None:
         """Send a question from this thread. Without a header block the subject may be wild. With
-        ``link`` it leaves on the link of that number only."""
-        seconds = deadline.remaining()
-        if header is None:
-            self._outbound.ask(subject, reply, data, seconds)
-        else:
-            self._outbound.publish(subject, data, reply, header, False, seconds, link)
+        ``link`` it leaves on the link of that number only; else it waits up to the deadline for a
+        link when the buffer for the time without one is full."""
+        while True:
+            seconds = deadline.remaining()
+            try:
+                if header is None:
+                    self._outbound.ask(subject, reply, data, seconds)
+                else:
+                    self._outbound.publish(subject, data, reply, header, False, seconds, link)
+                break
+            except OutboundFullError:
+                if link or self._nc.is_connected or deadline.expired:
+                    raise
+            self._nc._lifecycle.wait_closed(deadline.within(_LINK_WAIT))
         self._outbound.send_now()
 
     def forget(self, mailbox: Mailbox) -> None:

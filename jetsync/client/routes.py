@@ -9,15 +9,15 @@ what changed while a link was being taken over.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
-from jetsync.errors import Error, PermissionsError
+from jetsync.client.unconfirmed import Unconfirmed
+from jetsync.errors import Error, PermissionsError, ServerError
 
 __all__ = ["Inbox", "Routes"]
 
@@ -103,10 +103,9 @@ class _Index(Generic[_K, _V]):
 class _Route:
     """What the table knows of an inbox, without holding it."""
 
-    __slots__ = ("answers", "asks", "mailbox", "number", "queue", "subject")
+    __slots__ = ("answers", "asks", "mailbox", "queue", "subject")
 
-    def __init__(self, inbox: Inbox, number: int) -> None:
-        self.number = number
+    def __init__(self, inbox: Inbox) -> None:
         self.subject = inbox.subject
         self.queue = inbox.queue
         self.mailbox = inbox.mailbox
@@ -133,10 +132,9 @@ class Routes:
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
         self._by_asked: _Index[str, Mailbox] = _Index()
         self._dropped_by_ended = 0
-        self._numbers = itertools.count(1)
-        self.newest = 0
-        """The number of the subscription that was made last."""
-        self._confirmed = 0
+        self._unconfirmed = Unconfirmed()
+        self.ping: Callable[[], object] | None = None
+        """Sends a PING that confirms what was subscribed to before it."""
 
     def open(
         self,
@@ -154,7 +152,7 @@ class Routes:
         inbox = Inbox(self, subject, queue, mailbox, answers=answers, asks=asks)
         try:
             self._add(inbox)
-            self.outbound.subscribe(subject, queue, inbox.sid)
+            self._subscribe(subject, queue, inbox.sid)
         except BaseException:
             self.remove(mailbox)
             raise
@@ -170,9 +168,17 @@ class Routes:
         self._by_subject.add((inbox.subject, inbox.queue), sid)
         if inbox.asks is not None:
             self.watch(inbox.asks, inbox.mailbox)
-        number = next(self._numbers)
-        self.table[sid] = _Route(inbox, number)
-        self.newest = number
+        self.table[sid] = _Route(inbox)
+
+    def _subscribe(self, subject: str, queue: str | None, sid: int) -> None:
+        if self._unconfirmed.wants_ping() and self.ping is not None:
+            self.ping()
+        unconfirmed = self._unconfirmed
+        number = unconfirmed.begin(sid)
+        try:
+            self.outbound.subscribe(subject, queue, sid)
+        finally:
+            unconfirmed.end(number)
 
     def remove(self, mailbox: Mailbox) -> None:
         """Take nothing more in for a mailbox, and tell the server. Safe to repeat, also when an
@@ -189,7 +195,9 @@ class Routes:
             if self.table.pop(sid, None) is not None:
                 self._dropped_by_ended += mailbox.dropped
         # After the table: a link that is taken over at this moment is told by `catch_up`.
+        self._unconfirmed.made_room()
         self.outbound.unsubscribe(sid)
+        self._unconfirmed.made_room()  # another thread may have asked between the two
         self._guards.pop(mailbox, None)
 
     def ended(self, sid: int) -> None:
@@ -203,7 +211,7 @@ class Routes:
     def replay(self) -> tuple[bytes, dict[int, int]]:
         """Return the SUB lines of all routes, and which routes they are of (with the number of
         messages after which each ends, 0: never)."""
-        self._confirmed = 0
+        self._unconfirmed = unconfirmed = Unconfirmed()
         lines: list[bytes] = []
         covered: dict[int, int] = {}
         for sid, route in list(self.table.items()):
@@ -212,6 +220,7 @@ class Routes:
                 self.remove(mailbox)  # its last message came before the link broke
                 continue
             lines.append(encode_sub(route.subject, route.queue, sid))
+            unconfirmed.end(unconfirmed.begin(sid))
             if mailbox.stops_after:
                 lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
             covered[sid] = mailbox.stops_after
@@ -223,7 +232,7 @@ class Routes:
         for sid, route in list(self.table.items()):
             stops_after = route.mailbox.stops_after
             if sid not in covered:
-                self.outbound.subscribe(route.subject, route.queue, sid)
+                self._subscribe(route.subject, route.queue, sid)
             elif stops_after != covered[sid]:
                 self.outbound.unsubscribe(sid, stops_after - route.mailbox.received)
         for sid in covered:
@@ -271,21 +280,25 @@ class Routes:
         elif error.operation == "subscribe":
             self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)
 
-    def confirmed(self, number: int) -> None:
-        """The server has taken every subscription up to this number. Called by the reader."""
-        self._confirmed = max(self._confirmed, number)
+    @property
+    def newest(self) -> int:
+        """The number of the SUB line that was put out last, for ``confirmed``."""
+        return self._unconfirmed.newest
 
-    def limit_reached(self, error: Error) -> str | None:
-        """End the subscription that was one too many; returns its subject. The server does not say
-        which it refused: it is the newest one that no PONG has confirmed. Called by the reader."""
-        for _, route in reversed(list(self.table.items())):
-            if route.number <= self._confirmed:
-                return None
-            if not route.mailbox.finished:
-                self.remove(route.mailbox)
-                route.mailbox.finish(error)
-                return route.subject
-        return None
+    def confirmed(self, number: int) -> None:
+        """The server has dealt with every SUB line up to this number. Called by the reader."""
+        self._unconfirmed.confirmed(number)
+
+    def limit_reached(self, error: Error, numbers: Iterable[int]) -> tuple[str | None, Error]:
+        """End the subscription that was one too many; returns its subject and its error, which
+        names it. ``numbers``: see ``Unconfirmed.refused``. Called by the reader."""
+        route = self.table.get(self._unconfirmed.refused(numbers))
+        if route is None:
+            return None, error  # it was closed meanwhile
+        error = ServerError(f"the server refused the subscription to {route.subject!r}: {error}")
+        self.remove(route.mailbox)
+        route.mailbox.finish(error)
+        return route.subject, error
 
     # -- looking at it ---------------------------------------------------------------------------
 

@@ -98,6 +98,7 @@ class Session:
             max_reconnects=options.max_reconnects,
             ignore_discovered=options.ignore_discovered_servers,
         )
+        self._routes.ping = self._confirm_subscriptions
         self._stop = Latch()
         self._first = Latch()
         self._first_error: Exception | None = None
@@ -390,7 +391,9 @@ class Session:
             if error.operation == "subscribe":
                 self._nc._requests.inbox_refused(error.subject, error)
         elif problem.is_limit:
-            self._nc._requests.inbox_refused(self._routes.limit_reached(error), error)
+            marks = self._link.pongs.marks if self._link is not None else ()
+            subject, error = self._routes.limit_reached(error, marks)
+            self._nc._requests.inbox_refused(subject, error)
         self._nc._post("error", error)
 
     def _on_slow(self, sid: int) -> None:
@@ -422,8 +425,9 @@ class Session:
             return self._first_error
         return self._exhausted(ConnectError(f"no connection within {limit:g} s"))
 
-    def ping(self, pong: Pong | None) -> None:
-        """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies."""
+    def ping(self, pong: Pong | None, *, now: bool = True) -> None:
+        """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies. With
+        ``now=False`` the writer thread sends it."""
         while (link := self._link) is not None:
             mark = self._routes.newest
             number = self._outbound.ping()
@@ -431,11 +435,16 @@ class Session:
                 break
             if link is self._link:
                 link.pongs.add(number, pong, mark)
-                self._outbound.send_now()
+                if now:
+                    self._outbound.send_now()
                 return
             # Another link came meanwhile, and the number may be one of either: once more.
         if pong is not None:
             pong.finish(DisconnectedError("not connected at the moment; try again"))
+
+    def _confirm_subscriptions(self) -> None:
+        if self._link is not None:
+            self.ping(None, now=False)
 
     def _schedule_ping(self) -> None:
         def tick() -> None:

@@ -106,10 +106,11 @@ class API:
     ) -> dict[str, Any]:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
-        A ``repeatable`` request is sent again when the link broke before the answer came, after
-        silence (no server answers for a stream that is getting a new leader), when the servers say
-        that it may succeed later, and when no server serves an API that has answered before: a leaf
-        node's or gateway's link may be away for a moment. Raises APIError (a subclass by
+        A request is sent again when the servers refuse it for the moment, and when no server serves
+        an API that has answered before: a leaf node's or gateway's link may be away for a moment.
+        In neither case was it carried out. A ``repeatable`` one is also sent again when the link
+        broke before the answer came, and after silence (no server answers for a stream that is
+        getting a new leader). Raises APIError (a subclass by
         ``err_code``), JetStreamNotEnabledError when no server serves the API,
         JetStreamUnavailableError when none does any more, TimeoutError, DisconnectedError.
         """
@@ -132,17 +133,12 @@ class API:
                         f"no server answers {self.prefix!r}: JetStream is not enabled for this"
                         " account, or the domain or prefix is wrong"
                     ) from error
-                if not repeatable or deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT:
+                if deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT:
                     raise JetStreamUnavailableError(
                         f"no server answers {self.prefix!r} any more: the link of a leaf node or "
                         "gateway may be down, or JetStream was switched off"
                     ) from error
                 self.port.sleep(_UNSERVED_WAIT)
-            except OutboundFullError:
-                # It was not sent: it waits for the link as a publish does.
-                if deadline.expired:
-                    raise
-                self.port.sleep(deadline.within(0.05))
             except DisconnectedError:
                 if not repeatable or deadline.expired:
                     raise
@@ -150,7 +146,7 @@ class API:
             except APIError as error:
                 self._answered = True
                 is_last = deadline.within(_UNSERVED_WAIT) < _UNSERVED_WAIT
-                if not (repeatable and error.retryable) or is_last:
+                if not error.retryable or is_last:
                     raise
                 self.port.sleep(_UNSERVED_WAIT)
             else:
@@ -165,7 +161,7 @@ class API:
             while True:
                 try:
                     return exchange.ask(deadline.within(silence))
-                except TimeoutError:
+                except (TimeoutError, OutboundFullError):
                     if deadline.expired:
                         raise
                 silence = min(2 * silence, _LONGEST_SILENCE)

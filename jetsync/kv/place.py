@@ -15,7 +15,9 @@ from jetsync.errors import (
     ApiLevelRequiredError,
     BucketNotFoundError,
     DirectGetNotAllowedError,
+    DisconnectedError,
     Error,
+    JetStreamUnavailableError,
     KeyValueError,
     MessageNotFoundError,
     PermissionsError,
@@ -36,6 +38,13 @@ __all__ = ["Place", "gone"]
 _DEFAULT_API = "$JS.API"
 _ANOTHER_ANSWERS = 1.0
 """Seconds for a server that holds the bucket to answer, before the leader is asked."""
+_ASK_THE_LEADER = (
+    DirectGetNotAllowedError,
+    DisconnectedError,
+    JetStreamUnavailableError,
+    TimeoutError,
+)
+"""Ends of a direct get that say nothing about the entry."""
 _LAST_LOOK = 0.2
 """Seconds for a question at the end of a call that has none left."""
 _ORIGIN_ANSWERS = 2.0
@@ -132,7 +141,7 @@ class Place:
             if self.origin_stream != self.stream:
                 raise  # the bucket is a mirror itself: it cannot have another one
             refusal = error
-        except (DirectGetNotAllowedError, TimeoutError):
+        except _ASK_THE_LEADER:
             pass
         body: dict[str, object] = {"seq": revision} if revision else {"last_by_subj": subject}
         try:
@@ -154,7 +163,7 @@ class Place:
         try:
             self.api.require("reading many keys at once", "2.11")
             batch = read_many(self.api, self.stream, body, first)
-        except (ApiLevelRequiredError, DirectGetNotAllowedError, TimeoutError):
+        except (ApiLevelRequiredError, *_ASK_THE_LEADER):
             return None
         found: dict[str, StoredMsg] = {}
         for msg in batch:

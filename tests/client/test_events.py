@@ -237,6 +237,47 @@ def test_many_refused_subscriptions_cost_each_the_same(count):
         assert left_open(nc)["subscriptions"] == count
 
 
+def test_of_subscriptions_at_the_limit_the_ones_that_the_server_refused_end():
+    """It does not say which. Here one is closed meanwhile, and another one takes its room."""
+
+    def script(peer):
+        peer.handshake()
+        lines = []
+        while b"UNSUB" not in (line := peer.read_line()):  # a, b, c: the third is one too many
+            lines.append(line)
+        assert [line.split()[1] for line in lines] == [b"a", b"b", b"c"]
+        rest = [peer.read_line(), peer.read_line(), peer.read_line()]
+        assert rest[0] == b"PING"  # what is refused before it is one of the first three
+        assert rest[1].startswith(b"SUB d ")
+        peer.send(b"-ERR 'maximum subscriptions exceeded'\r\nPONG\r\nPONG\r\n")
+        peer.serve()
+
+    with FakeServer(script) as fake, jetsync.connect(fake.url) as nc:
+        a, b, c = (nc.subscribe(name) for name in "abc")
+        a.unsubscribe()
+        d = nc.subscribe("d")
+        nc.flush(timeout=LONG)
+        with pytest.raises(jetsync.ServerError, match=r"'c'.*maximum subscriptions"):
+            c.next(timeout=LONG)
+        assert (b.is_active, d.is_active) == (True, True)
+
+
+def test_a_subscription_that_was_closed_before_its_refusal_came_takes_no_other_along():
+    def script(peer):
+        peer.handshake()
+        while not peer.read_line().startswith(b"UNSUB"):
+            pass
+        peer.send(b"-ERR 'maximum subscriptions exceeded'\r\n")
+        peer.serve()
+
+    told = []
+    with FakeServer(script) as fake, jetsync.connect(fake.url, on_error=told.append) as nc:
+        kept = nc.subscribe("kept")
+        nc.subscribe("refused").unsubscribe()
+        wait_until(lambda: told, timeout=LONG)
+        assert kept.is_active
+
+
 def test_the_limit_of_subscriptions_ends_those_beyond_it_and_nothing_else():
     """Requests fail with the reason at once, and work again when there is room."""
     with (

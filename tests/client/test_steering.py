@@ -147,3 +147,19 @@ def test_servers_are_shown_and_replaced_under_a_living_link():
                 nc.set_servers("http://x")
             with pytest.raises(jetsync.ConfigError):
                 nc.set_servers([])
+
+
+def test_new_servers_need_no_file_that_the_options_name(certificates, tmp_path):
+    """What a certificate file says now is of no concern to the addresses."""
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(certificates.ca.read_bytes())
+    with NatsServer(jetstream=False, config=certificates.server_config()) as server:
+        url = f"tls://localhost:{server.port}"
+        with jetsync.connect(url, tls=jetsync.TLSConfig(ca_file=ca)) as nc:
+            ca.unlink()
+            nc.set_servers([url, "tls://localhost:1"])
+            assert len(nc.servers) == 2
+    with NatsServer(jetstream=False) as server, jetsync.connect(server.url, tls=False) as nc:
+        with pytest.raises(jetsync.ConfigError, match="tls=False contradicts"):
+            nc.set_servers("tls://localhost:4222")
+        assert [state.url.port for state in nc.servers] == [server.port]

@@ -45,6 +45,8 @@ def server():
             js = nc.jetstream()
             js.create_stream(name="S", subjects=["S.>"], storage="memory")
             js.create_consumer("S", durable_name="c")
+            js.create_key_value(bucket="B", storage="memory").put("k", b"v")
+            js.create_object_store(bucket="O", storage="memory").put("n", b"x")
         yield one
 
 
@@ -115,6 +117,10 @@ CALLS = {
     ),
     "ordered fetch": lambda js: js.ordered_consumer("S").fetch(1, timeout=PATIENCE),
     "ordered messages": lambda js: js.ordered_consumer("S").messages().next(timeout=PATIENCE),
+    "keys of a bucket": lambda js: list(js.key_value("B").keys()),
+    "watch of a bucket": lambda js: js.key_value("B").watch().next(timeout=PATIENCE),
+    "listing of objects": lambda js: list(js.object_store("O").list()),
+    "reading an object": lambda js: js.object_store("O").get("n").read(),
 }
 
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -92,6 +93,8 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
         near.jetstream().create_stream(name="S", subjects=["s"], storage="memory")
         with jetsync.connect(link.url, reconnect_wait=0.01, reconnect_buffer_size=100_000) as far:
             js = far.jetstream(timeout=20)
+            bucket = js.create_key_value(bucket="B", storage="memory")
+            bucket.put("k", b"v")
             link.refuse()
             link.cut()
             wait_until(lambda: not far.is_connected)
@@ -100,6 +103,19 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
             back.start()
             try:
                 assert js.stream("S").name == "S"
+                link.refuse()
+                link.cut()
+                wait_until(lambda: not far.is_connected)
+                fill_to_the_brim(far)
+                again = threading.Timer(0.3, lambda: link.refuse(False))
+                again.start()
+                with ThreadPoolExecutor(3) as threads:
+                    found = threads.submit(bucket.get, "k")
+                    heard = threads.submit(far.request, "nobody", timeout=20)
+                    many = threads.submit(lambda: bucket.watch().next(timeout=20))
+                    again.join()
+                    assert found.result().value == many.result().value == b"v"
+                    assert isinstance(heard.exception(), jetsync.NoRespondersError)
             finally:
                 back.join()
             link.refuse()

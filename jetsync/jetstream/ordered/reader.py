@@ -20,9 +20,11 @@ from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
     Error,
+    JetStreamUnavailableError,
     NotJetStreamMessageError,
     PermissionsError,
     PullTerminatedError,
+    ServerError,
     StreamNotFoundError,
     TimeoutError,
 )
@@ -127,7 +129,7 @@ class OrderedReader:
         while True:
             try:
                 return self._make(deadline.within(silence))
-            except TimeoutError:
+            except (TimeoutError, JetStreamUnavailableError):
                 if deadline.expired:
                     raise
                 silence *= 2
@@ -300,7 +302,8 @@ class OrderedReader:
         if isinstance(error, PermissionsError):
             self.error = error
         self.drop("its inbox was refused, or the connection drains")
-        return self.error
+        # A limit of subscriptions ends this call; the next one may find room.
+        return self.error or (error if isinstance(error, ServerError) else None)
 
     def discarded(self) -> None:
         """A fetch has thrown away all that it had: it is read again."""

@@ -74,6 +74,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._room = threading.Condition()
         self._waiting = 0
         self._retired = False
+        self._ended_by: Error | None = None
         self._settled: deque[PubAckFuture] = deque()  # of which a waiter or a callback is to hear
         self._callbacks: NativeQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
@@ -164,10 +165,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             self._port.check()
 
     def _why_ended(self) -> Error:
-        refusal = self._port.refusal()
-        if refusal is not None:
-            return refusal
-        return ConnectionClosedError("the inbox for confirmations was refused")
+        no_inbox = ConnectionClosedError("the inbox for confirmations has ended")
+        return self._port.refusal() or self._ended_by or no_inbox
 
     def drain(self, deadline: Deadline) -> None:
         """Wait until everything is settled, or the time is over: for a connection that drains."""
@@ -194,6 +193,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 time.sleep(_LOOK_EVERY)
         except Error as error:
             logger.warning("asynchronous publishing ended: %s", error)
+            self._ended_by = error
         finally:
             self.window.ended = True
             if not self._port.forked:

@@ -13,6 +13,7 @@ from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
     Error,
+    JetStreamNotEnabledError,
     MaxPayloadError,
     NoRespondersError,
     OutboundFullError,
@@ -25,7 +26,7 @@ from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
-from jetsync.jetstream.publish.whose import Whose, streams_on
+from jetsync.jetstream.publish.whose import Whose, ask_streams_on
 from jetsync.protocol.subjects import check_publish_subject
 
 __all__ = ["publish"]
@@ -195,8 +196,13 @@ class _Publish:
     def _look_for_stream(self, error: NoRespondersError) -> None:
         """No stream took the message. Wait for a leader, but not for a stream that does not exist,
         which the servers have to say twice."""
-        within = self._deadline.within(PERSISTENCE.ask_within)
-        unserved = streams_on(self._api, self._subject, Deadline(within)) == []
+        within = Deadline(self._deadline.within(PERSISTENCE.ask_within))
+        try:
+            unserved = not ask_streams_on(self._api, self._subject, within)
+        except Error as answer:
+            unserved = False
+            if isinstance(answer, JetStreamNotEnabledError) and answer.err_code:
+                self._last = answer  # the server's own word, and a better reason
         if unserved and self._unserved:
             raise self._refused(
                 NoRespondersError("no stream takes messages on it", subject=self._subject),

@@ -14,15 +14,20 @@ from jetsync._deadline import Deadline
 from jetsync.errors import Error
 from jetsync.jetstream.api import API
 
-__all__ = ["Whose", "streams_on"]
+__all__ = ["Whose", "ask_streams_on", "streams_on"]
 
 
 def streams_on(api: API, subject: str, deadline: Deadline) -> list[str] | None:
     """Return the names of the streams that take a subject; None when that cannot be known now."""
     try:
-        answer = api.request("STREAM.NAMES", {"subject": subject}, timeout=deadline.remaining())
+        return ask_streams_on(api, subject, deadline)
     except Error:
         return None
+
+
+def ask_streams_on(api: API, subject: str, deadline: Deadline) -> list[str]:
+    """Return the names of the streams that take a subject. Blocks; raises like ``API.request``."""
+    answer = api.request("STREAM.NAMES", {"subject": subject}, timeout=deadline.remaining())
     return [str(name) for name in answer.get("streams") or ()]
 
 

@@ -9,6 +9,7 @@ from jetsync.errors import (
     ConsumerDeletedError,
     ConsumerNotFoundError,
     Error,
+    JetStreamNotEnabledError,
     StreamNotFoundError,
 )
 from jetsync.jetstream.api import decode
@@ -34,6 +35,7 @@ class Presence:
         self._port = consumer.port
         self._asked: Reply | None = None
         self._asked_at = 0.0
+        self._has_told = False
 
     def why_gone(self, patience: float) -> ConsumerDeletedError | None:
         """Return why the consumer is gone, None while that is not known. Waits for the answer up to
@@ -56,6 +58,12 @@ class Presence:
             decode(msg.data)
         except (ConsumerNotFoundError, StreamNotFoundError) as error:
             return ConsumerDeletedError(f"{self._consumer!r} does not exist (any more): {error}")
+        except JetStreamNotEnabledError as error:
+            # Switched off for the account, or not on again yet after a restart: pulling goes on.
+            if not self._has_told:
+                self._has_told = True
+                self._port.report(error)
+            return None
         except Error:
             return None
         return None
@@ -67,6 +75,7 @@ class Presence:
 
     def seen(self) -> None:
         """A message or status of the consumer came: drop the question whether it exists."""
+        self._has_told = False
         if self._asked is not None:
             self.close()
 

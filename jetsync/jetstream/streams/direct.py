@@ -18,6 +18,7 @@ from jetsync.errors import (
     LimitsExceededError,
     MessageNotFoundError,
     NoRespondersError,
+    OutboundFullError,
     ProtocolError,
     TimeoutError,
 )
@@ -175,7 +176,7 @@ class _Reader:
             try:
                 if self._step():
                     return self._batch
-            except DisconnectedError:
+            except (DisconnectedError, OutboundFullError):
                 # What came over one link has no holes: go on behind it.
                 if self._deadline.expired:
                     raise

@@ -1,0 +1,85 @@
+"""Which SUB lines the server may still refuse, and which one it has refused.
+
+A server that takes no more subscriptions says so without a name. But it answers in order: a refusal
+comes before the PONG of every PING that was sent behind the SUB line, and behind the PONG of every
+earlier one. Between two PINGs it refuses the last SUB lines, as long as no UNSUB line between them
+made room; so a PING is sent before a SUB line that follows such an UNSUB line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+__all__ = ["Unconfirmed"]
+
+
+class Unconfirmed:
+    """The SUB lines of one link that no PONG has confirmed. Thread-safe without a lock: each step
+    is one operation of a dict."""
+
+    __slots__ = ("_confirmed", "_has_made_room", "_last", "_lines", "_numbers", "_on_its_way")
+
+    def __init__(self) -> None:
+        self._lines: dict[int, int] = {}  # by subscription id, in the order of their numbers
+        self._numbers = itertools.count(1)
+        self._last = 0
+        self._on_its_way: dict[int, None] = {}  # numbers, from before their lines are put out
+        self._confirmed = 0
+        self._has_made_room = False
+
+    def begin(self, sid: int) -> int:
+        """A SUB line is about to be put out: from now on it may be refused. Returns its number."""
+        number = next(self._numbers)
+        self._on_its_way[number] = None
+        self._lines.pop(sid, None)
+        self._lines[sid] = self._last = number
+        return number
+
+    def end(self, number: int) -> None:
+        """It was put out: from now on a PING is behind it."""
+        self._on_its_way.pop(number, None)
+
+    @property
+    def newest(self) -> int:
+        """The number up to which every SUB line was put out."""
+        return min(self._on_its_way.copy(), default=self._last + 1) - 1
+
+    def made_room(self) -> None:
+        """An UNSUB line is put out."""
+        self._has_made_room = bool(self._lines)
+
+    def wants_ping(self) -> bool:
+        """Whether a PING has to be sent before the next SUB line; asked once."""
+        wanted, self._has_made_room = self._has_made_room and bool(self._lines), False
+        return wanted
+
+    def confirmed(self, number: int) -> None:
+        """The PONG of a PING came, which was sent when ``newest`` was this number."""
+        if number > self._confirmed:
+            self._confirmed = number
+            for sid, each in self._lines.copy().items():
+                if each <= number:
+                    self._lines.pop(sid, None)
+
+    def refused(self, numbers: Iterable[int]) -> int:
+        """A SUB line was refused: return its subscription id; 0 when it is not known.
+
+        ``numbers`` are what ``newest`` was at each PING that has no PONG yet, in their order.
+        """
+        lines = self._lines
+        for newest in (*numbers, self._last):
+            if newest <= self._confirmed:
+                continue
+            later: dict[int, int] = {}
+            try:
+                while True:
+                    sid, number = lines.popitem()
+                    if number <= newest:
+                        return sid
+                    later[sid] = number
+            except KeyError:  # there are no more
+                pass
+            finally:
+                lines.update(reversed(later.items()))
+        return 0
