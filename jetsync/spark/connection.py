@@ -236,8 +236,7 @@ def together(names: Iterable[str], action: Callable[[str], T]) -> dict[str, T]:
             for _ in range(min(len(asked), _AT_A_TIME))
         ]
         coming = [
-            threads[number % len(threads)].submit(action, name)
-            for number, name in enumerate(asked)
+            threads[number % len(threads)].submit(action, name) for number, name in enumerate(asked)
         ]
         return {name: answer.result() for name, answer in zip(asked, coming, strict=True)}
 

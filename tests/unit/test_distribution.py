@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,20 @@ def test_a_wheel_has_its_bill_of_materials(wheel):
     assert (bill["bomFormat"], bill["components"]) == ("CycloneDX", [])
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/jetsync@{jetsync.__version__}"
     assert name in record
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "wrong"),
+    [
+        ("v1.2.3", "## [Unreleased]\n\n## [1.2.3] - 2030-01-01\n\n- A change.\n", 0),
+        ("1.2.3", "## [Unreleased]\n\n## [1.2.3] - 2030-01-01\n", 1),
+        ("v1.2.3", "## [Unreleased]\n\n- A change.\n\n## [1.2.3] - 2030-01-01\n", 1),
+        ("v1.2.4", "## [Unreleased]\n\n- A change.\n\n## [1.2.2] - 2030-01-01\n", 3),
+    ],
+)
+def test_a_release_needs_one_version_everywhere(tag, changelog, wrong):
+    release = runpy.run_path(str(ROOT / ".ci/release.py"))
+    assert len(release["faults"](tag, "1.2.3", changelog)) == wrong
 
 
 def test_the_wheel_works_where_nothing_else_is_installed(wheel, tmp_path):
