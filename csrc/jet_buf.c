@@ -32,6 +32,16 @@ uint8_t *jet_buf_grow(jet_buf *b, size_t n) {
     return b->data + b->end;
 }
 
+jet_status jet_buf_fit(jet_buf *b, size_t cap) {
+    size_t len = jet_buf_len(b);
+    uint8_t *data = malloc(cap);
+    if (data == NULL) return JET_ERR_MEMORY;
+    if (len) memcpy(data, b->data + b->start, len);
+    free(b->data);
+    *b = (jet_buf){data, 0, len, cap};
+    return JET_OK;
+}
+
 void jet_buf_consume(jet_buf *b, size_t n) {
     b->start += n;
     if (b->start == b->end) b->start = b->end = 0;

@@ -23,6 +23,8 @@ static inline uint8_t *jet_buf_reserve(jet_buf *b, size_t n) {
     uint8_t *jet_buf_grow(jet_buf *b, size_t n); /* where there is no room as it is */
     return b->data != NULL && b->cap - b->end >= n ? b->data + b->end : jet_buf_grow(b, n);
 }
+/* Move the content, which is shorter, into new memory of just `cap` bytes. */
+jet_status jet_buf_fit(jet_buf *b, size_t cap);
 /* Say that `n` of the reserved bytes were written. */
 static inline void jet_buf_commit(jet_buf *b, size_t n) { b->end += n; }
 /* Forget the first `n` bytes. */

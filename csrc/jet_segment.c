@@ -3,14 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands before the bytes of a record. */
+/* What stands before the bytes of a record; its first LENGTHS bytes are stored. They are fewer than
+ * what a server writes around subject and reply, so an adopted record has room for them. */
 typedef struct lengths {
     uint32_t payload;
     uint32_t header;
     uint16_t subject;
     uint16_t reply;
-    uint32_t status;
+    uint16_t status;
 } lengths;
+enum { LENGTHS = 14 };
 
 void jet_chain_init(jet_chain *c) { memset(c, 0, sizeof *c); }
 
@@ -23,7 +25,9 @@ static jet_segment *pool_take(jet_pool *p) {
     for (size_t i = 0; p && i < JET_POOL_SLOTS; i++) {
         if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL) continue;
         jet_segment *s = __atomic_exchange_n(&p->slot[i], NULL, __ATOMIC_ACQUIRE);
-        if (s) return s;
+        if (s == NULL) continue;
+        __atomic_add_fetch(&p->takes, 1, __ATOMIC_RELAXED);
+        return s;
     }
     return NULL;
 }
@@ -32,6 +36,7 @@ static jet_segment *pool_take(jet_pool *p) {
 static void segment_give(jet_pool *p, jet_segment *s) {
     s->next = NULL;
     s->len = s->pos = 0;
+    s->adopted = 0;
     for (size_t i = 0; p && s->cap == JET_SEGMENT_MAX && i < JET_POOL_SLOTS; i++) {
         jet_segment *none = NULL;
         if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL &&
@@ -44,6 +49,13 @@ static void segment_give(jet_pool *p, jet_segment *s) {
 
 void jet_pool_free(jet_pool *p) {
     for (jet_segment *s; (s = pool_take(p)) != NULL;) segment_free(s);
+}
+
+void jet_pool_rest(jet_pool *p) {
+    uint32_t takes = __atomic_load_n(&p->takes, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&p->takes_before, takes, __ATOMIC_RELAXED) != takes) return;
+    jet_pool_free(p);
+    __atomic_store_n(&p->takes, takes, __ATOMIC_RELAXED);
 }
 
 void jet_chain_free(jet_chain *c) {
@@ -67,6 +79,12 @@ static jet_segment *segment_new(size_t cap) {
     return NULL;
 }
 
+static void link_segment(jet_chain *c, jet_segment *s) {
+    if (c->tail) c->tail->next = s;
+    else c->head = s;
+    c->tail = s;
+}
+
 size_t jet_record_bytes(const jet_record *r) {
     return r->subject.len + r->reply.len + r->header.len + r->payload.len;
 }
@@ -74,9 +92,8 @@ size_t jet_record_bytes(const jet_record *r) {
 /* Room for `n` bytes at the tail: in the tail as it is, in a grown tail, or in a new segment. */
 static uint8_t *room(jet_chain *c, size_t n) {
     jet_segment *t = c->tail;
-    if (t && t->pos == t->len) t->pos = t->len = 0; /* all read: use its memory again */
     if (t && t->cap - t->len >= n) return t->data + t->len;
-    if (t && (t->len + n <= JET_SEGMENT_MAX || t->len == 0)) {
+    if (t && t->len + n <= JET_SEGMENT_MAX && !t->adopted) {
         size_t cap = t->cap;
         while (cap < t->len + n) cap *= 2;
         uint8_t *data = realloc(t->data, cap);
@@ -91,9 +108,7 @@ static uint8_t *room(jet_chain *c, size_t n) {
     if (cap > JET_SEGMENT_MAX / 8 && cap <= JET_SEGMENT_MAX) s = pool_take(c->pool);
     if (s == NULL) s = segment_new(cap);
     if (s == NULL) return NULL;
-    if (t) t->next = s;
-    else c->head = s;
-    c->tail = s;
+    link_segment(c, s);
     return s->data;
 }
 
@@ -102,27 +117,60 @@ static uint8_t *put(uint8_t *to, jet_span s) {
     return to + s.len;
 }
 
-static size_t padded(size_t n) { return (n + 3) & ~(size_t)3; }
-
-jet_status jet_chain_append(jet_chain *c, const jet_record *r) {
+static jet_status check_sizes(const jet_record *r) {
     if (r->subject.len > UINT16_MAX || r->reply.len > UINT16_MAX) return JET_ERR_SIZE;
     if (r->header.len > UINT32_MAX / 4 || r->payload.len > UINT32_MAX / 4) return JET_ERR_SIZE;
-    size_t bytes = jet_record_bytes(r);
-    size_t n = padded(sizeof(lengths) + bytes);
+    return JET_OK;
+}
+
+static uint8_t *put_lengths(uint8_t *to, const jet_record *r) {
+    lengths l = {(uint32_t)r->payload.len, (uint32_t)r->header.len, (uint16_t)r->subject.len,
+                 (uint16_t)r->reply.len, (uint16_t)r->status};
+    memcpy(to, &l, LENGTHS);
+    return to + LENGTHS;
+}
+
+static void count(jet_chain *c, const jet_record *r) {
+    c->count++;
+    c->bytes += jet_record_bytes(r);
+    c->statuses += r->status != 0;
+}
+
+jet_status jet_chain_append(jet_chain *c, const jet_record *r) {
+    jet_status status = check_sizes(r);
+    if (status != JET_OK) return status;
+    size_t n = LENGTHS + jet_record_bytes(r);
     uint8_t *to = room(c, n);
     if (to == NULL) return JET_ERR_MEMORY;
-    lengths l = {(uint32_t)r->payload.len, (uint32_t)r->header.len, (uint16_t)r->subject.len,
-                 (uint16_t)r->reply.len, (uint32_t)r->status};
-    memcpy(to, &l, sizeof l);
-    to = put(to + sizeof l, r->subject);
+    to = put_lengths(to, r);
+    to = put(to, r->subject);
     to = put(to, r->reply);
     to = put(to, r->header);
     put(to, r->payload);
     c->tail->last = c->tail->len;
     c->tail->len += n;
-    c->count++;
-    c->bytes += bytes;
-    c->statuses += r->status != 0;
+    count(c, r);
+    return JET_OK;
+}
+
+jet_status jet_chain_adopt(jet_chain *c, const jet_record *r, jet_buf *buf) {
+    jet_status status = check_sizes(r);
+    if (status != JET_OK) return status;
+    jet_segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return JET_ERR_MEMORY;
+    s->data = buf->data;
+    s->cap = buf->cap;
+    s->adopted = 1;
+    s->len = (size_t)(r->payload.ptr + r->payload.len - buf->data);
+    s->pos = s->last = s->len - jet_record_bytes(r) - LENGTHS;
+    /* Both move towards the end of their line, the reply out of the way of the subject. */
+    uint8_t *to = s->data + s->pos + LENGTHS;
+    if (r->reply.len) memmove(to + r->subject.len, r->reply.ptr, r->reply.len);
+    if (r->subject.len) memmove(to, r->subject.ptr, r->subject.len);
+    put_lengths(s->data + s->pos, r);
+    link_segment(c, s);
+    count(c, r);
+    jet_buf_init(buf);
     return JET_OK;
 }
 
@@ -135,21 +183,19 @@ static jet_span cut(const uint8_t **p, size_t n) {
 /* Read the record at `pos`; returns the position after it. */
 static size_t read_record(const jet_segment *s, size_t pos, jet_record *out) {
     lengths l;
-    memcpy(&l, s->data + pos, sizeof l);
-    const uint8_t *p = s->data + pos + sizeof l;
+    memcpy(&l, s->data + pos, LENGTHS);
+    const uint8_t *p = s->data + pos + LENGTHS;
     out->subject = cut(&p, l.subject);
     out->reply = cut(&p, l.reply);
     out->header = cut(&p, l.header);
     out->payload = cut(&p, l.payload);
     out->status = (int)l.status;
-    return pos + padded(sizeof l + jet_record_bytes(out));
+    return pos + LENGTHS + jet_record_bytes(out);
 }
 
 int jet_chain_peek(const jet_chain *c, jet_record *out) {
-    const jet_segment *s = c->head;
     if (c->count == 0) return 0;
-    while (s->pos == s->len) s = s->next;
-    read_record(s, s->pos, out);
+    read_record(c->head, c->head->pos, out);
     return 1;
 }
 
@@ -161,22 +207,16 @@ int jet_chain_last(const jet_chain *c, jet_record *out) {
 
 void jet_chain_drop(jet_chain *c, const jet_record *r) {
     if (c->count == 0) return;
-    while (c->head->pos == c->head->len) {
-        jet_segment *done = c->head;
-        c->head = done->next;
-        segment_give(c->pool, done);
-    }
+    jet_segment *s = c->head;
     size_t bytes = jet_record_bytes(r);
-    c->head->pos += padded(sizeof(lengths) + bytes);
+    s->pos += LENGTHS + bytes;
     c->count--;
     c->bytes -= bytes;
     c->statuses -= r->status != 0;
-}
-
-int jet_chain_take(jet_chain *c, jet_record *out) {
-    if (!jet_chain_peek(c, out)) return 0;
-    jet_chain_drop(c, out);
-    return 1;
+    if (s->pos < s->len) return;
+    c->head = s->next;
+    if (c->head == NULL) c->tail = NULL;
+    segment_give(c->pool, s);
 }
 
 size_t jet_chain_cut(jet_chain *c, size_t n) {
@@ -205,7 +245,7 @@ size_t jet_chain_cut(jet_chain *c, size_t n) {
 
 /* Busy chains start large (no growing by copies), idle ones shrink back to the first size. */
 static size_t next_first_cap(const jet_chain *c) {
-    if (c->tail == NULL || c->tail->cap > JET_SEGMENT_MAX) return c->first_cap;
+    if (c->tail == NULL || c->tail->adopted || c->tail->cap > JET_SEGMENT_MAX) return c->first_cap;
     size_t cap = c->tail->cap;
     if (c->head == c->tail && c->tail->len < cap / 4 && cap > JET_SEGMENT_FIRST) cap /= 2;
     return cap;
@@ -213,9 +253,6 @@ static size_t next_first_cap(const jet_chain *c) {
 
 void jet_chain_move(jet_chain *to, jet_chain *from) {
     size_t first_cap = next_first_cap(from);
-    /* Segments that were read to their end stay behind: the tail holds the newest record. */
-    if (to->count == 0) jet_chain_free(to);
-    if (from->count == 0) jet_chain_free(from);
     to->pool = from->pool;
     if (to->tail) to->tail->next = from->head;
     else to->head = from->head;

@@ -6,6 +6,7 @@
 #ifndef JET_SEGMENT_H
 #define JET_SEGMENT_H
 
+#include "jet_buf.h"
 #include "jet_types.h"
 
 /* A segment grows by doubling up to this size; a larger message gets a segment of its own. */
@@ -28,6 +29,7 @@ typedef struct jet_segment {
     size_t cap;
     size_t pos;    /* bytes read */
     size_t last;   /* where the newest record begins */
+    int adopted;   /* its memory was a receive buffer: it does not grow */
 } jet_segment;
 
 /* Segments of full size that wait to be used again: getting memory from the system and giving it
@@ -35,10 +37,14 @@ typedef struct jet_segment {
 #define JET_POOL_SLOTS 64
 typedef struct jet_pool {
     jet_segment *slot[JET_POOL_SLOTS]; /* owned, or NULL; atomic */
+    uint32_t takes;                    /* how often one was taken (atomic) */
+    uint32_t takes_before;             /* the same at the last jet_pool_rest (atomic) */
 } jet_pool;
 
 /* Free what waits. */
 void jet_pool_free(jet_pool *p);
+/* Free what waits if none was taken since the last call. */
+void jet_pool_rest(jet_pool *p);
 
 typedef struct jet_chain {
     jet_segment *head; /* owned, oldest first */
@@ -55,16 +61,18 @@ void jet_chain_init(jet_chain *c);
 void jet_chain_free(jet_chain *c);
 /* Copy one message to the end. On JET_ERR_MEMORY the chain is unchanged. */
 jet_status jet_chain_append(jet_chain *c, const jet_record *r);
+/* The same for a record whose bytes lie in `buf` as a server sends them: in one line subject and
+ * perhaps reply, each behind at least 15 other bytes of it in all, then header and payload in a row.
+ * The chain takes the memory of `buf`, which is empty afterwards, and copies neither header nor
+ * payload. On JET_ERR_MEMORY chain and buffer are unchanged. */
+jet_status jet_chain_adopt(jet_chain *c, const jet_record *r, jet_buf *buf);
 /* Look at the next record without taking it. Returns 0 when there is none. */
 int jet_chain_peek(const jet_chain *c, jet_record *out);
 /* Look at the last record. Returns 0 when there is none. */
 int jet_chain_last(const jet_chain *c, jet_record *out);
-/* Take the record that jet_chain_peek read last, whose length is known by that. Its spans stay valid
- * as those of jet_chain_take do. Does nothing when the chain has been emptied meanwhile. */
+/* Take the record that jet_chain_peek read last: its spans are not valid any more, because a segment
+ * is given back with its last record. Does nothing when the chain has been emptied meanwhile. */
 void jet_chain_drop(jet_chain *c, const jet_record *r);
-/* Take the next record: its spans stay valid until the next call on this chain, because the
- * segment it lies in is freed only then. Returns 0 when there is none. */
-int jet_chain_take(jet_chain *c, jet_record *out);
 /* Keep the first `n` records and drop the rest; returns how many that were. Without memory for a copy
  * of those that stay nothing is dropped. */
 size_t jet_chain_cut(jet_chain *c, size_t n);

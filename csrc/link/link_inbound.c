@@ -6,7 +6,14 @@
 
 #include "jet_scan.h"
 
-enum { RECEIVE = 256 * 1024 };
+enum {
+    RECEIVE = 256 * 1024,
+    /* A message of this size keeps the memory that it was received in, where that saves copying: it
+     * is received alone, with no more behind it than the next line may need. */
+    LARGE = 64 * 1024,
+    BEHIND = 512,
+    KEEP = 64 * 1024 /* what the buffers of a quiet link hold */
+};
 
 void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size) {
     memset(in, 0, sizeof *in);
@@ -110,17 +117,30 @@ static void release(pass *p) {
     p->held = NULL;
 }
 
-/* Put a message into its queue. */
-static link_event deliver(link_inbound *in, const jet_frame *f, pass *p, jet_span *text) {
+/* Copy what follows a large frame to a buffer of its own, so that the frame can keep the memory that it
+ * lies in. Returns 0 where to copy the frame is less work, or would hold less memory. */
+static int leave_alone(const link_inbound *in, const jet_frame *f, size_t frame_len, jet_buf *rest) {
+    size_t behind = jet_buf_len(&in->buf) - frame_len;
+    if (f->payload.len < LARGE || behind > frame_len / 4 || in->buf.cap / 4 > frame_len) return 0;
+    jet_buf_init(rest);
+    return jet_buf_append(rest, jet_buf_ptr(&in->buf) + frame_len, behind) == JET_OK;
+}
+
+/* Put a message into its queue, and consume its frame. */
+static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len, pass *p,
+                          jet_span *text) {
     link_queue *q = p->last;
+    jet_buf rest;
     p->messages++;
     p->bytes += f->header.len + f->payload.len;
     if (f->sid != p->last_sid) {
         q = find_route(in, f);
         if (f->sid != in->reply_sid) p->last_sid = f->sid, p->last = q;
     }
+    in->large = f->payload.len >= LARGE;
     if (q == NULL) {
         link_add(&in->unmatched, 1);
+        jet_buf_consume(&in->buf, frame_len);
         return LINK_EVENT_NONE;
     }
     if (q != p->held) {
@@ -134,7 +154,14 @@ static link_event deliver(link_inbound *in, const jet_frame *f, pass *p, jet_spa
         }
     }
     jet_record r = {f->subject, f->reply, f->header, f->payload, f->status};
-    link_put_outcome outcome = link_queue_put(q, &r, p->now);
+    int alone = in->large && leave_alone(in, f, frame_len, &rest);
+    link_put_outcome outcome = link_queue_put(q, &r, p->now, alone ? &in->buf : NULL);
+    if (alone) {
+        jet_buf_free(&in->buf); /* it is empty, or the message in it was dropped */
+        in->buf = rest;
+    } else {
+        jet_buf_consume(&in->buf, frame_len);
+    }
     if (outcome == LINK_PUT_NOTHING) return LINK_EVENT_NONE;
     text->len = q->sid;
     return outcome == LINK_PUT_LAST ? LINK_EVENT_LAST : LINK_EVENT_SLOW;
@@ -146,6 +173,16 @@ static void wake_touched(pass *p) {
         next = q->next_touched;
         link_queue_serve(q);
     }
+}
+
+/* Between two PONGs no message came: give memory back that a busy link needs. */
+static void rest_when_quiet(link_inbound *in) {
+    if (in->messages == in->quiet_since) {
+        if (jet_buf_len(&in->buf) == 0) jet_buf_clear(&in->buf, KEEP);
+        if (jet_buf_len(&in->raw) == 0) jet_buf_clear(&in->raw, KEEP);
+        if (in->pool) jet_pool_rest(in->pool);
+    }
+    in->quiet_since = in->messages;
 }
 
 link_event link_inbound_parse(link_inbound *in, jet_span *text) {
@@ -163,8 +200,12 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
             event = LINK_EVENT_BAD;
             break;
         }
+        if (f.op == JET_OP_MSG) {
+            event = deliver(in, &f, used, &p, text);
+            continue;
+        }
         switch (f.op) {
-        case JET_OP_MSG: event = deliver(in, &f, &p, text); break;
+        case JET_OP_MSG: break;
         case JET_OP_PING: link_outbound_pong(in->outbound); break;
         case JET_OP_PONG: event = LINK_EVENT_PONG; break;
         case JET_OP_INFO: event = LINK_EVENT_INFO, *text = f.payload; break;
@@ -176,21 +217,35 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
     }
     link_add(&in->messages, p.messages);
     link_add(&in->bytes, p.bytes);
+    if (event == LINK_EVENT_PONG) rest_when_quiet(in);
     release(&p);
     wake_touched(&p);
     link_unlock(&in->routes);
     return event;
 }
 
+/* Where to receive, and how much. A large message that has begun to come gets memory of its own size,
+ * which it can keep. Returns NULL without memory. */
+static uint8_t *room_to_receive(link_inbound *in, size_t *room) {
+    size_t have = jet_buf_len(&in->buf);
+    *room = in->large && !in->decrypt ? BEHIND : RECEIVE;
+    if (have == 0 && in->buf.cap > 4 * RECEIVE) jet_buf_free(&in->buf);
+    if (in->parser.need >= LARGE) {
+        size_t whole = in->parser.need + (in->decrypt ? RECEIVE : BEHIND);
+        if ((in->buf.cap - in->buf.start < whole || in->buf.cap / 4 > whole) &&
+            jet_buf_fit(&in->buf, whole) != JET_OK)
+            return NULL;
+        *room = in->decrypt ? RECEIVE : whole - have;
+    }
+    return jet_buf_reserve(in->decrypt ? &in->raw : &in->buf, *room);
+}
+
 /* Receive once; without waiting when followers may read. */
 static link_event receive(link_inbound *in, int fd, jet_span *text) {
-    jet_buf *into = in->decrypt ? &in->raw : &in->buf;
     int flags = in->turn.epoll >= 0 ? MSG_DONTWAIT : 0;
-    size_t room = RECEIVE;
+    size_t room;
     ssize_t n;
-    if (!in->decrypt && in->parser.need > jet_buf_len(into) + room)
-        room = in->parser.need - jet_buf_len(into);
-    uint8_t *to = jet_buf_reserve(into, room);
+    uint8_t *to = room_to_receive(in, &room);
     if (to == NULL) {
         text->len = (size_t)-JET_ERR_MEMORY;
         return LINK_EVENT_BAD;
@@ -204,7 +259,7 @@ static link_event receive(link_inbound *in, int fd, jet_span *text) {
     }
     link_add(&in->reads, 1);
     if (!in->decrypt) {
-        jet_buf_commit(into, (size_t)n);
+        jet_buf_commit(&in->buf, (size_t)n);
     } else if (!in->decrypt(in->context, to, (size_t)n, &in->buf)) {
         text->len = LINK_NOT_DECRYPTED;
         return LINK_EVENT_BAD;

@@ -34,6 +34,9 @@ typedef struct link_inbound {
     link_decrypt decrypt; /* NULL: what comes is plain */
     void *context;
     link_outbound *outbound; /* constant: where PINGs are answered */
+    jet_pool *pool;          /* constant, set by the owner: of the queues' segments; may be NULL */
+    uint64_t quiet_since;    /* how many messages had come when the last PONG came */
+    int large;               /* the last message was a large one: another may follow */
     int why;             /* errno of the end of the link; 0: the peer closed it */
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { QUIET = 64 * 1024 }; /* what the buffers of a quiet link hold */
+
 static int is_online(const link_outbound *o) { return o->fd >= 0; }
 
 void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit) {
@@ -177,8 +179,29 @@ void link_outbound_pong(link_outbound *o) {
     link_unlock(&o->lock);
 }
 
+/* Give memory back that what was put in since the last PING did not need. */
+static void rest_when_quiet(link_outbound *o) {
+    jet_buf spare; /* freed without the mutex: that may take long */
+    jet_buf_init(&spare);
+    int mine = link_turn_try(&o->send_turn);
+    link_lock(&o->lock);
+    size_t enough = (size_t)(o->bytes - o->bytes_before) * 4 + QUIET;
+    o->bytes_before = o->bytes;
+    if (jet_buf_len(&o->pending) == 0 && o->pending.cap > enough) {
+        spare = o->pending;
+        jet_buf_init(&o->pending);
+    }
+    link_unlock(&o->lock);
+    jet_buf_free(&spare);
+    if (!mine) return;
+    if (jet_buf_len(&o->sending) == 0) jet_buf_clear(&o->sending, enough);
+    if (jet_buf_len(&o->plain) == 0) jet_buf_clear(&o->plain, enough);
+    link_turn_leave(&o->send_turn);
+}
+
 uint64_t link_outbound_ping(link_outbound *o) {
     uint64_t number = 0;
+    rest_when_quiet(o);
     link_lock(&o->lock);
     if (!o->closed && jet_encode_ping(&o->pending) == JET_OK) {
         link_add(&o->pings, 1);

@@ -31,6 +31,7 @@ typedef struct link_outbound {
     uint64_t epoch;      /* how often it was reset: a wait that began before is over */
     uint64_t msgs;       /* put in so far */
     uint64_t bytes;      /* theirs, framing included */
+    uint64_t bytes_before; /* the same at the last PING */
     size_t high_water;   /* constant: with so much waiting on a link a thread waits too */
     size_t offline_limit; /* constant: what is kept without a link */
 

@@ -46,7 +46,11 @@ void link_queue_reset(link_queue *q) {
     q->group = NULL;
 }
 
-link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) {
+static jet_status add(jet_chain *c, const jet_record *r, jet_buf *from) {
+    return from ? jet_chain_adopt(c, r, from) : jet_chain_append(c, r);
+}
+
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from) {
     link_put_outcome outcome = LINK_PUT_NOTHING;
     size_t count, size;
     link_assert_held(&q->lock);
@@ -61,7 +65,7 @@ link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now) 
     size = q->chain.bytes + link_load(&q->ready_bytes);
     if ((q->limit_messages && count >= q->limit_messages) ||
         (q->limit_bytes && size + jet_record_bytes(r) > q->limit_bytes && count) ||
-        jet_chain_append(&q->chain, r) != JET_OK) {
+        add(&q->chain, r, from) != JET_OK) {
         q->dropped++;
         if (!q->slow && outcome == LINK_PUT_NOTHING) outcome = LINK_PUT_SLOW;
         q->slow = 1;

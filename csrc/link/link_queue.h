@@ -73,9 +73,10 @@ void link_queue_reset(link_queue *q);
 
 /* -- for the reading thread --------------------------------------------------------------------- */
 
-/* Copy one message in. Over a limit the newest one is dropped: what waits keeps its order and its
- * neighbours. The caller holds `lock`. */
-link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now);
+/* Copy one message in, or take over `from`, the buffer that it was received in (NULL: copy), which is
+ * empty afterwards: see jet_chain_adopt. Over a limit the newest one is dropped: what waits keeps its
+ * order and its neighbours. The caller holds `lock`. */
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from);
 /* Whether its taker need not wait on. The caller holds `lock`. */
 int link_queue_has_enough(const link_queue *q);
 /* After a pass of reading that put something in: tell the takers if they need not wait on. */

@@ -132,7 +132,6 @@ cdef extern from "jet.h" nogil:
     jet_status jet_chain_append(jet_chain *c, const jet_record *r)
     int jet_chain_peek(const jet_chain *c, jet_record *out)
     int jet_chain_last(const jet_chain *c, jet_record *out)
-    int jet_chain_take(jet_chain *c, jet_record *out)
     void jet_chain_drop(jet_chain *c, const jet_record *r)
     void jet_chain_move(jet_chain *to, jet_chain *from_)
     size_t jet_record_bytes(const jet_record *r)

@@ -16,7 +16,7 @@ from jetsync._core.link cimport (
     link_inbound_remove, link_inbound_remove_reply, link_inbound_reset, link_inbound_route_replies,
     link_reader_turn_is_taken, link_reader_turn_link, link_reader_turn_unlink,
 )
-from jetsync._core.mailbox cimport Mailbox
+from jetsync._core.mailbox cimport POOL, Mailbox
 
 from os import urandom
 
@@ -66,6 +66,7 @@ cdef class Inbound:
         cdef bytes secret = urandom(sizeof(self.link_.key))
         link_inbound_init(&self.link_, &outbound.link, max_size)
         memcpy(&self.link_.key, <const char *>secret, sizeof(self.link_.key))
+        self.link_.pool = &POOL
         self.outbound = outbound
         self.boxes = {}
         self.reply_boxes = {}

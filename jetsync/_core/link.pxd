@@ -188,6 +188,7 @@ cdef extern from "link_inbound.h" nogil:
     ctypedef struct link_inbound:
         link_reader_turn turn
         jet_token_key key
+        jet_pool *pool
         link_decrypt decrypt
         void *context
         int why

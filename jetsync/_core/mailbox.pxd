@@ -1,9 +1,11 @@
 from libc.stddef cimport size_t
 
 from jetsync._core.batch cimport MsgBatch
-from jetsync._core.csrc cimport jet_record
+from jetsync._core.csrc cimport jet_pool, jet_record
 from jetsync._core.link cimport link_inbound, link_queue
 from jetsync._core.message cimport MessageFactory, Msg
+
+cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
 
 
 # A taker reads the link itself for so long, in seconds; after that the reader has to wake it.

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
-from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_pool, jet_record
+from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_record
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
     link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
@@ -21,9 +21,6 @@ from jetsync.errors import ConfigError
 
 cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
-
-
-cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
 
 
 cdef class Mailbox:

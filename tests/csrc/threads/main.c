@@ -11,7 +11,7 @@ enum { LINKS = 4 };
 
 link_inbound in;
 link_outbound out;
-link_queue queues[QUEUES];
+link_queue queues[QUEUES], idle;
 link_group group;
 uint64_t sids[QUEUES];
 size_t rounds;
@@ -57,7 +57,7 @@ static void *writer(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    pthread_t thread[16];
+    pthread_t thread[20];
     size_t n = 0, events = 0;
     CHECK(argc >= 2);
     rounds = strtoul(argv[1], NULL, 10);
@@ -67,6 +67,7 @@ int main(int argc, char **argv) {
     alarm(100); /* a wake-up that is lost must not hang what runs this */
     link_outbound_init(&out, 4096, 20000);
     link_inbound_init(&in, &out, 1 << 20);
+    in.pool = &pool;
     for (int k = 0; k < QUEUES; k++) {
         link_queue_init(&queues[k], &pool, k ? 500 : 0, 0);
         queues[k].chain.first_cap = JET_SEGMENT_MAX; /* all segments come from the pool */
@@ -77,6 +78,7 @@ int main(int argc, char **argv) {
     link_queue_join_group(&queues[3], &group, NULL, 0);
     pthread_create(&thread[n++], NULL, worker, NULL);
     pthread_create(&thread[n++], NULL, worker, NULL);
+    link_queue_init(&idle, NULL, 0, 0);
     pthread_create(&thread[n++], NULL, writer, NULL);
     pthread_create(&thread[n++], NULL, taker, &queues[0]);
     pthread_create(&thread[n++], NULL, taker, &queues[0]);
@@ -85,6 +87,7 @@ int main(int argc, char **argv) {
     pthread_create(&thread[n++], NULL, acknowledger, NULL);
     pthread_create(&thread[n++], NULL, manager, NULL);
     pthread_create(&thread[n++], NULL, watcher, NULL);
+    for (intptr_t k = 0; k < 4; k++) pthread_create(&thread[n++], NULL, looker, (void *)k);
     pthread_create(&thread[n++], NULL, reader, &events);
     while (n) pthread_join(thread[--n], NULL);
 
@@ -96,6 +99,7 @@ int main(int argc, char **argv) {
     CHECK(events > 0 && frames_arrived > 0 && taken[0] > rounds);
     for (int k = 0; k < QUEUES; k++) link_queue_free(&queues[k]);
     link_group_free(&group);
+    link_queue_free(&idle);
     link_inbound_free(&in);
     link_outbound_free(&out);
     jet_pool_free(&pool);

@@ -45,10 +45,11 @@ static void take(link_queue *q, size_t k, double seconds) {
     double deadline = link_now() + seconds;
     if (!take_turn(&q->take_turn, deadline)) return;
     if (fill(q, deadline)) {
-        for (int n = 0; n < 50 && jet_chain_take(&q->ready, &r); n++) {
+        for (int n = 0; n < 50 && jet_chain_peek(&q->ready, &r); n++) {
             CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
             CHECK(number >= last_number[k]);
             last_number[k] = number;
+            jet_chain_drop(&q->ready, &r);
             link_add(&q->taken, 1);
             taken[k]++;
         }
@@ -71,10 +72,11 @@ static int deal(link_queue *q) {
     link_queue_find(q, 1, 0, 0, 1);
     jet_record r;
     uint64_t number;
-    for (int n = 0; n < 20 && jet_chain_take(&q->ready, &r); n++) {
+    for (int n = 0; n < 20 && jet_chain_peek(&q->ready, &r); n++) {
         CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
         CHECK(number >= last_number[k]);
         last_number[k] = number;
+        jet_chain_drop(&q->ready, &r);
         taken[k]++;
     }
     link_queue_note_ready(q);
@@ -135,6 +137,30 @@ void *watcher(void *unused) {
     }
     CHECK(sum);
     return unused;
+}
+
+/* Each of these looks with one function and takes no other lock: nothing else orders what it sees. */
+void *looker(void *which) {
+    uint64_t sum = 1;
+    for (size_t i = 0; !atomic_load(&ended); i++) {
+        switch ((intptr_t)which) {
+        case 0: sum += link_outbound_link(&out); break;
+        case 1: sum += link_outbound_waiting(&out); break;
+        case 2:
+            sum += (uint64_t)link_queue_stop_after(&queues[2], UINT64_MAX);
+            sum += (uint64_t)link_queue_stop_after(&idle, 0);
+            break;
+        default: /* as one that takes: counts that are read without its turn */
+            link_turn_wait(&idle.take_turn);
+            link_add(&idle.taken, 1);
+            link_queue_note_ready(&idle);
+            link_turn_leave(&idle.take_turn);
+            break;
+        }
+        if (i % 16 == 0) usleep(50);
+    }
+    CHECK(sum);
+    return NULL;
 }
 
 /* Makes and forgets subscriptions and requests; sends what waits. */

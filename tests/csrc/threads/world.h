@@ -30,7 +30,7 @@ enum { QUEUES = 4, PUBLISHERS = 3, REPLY_SID = 1000000 };
 
 extern link_inbound in;
 extern link_outbound out;
-extern link_queue queues[QUEUES]; /* the first has two takers, the second one, the third none; the
+extern link_queue queues[QUEUES], idle; /* the first has two takers, the second one, the third none; the
                                      fourth belongs to the group */
 extern uint64_t sids[QUEUES];
 extern size_t rounds;             /* of messages per link */
@@ -54,6 +54,7 @@ extern size_t frames_arrived; /* of all links; read when they have ended */
 void contend(double seconds);
 void *taker(void *queue);
 void *watcher(void *unused);
+void *looker(void *which);
 void *manager(void *unused);
 void *publisher(void *number);
 void *acknowledger(void *unused);

@@ -32,15 +32,16 @@ static jet_pool pool;
 static uint16_t sizes[4096];
 
 static void take(queue *q) {
-    jet_record got, peeked;
-    int more = jet_chain_peek(&q->chain, &peeked);
-    CHECK(jet_chain_take(&q->chain, &got) == more && more == (q->first < q->last));
+    jet_record got;
+    int more = jet_chain_peek(&q->chain, &got);
+    CHECK(more == (q->first < q->last));
     if (!more) return;
     jet_record want = record(q->next[q->first++], sizes);
     CHECK(jet_span_equal(got.subject, want.subject) && jet_span_equal(got.reply, want.reply));
     CHECK(jet_span_equal(got.header, want.header) && jet_span_equal(got.payload, want.payload));
-    CHECK(got.status == want.status && jet_span_equal(peeked.payload, want.payload));
+    CHECK(got.status == want.status);
     q->bytes -= jet_record_bytes(&got);
+    jet_chain_drop(&q->chain, &got);
 }
 
 static void check_queue(const queue *q) {
