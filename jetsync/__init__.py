@@ -12,7 +12,7 @@
             msg.ack()
 
 All public names can be imported from here. ``jetsync.errors`` has the errors, ``jetsync.config``
-the configurations and infos; ``jetsync.spark`` and ``jetsync.server`` are packages of their own.
+the configurations and infos; ``jetsync.services``, ``jetsync.spark`` and ``jetsync.server`` are packages of their own.
 The import needs no third-party package.
 """
 
@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         ScheduleError,
         ServerError,
         ServerUnavailableError,
+        ServiceError,
         SlowAckWarning,
         SlowConsumerError,
         StaleConnectionError,
@@ -259,7 +260,7 @@ _HOMES = {
         ObjectStoreNotFoundError OutboundFullError PedanticError PermissionsError
         PriorityGroupError ProtocolError PublishError PublishUnknownError
         PullConsumerError PullTerminatedError PullUnansweredError PushConsumerError
-        QueueStatusError ScheduleError ServerError ServerUnavailableError SlowAckWarning
+        QueueStatusError ScheduleError ServerError ServerUnavailableError ServiceError SlowAckWarning
         SlowConsumerError StaleConnectionError StoreFailedError StreamNameInUseError
         StreamNotFoundError StreamSealedError SubjectMismatchError SubscribeError
         TimeoutError TLSRequiredError TooManyPendingError TTLError UnexpectedStatusError
@@ -297,7 +298,7 @@ _HOMES = {
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names.split()}
 
-_MODULES = ("config", "errors", "server", "spark")
+_MODULES = ("config", "errors", "server", "services", "spark")
 
 
 def __getattr__(name: str) -> Any:
@@ -478,6 +479,7 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "ScheduleError",
     "ServerError",
     "ServerUnavailableError",
+    "ServiceError",
     "SlowAckWarning",
     "SlowConsumerError",
     "StaleConnectionError",

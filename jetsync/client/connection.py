@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ from jetsync.protocol.states import Life, Status
 
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
+    from jetsync.services import EndpointInfo, Service, ServiceRequest
 
 __all__ = ["Connection"]
 
@@ -277,6 +278,52 @@ class Connection(Publishing):
             timeout=self._seconds(timeout),
             max_pending=max_pending,
             auto_msg_id=auto_msg_id,
+        )
+
+    def add_service(
+        self,
+        name: str,
+        version: str,
+        *,
+        description: str = "",
+        metadata: Mapping[str, str] | None = None,
+        queue_group: str | None = "q",
+        threads: int = 1,
+        max_pending: int = 1000,
+        stats_handler: Callable[[EndpointInfo], Any] | None = None,
+        on_error: Callable[[BaseException, ServiceRequest | None], Any] | None = None,
+        on_done: Callable[[Service], Any] | None = None,
+        prefix: str = "$SRV",
+        expose_errors: bool = False,
+    ) -> Service:
+        """Offer a service (ADR-32) and return it, for endpoints to be added. Does not wait.
+
+        ``name`` has letters, digits, ``-`` and ``_``, ``version`` is semantic ("1.0.0"). Instances
+        with one name share the requests of a ``queue_group`` (None: each gets all of them).
+        ``threads`` run so many handlers of an endpoint at once; requests beyond ``max_pending``
+        that wait for one are answered with the error 503. Errors of handlers go to
+        ``on_error(error, request)``, by default to the connection's, and to the other side as
+        "internal error", with their text if ``expose_errors``. ``stats_handler(endpoint_info)``
+        adds a value of its own to the statistics. ``on_done(service)`` is told of the end.
+        ``prefix`` is where services are found. Raises ConfigError, ConnectionClosedError,
+        DrainingError.
+        """
+        from jetsync.services import Service
+
+        return Service(
+            self,
+            name,
+            version,
+            description=description,
+            metadata=metadata,
+            queue_group=queue_group,
+            threads=threads,
+            max_pending=max_pending,
+            stats_handler=stats_handler,
+            on_error=on_error,
+            on_done=on_done,
+            prefix=prefix,
+            expose_errors=expose_errors,
         )
 
     @property

@@ -8,7 +8,7 @@ callbacks and signal handlers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.encoding import encode_headers
@@ -20,6 +20,7 @@ from jetsync.client.dispatch import Task
 from jetsync.client.members import Member
 from jetsync.client.requests import Exchange, Reply
 from jetsync.client.routes import Inbox
+from jetsync.client.subscription import Subscription, drain_all
 from jetsync.client.timer import TimerHandle
 from jetsync.errors import ConnectionClosedError, Error
 from jetsync.headers import HeaderInput
@@ -174,6 +175,10 @@ class Port:
     def new_inbox(self) -> str:
         """Return a new unique subject. Does not block."""
         return self._nc.new_inbox()
+
+    def drain(self, subscriptions: Sequence[Subscription], deadline: Deadline) -> None:
+        """Drain several subscriptions together; see ``Subscription.drain``."""
+        drain_all(self, subscriptions, deadline)
 
     # -- requests --------------------------------------------------------------------------------
 

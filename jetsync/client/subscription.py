@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
+    from jetsync.client.port import Port
     from jetsync.client.routes import Inbox
 
-__all__ = ["Subscription"]
+__all__ = ["Subscription", "drain_all"]
 
 
 class Subscription(Receiving):
@@ -97,17 +98,8 @@ class Subscription(Receiving):
         a callback this waits for it; without one another thread has to take the messages.
         """
         self._nc._check()
-        seconds = self._nc._port.seconds(timeout)
-        deadline = Deadline(seconds)
-        self._open_inbox().stop()
-        # The PONG comes behind everything that was sent to us; and so does the end of the link.
-        with contextlib.suppress(DisconnectedError):
-            self._nc.flush(deadline.remaining())
-        self._open_inbox().close()
-        if self._delivery is None:
-            self._wait_taken(deadline)
-        else:
-            self._delivery.drain(deadline)
+        port = self._nc._port
+        drain_all(port, [self], Deadline(port.seconds(timeout)))
 
     def _open_inbox(self) -> Inbox:
         assert self._inbox is not None
@@ -156,3 +148,22 @@ class Subscription(Receiving):
 
     def __repr__(self) -> str:
         return f"Subscription({self.subject!r}, queue={self.queue!r}, sid={self._mailbox.sid})"
+
+
+def drain_all(port: Port, subscriptions: Sequence[Subscription], deadline: Deadline) -> None:
+    """Drain several subscriptions of one connection with one question to the server.
+
+    See ``Subscription.drain``.
+    """
+    for one in subscriptions:
+        one._open_inbox().stop()
+    # The PONG comes behind everything that was sent to us; and so does the end of the link.
+    with contextlib.suppress(DisconnectedError):
+        port.flush(deadline)
+    for one in subscriptions:
+        one._open_inbox().close()
+    for one in subscriptions:
+        if one._delivery is None:
+            one._wait_taken(deadline)
+        else:
+            one._delivery.drain(deadline)

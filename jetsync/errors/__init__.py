@@ -144,6 +144,7 @@ from jetsync.errors.jetstream import (
     TooManyPendingError,
     UnexpectedStatusError,
 )
+from jetsync.errors.services import ServiceError
 from jetsync.errors.stores import (
     BucketExistsError,
     BucketNotFoundError,
@@ -237,6 +238,7 @@ __all__ = [
     "ScheduleError",
     "ServerError",
     "ServerUnavailableError",
+    "ServiceError",
     "SlowAckWarning",
     "SlowConsumerError",
     "StaleConnectionError",

@@ -20,10 +20,11 @@ HALLWAY = {
     "_version",
 }
 
-# The doors up import lazily, inside a function or for type checkers: Connection.jetstream() and the
-# key-value and object store calls of JetStream.
+# The doors up import lazily, inside a function or for type checkers: Connection.jetstream(),
+# Connection.add_service() and the key-value and object store calls of JetStream.
 DOORS = {
     ("client/connection.py", "jetstream"),
+    ("client/connection.py", "services"),
     ("jetstream/context.py", "kv"),
     ("jetstream/context.py", "objectstore"),
 }
