@@ -12,8 +12,8 @@
             msg.ack()
 
 All public names can be imported from here. ``jetsync.errors`` has the errors, ``jetsync.config``
-the configurations and infos; ``jetsync.services``, ``jetsync.spark`` and ``jetsync.server`` are packages of their own.
-The import needs no third-party package.
+the configurations and infos; ``jetsync.services``, ``jetsync.spark`` and ``jetsync.server`` are
+packages of their own. The import needs no third-party package.
 """
 
 from __future__ import annotations
@@ -260,8 +260,8 @@ _HOMES = {
         ObjectStoreNotFoundError OutboundFullError PedanticError PermissionsError
         PriorityGroupError ProtocolError PublishError PublishUnknownError
         PullConsumerError PullTerminatedError PullUnansweredError PushConsumerError
-        QueueStatusError ScheduleError ServerError ServerUnavailableError ServiceError SlowAckWarning
-        SlowConsumerError StaleConnectionError StoreFailedError StreamNameInUseError
+        QueueStatusError ScheduleError ServerError ServerUnavailableError ServiceError
+        SlowAckWarning SlowConsumerError StaleConnectionError StoreFailedError StreamNameInUseError
         StreamNotFoundError StreamSealedError SubjectMismatchError SubscribeError
         TimeoutError TLSRequiredError TooManyPendingError TTLError UnexpectedStatusError
         WrongLastMsgIdError WrongLastSequenceError

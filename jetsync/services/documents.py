@@ -64,11 +64,9 @@ class EndpointStats:
     data: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as ADR-32 names them."""
-        found = dataclasses.asdict(self) | {"queue_group": self.queue_group or ""}
-        if self.data is None:
-            del found["data"]
-        return found
+        """The fields as ADR-32 names them; ``data`` is always there, since some libraries look
+        for it."""
+        return dataclasses.asdict(self) | {"queue_group": self.queue_group or ""}
 
 
 @dataclasses.dataclass(frozen=True)

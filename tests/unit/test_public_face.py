@@ -46,7 +46,14 @@ def test_the_package_shows_its_public_names_only():
     code = "import jetsync; print(*dir(jetsync)); print(jetsync.config.StreamConfig.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, config_name = done.stdout.splitlines()
-    assert set(shown.split()) == {*jetsync.__all__, "config", "errors", "server", "spark"}
+    assert set(shown.split()) == {
+        *jetsync.__all__,
+        "config",
+        "errors",
+        "server",
+        "services",
+        "spark",
+    }
     assert config_name == "StreamConfig"
 
 
