@@ -15,6 +15,7 @@ WORDS = (
     Word("consumer", "consumers: create, change, read, explain", "jetsync.cli.consumer", ("con",)),
     Word("kv", "key-value buckets", "jetsync.cli.kv"),
     Word("object", "object stores and their files", "jetsync.cli.object", ("obj",)),
+    Word("service", "services: list, ask what they are and do", "jetsync.cli.service", ("srv",)),
     Word("account", "limits and usage of the account", "jetsync.cli.account"),
     Word("context", "named connection settings, shared with nats", "jetsync.cli.context", ("ctx",)),
     Word("doctor", "find what is wrong, and what to do about it", "jetsync.cli.doctor"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jetsync.errors import ConfigError, Error
 
-__all__ = ["CommandError", "UsageError"]
+__all__ = ["CommandError", "NotFoundError", "UsageError"]
 
 
 class CommandError(Error):
@@ -13,3 +13,7 @@ class CommandError(Error):
 
 class UsageError(CommandError, ConfigError):
     """The command was given something it cannot work with; nothing was started (exit 2)."""
+
+
+class NotFoundError(CommandError):
+    """What the command is about does not exist (exit 3)."""

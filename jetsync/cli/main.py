@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from jetsync._version import __version__
 from jetsync.cli import interrupts
 from jetsync.cli.commands import WORDS
+from jetsync.cli.failure import NotFoundError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Output
 from jetsync.cli.registry import build_parser
@@ -41,6 +42,7 @@ _CODES: tuple[tuple[int, tuple[type[Error], ...]], ...] = (
             ConsumerNotFoundError,
             KeyNotFoundError,
             MessageNotFoundError,
+            NotFoundError,
             ObjectNotFoundError,
             ObjectStoreNotFoundError,
             StreamNotFoundError,

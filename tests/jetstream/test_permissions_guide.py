@@ -13,10 +13,18 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from jetsync.services import ServiceClient
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/permissions.md"
 PATIENCE = 20.0
-NAMES = {"<stream>": "S", "<consumer>": "c", "<subject>": "s.a", "<deliver>": "to.d"}
+NAMES = {
+    "<stream>": "S",
+    "<consumer>": "c",
+    "<subject>": "s.a",
+    "<deliver>": "to.d",
+    "<service>": "svc",
+    "<endpoint>": "e.a",
+}
 LATER = datetime.now(timezone.utc) + timedelta(hours=1)
 
 
@@ -37,6 +45,40 @@ def rows() -> dict[str, Row]:
     lines = [line for line in GUIDE.read_text().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.split("|")[1:4]] for line in lines]
     return {call: Row(subjects(publish), subjects(inbox)) for call, publish, inbox in cells}
+
+
+def other_user(nc: Any) -> jetsync.Connection:
+    """A connection that may do everything, for the other side of a request."""
+    return jetsync.connect(nc.options.servers, user="admin", password="p")
+
+
+def served(nc: Any) -> Any:
+    """A service with one endpoint."""
+    service = nc.add_service("svc", "1.0.0")
+    service.add_endpoint("a", lambda request: b"answer", subject="e.a")
+    nc.flush()
+    return service
+
+
+def add_service(nc: Any, js: Any) -> None:
+    with served(nc) as service, other_user(nc) as asking:
+        client = ServiceClient(asking, timeout=PATIENCE)
+        assert client.call("e.a").data == b"answer"
+        for ask in (client.ping, client.info, client.stats):
+            for which in ((), ("svc",), ("svc", service.id)):
+                assert len(ask(*which, max_responses=1)) == 1
+
+
+def call_service(nc: Any, js: Any) -> None:
+    with other_user(nc) as answering, served(answering):
+        assert ServiceClient(nc, timeout=PATIENCE).call("e.a").data == b"answer"
+
+
+def find_service(nc: Any, js: Any) -> None:
+    client = ServiceClient(nc)
+    with other_user(nc) as answering, served(answering):
+        for ask in (client.ping, client.info, client.stats):
+            assert len(ask("svc", max_responses=1, timeout=PATIENCE)) == 1
 
 
 def take(sub: Any) -> None:
@@ -100,6 +142,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "`nc.publish`": lambda nc, js: nc.publish("s.a", b""),
     "`nc.request`": lambda nc, js: nc.request("s.a", timeout=PATIENCE),
     "`nc.subscribe`": lambda nc, js: nc.subscribe("s.a"),
+    "`nc.add_service` and its endpoints": add_service,
+    "`ServiceClient.call`": call_service,
+    "`ServiceClient.ping`, `info`, `stats` of one service": find_service,
     "`js.publish`": lambda nc, js: js.publish("s.a"),
     "`js.publish_async`": lambda nc, js: js.publish_async("s.a").result(PATIENCE),
     "`js.publish_many`": lambda nc, js: js.publish_many([("s.a", b"")] * 3),
