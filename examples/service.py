@@ -1,4 +1,4 @@
-"""A service: counts words for whoever asks, until SIGTERM or Ctrl-C.
+"""A service: counts words on request, until SIGTERM or Ctrl-C.
 
     python service.py
     jetsync req words.count 'how many are these'

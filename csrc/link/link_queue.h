@@ -26,7 +26,7 @@ typedef struct link_queue {
     int woken;             /* the taker shall return although nothing came */
     int touched;           /* in the reader's list of queues to wake */
     struct link_queue *next_touched;
-    link_group *group;     /* whose threads take from it; NULL: whoever waits at the gate */
+    link_group *group;     /* whose threads take from it; NULL: the one that waits */
     struct link_queue *next_due; /* guarded by the group's mutex */
     int scheduled;         /* due: in the list of the group, or with one of its threads */
     void *owner;           /* constant while it is in a group: for the binding */
