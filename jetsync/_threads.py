@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-__all__ = ["SingleThread", "Thread", "library_threads", "start_thread"]
+__all__ = ["Thread", "ThreadPool", "library_threads", "start_thread"]
 
 logger = logging.getLogger("jetsync")
 
@@ -105,18 +105,19 @@ def library_threads() -> set[threading.Thread]:
     return {t for t in threading.enumerate() if t.name.startswith(PREFIX)}
 
 
-class SingleThread:
-    """A thread that runs functions one after another and hands their results out as futures.
+class ThreadPool:
+    """``size`` threads that run functions and hand their results out as futures; with one thread
+    they run one after another.
 
     Thread-safe. A context manager closes it.
     """
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, size: int = 1) -> None:
         self._jobs: NativeQueue[Callable[[], None] | None] = NativeQueue()
-        self._thread = start_thread(role, self._run)
+        self._threads = [start_thread(role, self._run) for _ in range(size)]
 
     def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
-        """Run ``function(*args)`` on the thread, behind what was submitted before. Does not block.
+        """Run ``function(*args)`` on a thread, behind what was submitted before. Does not block.
 
         The future has the result, or what the function raised.
         """
@@ -141,11 +142,13 @@ class SingleThread:
             del job  # it may hold what its caller drops now
 
     def close(self) -> None:
-        """End the thread when all that was submitted has run, and wait for that."""
-        self._jobs.put(None)
-        self._thread.join()
+        """End the threads when all that was submitted has run, and wait for that."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
 
-    def __enter__(self) -> SingleThread:
+    def __enter__(self) -> ThreadPool:
         return self
 
     def __exit__(

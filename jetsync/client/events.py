@@ -36,10 +36,11 @@ class Event:
 
     ``kind`` is one of ``error``, ``connected`` (the first link), ``disconnected``,
     ``reconnecting`` (an attempt to come back begins), ``reconnected``, ``closed``,
-    ``discovered_servers``, ``lame_duck``; ``error`` the reason when there is one, ``server`` the
-    address concerned. Of ``reconnecting`` there are ``attempt``, counted from 1 since the link was
-    lost, and ``delay``, the seconds that pass before it. ``time`` is when it happened, in seconds
-    on the wall clock.
+    ``discovered_servers``, ``lame_duck``, and of workers ``stuck`` and ``dead_letter_failed`` with
+    ``subject``, ``stream`` and ``consumer`` of the message; ``error`` the reason when there is one,
+    ``server`` the address concerned. Of ``reconnecting`` there are ``attempt``, counted from 1
+    since the link was lost, and ``delay``, the seconds that pass before it. ``time`` is when it
+    happened, in seconds on the wall clock.
     """
 
     kind: str
@@ -49,6 +50,9 @@ class Event:
     attempt: int | None = None
     delay: float | None = None
     time: float = dataclasses.field(default_factory=time.time)
+    subject: str | None = None
+    stream: str | None = None
+    consumer: str | None = None
 
 
 Handler = Callable[[Event], object]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jetsync._core.handles import Publishing
     from jetsync._core.message import Msg
     from jetsync.client.connection import Connection
+    from jetsync.client.events import Event
 
 __all__ = ["Exchange", "Inbox", "Member", "Port", "Reply", "Task", "TimerHandle", "port_of"]
 
@@ -132,6 +133,10 @@ class Port:
         """
         if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
             self._nc._report(error)
+
+    def tell(self, event: Event) -> None:
+        """Give an event to the log and the user's handlers. Never blocks, never raises."""
+        self._nc._events.post(event)
 
     # -- sending ---------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
-from jetsync._threads import SingleThread
+from jetsync._threads import ThreadPool
 from jetsync.client.options import options_of_context
 from jetsync.errors import (
     APIError,
@@ -230,15 +230,9 @@ def together(names: Iterable[str], action: Callable[[str], T]) -> dict[str, T]:
     asked = list(names)
     if len(asked) <= 1:
         return {name: action(name) for name in asked}
-    with contextlib.ExitStack() as stack:
-        threads = [
-            stack.enter_context(SingleThread("spark-ask"))
-            for _ in range(min(len(asked), _AT_A_TIME))
-        ]
-        coming = [
-            threads[number % len(threads)].submit(action, name) for number, name in enumerate(asked)
-        ]
-        return {name: answer.result() for name, answer in zip(asked, coming, strict=True)}
+    with ThreadPool("spark-ask", min(len(asked), _AT_A_TIME)) as threads:
+        coming = [threads.submit(action, name) for name in asked]
+        return {name: one.result() for name, one in zip(asked, coming, strict=True)}
 
 
 def coded(error: Exception, what: str) -> Exception:

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from jetsync._threads import SingleThread
+from jetsync._threads import ThreadPool
 from jetsync.errors import Error
 from jetsync.jetstream.access import api_of
 from jetsync.spark.connection import jetstream, shared
@@ -217,7 +217,7 @@ class EarlyConsumer:
     def __init__(self, stream: str, options: ReadOptions, first: int, headers_only: bool) -> None:
         self._options = options
         self._first = first
-        self._thread = SingleThread("spark-create")
+        self._thread = ThreadPool("spark-create")
         self._coming: Future[Consumer] | None = self._thread.submit(
             _consumer_from, stream, options, first, headers_only
         )
@@ -289,7 +289,7 @@ def _forget(consumer: Consumer, options: ReadOptions) -> None:
 
 def one_ahead(batches: Generator[MsgBatch, None, None]) -> Generator[MsgBatch, None, None]:
     """Yield the same, while a thread of its own already gets the next one."""
-    with contextlib.closing(batches), SingleThread("spark-read") as thread:
+    with contextlib.closing(batches), ThreadPool("spark-read") as thread:
         coming = thread.submit(next, batches, None)
         while (batch := coming.result()) is not None:
             coming = thread.submit(next, batches, None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import APIError
+from jetsync.jetstream.settle import Settler
 from jetsync.spark.connection import link_of, shared, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.foreach import counts_like
@@ -53,7 +54,8 @@ def consume_partition(
     server when the task ends. Up to ``batch_size`` messages are held at a time and kept alive
     however long the work takes. If ``work`` raises, its message is given back (after ``nak_delay``
     seconds) and the next one follows; the task fails when that happened more than ``max_failures``
-    times. ``work`` may settle a message itself (``msg.term()``). A worker that is killed has
+    times. ``work`` may settle a message itself (``msg.term()``), or raise ``Reject`` or ``Retry``
+    of :mod:`jetsync.worker`, which mean the same here. A worker that is killed has
     acknowledged what it had done, and the rest is delivered again after the consumer's
     ``ack_wait``: nothing gets lost, the last message may be worked on twice.
 
@@ -96,7 +98,7 @@ class _Worker:
         self._names = stream, consumer
         self._what = f"working off consumer {consumer} of stream {stream}"
         self._work = work
-        self._nak_delay = nak_delay
+        self._settler = Settler(lambda _message, _error: nak_delay or 0.0)
         self._max_failures = max_failures
         self._handle: Consumer | None = None
         self.done = 0
@@ -130,7 +132,12 @@ class _Worker:
                 try:
                     self._work(message)
                 except Exception as error:  # noqa: BLE001 - the user's own
-                    message.nak(self._nak_delay)
+                    tries = message.metadata.num_delivered
+                    verdict = self._settler.judge(message, error, tries)
+                    if verdict.delay is None:
+                        self._settler.give_up(message, verdict.reason, error, tries)
+                    else:
+                        self._settler.try_again(message, verdict.delay)
                     self.failed += 1
                     log.warning("%s: %s: %s", self._what, type(error).__name__, error)
                     if self.failed > self._max_failures:
@@ -138,7 +145,7 @@ class _Worker:
                         batch.nak()  # those on which no work has begun
                         break
                 else:
-                    message.ack()
+                    self._settler.done(message)
                     self.done += 1
         # A worker process may end right after its task, without sending what is still waiting.
         with_patience(self._link, self._what, lambda _: shared(self._link).flush())

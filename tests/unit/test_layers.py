@@ -27,6 +27,7 @@ DOORS = {
     ("client/connection.py", "services"),
     ("jetstream/context.py", "kv"),
     ("jetstream/context.py", "objectstore"),
+    ("worker/__main__.py", "cli"),
 }
 # INFO tells what the server does, and contexts hold settings of every floor: these files pass on
 # values whose names say jetstream, and do nothing with them.

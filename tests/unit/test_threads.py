@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from jetsync._threads import SingleThread, library_threads, start_thread
+from jetsync._threads import ThreadPool, library_threads, start_thread
 
 
 def test_a_thread_is_named_after_its_role_and_has_a_number_of_its_own():
@@ -38,7 +38,7 @@ def test_a_thread_takes_no_signals_and_does_not_hold_a_program_up():
 
 
 def test_functions_run_one_after_another_and_their_results_are_handed_out():
-    with SingleThread("test") as single:
+    with ThreadPool("test") as single:
         futures = [single.submit(lambda n=n: (n, threading.get_ident())) for n in range(50)]
         results = [future.result(5) for future in futures]
         failed = single.submit(int, "no number")
@@ -47,3 +47,10 @@ def test_functions_run_one_after_another_and_their_results_are_handed_out():
     assert [n for n, _ in results] == list(range(50))
     assert len({ident for _, ident in results}) == 1
     assert not [t for t in library_threads() if t.name.startswith("jetsync-test-")]
+
+
+def test_functions_of_a_pool_run_side_by_side():
+    meeting = threading.Barrier(3)
+    with ThreadPool("test", 3) as pool:
+        futures = [pool.submit(meeting.wait, 5) for _ in range(3)]
+        assert sorted(future.result(10) for future in futures) == [0, 1, 2]

@@ -295,3 +295,9 @@ class Consumer:
 
     def __repr__(self) -> str:
         return f"Consumer({self.stream_name!r}, {self.name!r})"
+
+
+def shared_of(consumer: Consumer) -> SharedConsumer:
+    """What all readers of a consumer share: its info and the port to its connection. For the rooms
+    of jetstream/ above this one. Does not block."""
+    return consumer._shared

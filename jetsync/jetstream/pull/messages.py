@@ -74,6 +74,12 @@ class MessageStream(PullStream):
         )
         inbox.stream = weakref.ref(self)
 
+    def go_on(self, count: int) -> None:
+        """Hand out ``count`` messages more than ``stop_after`` said. Does not block; for the thread
+        that takes, while that limit has not ended the iteration."""
+        self._left = (self._left or 0) + count
+        self._is_settled = False
+
     def _on_silence(self, inbox: PullInbox) -> None:
         if time.monotonic() - inbox.mailbox.last_put < 2 * self._heartbeat:
             return  # a pull with a quick heartbeat: it is sent again, without a warning yet

@@ -1,0 +1,25 @@
+"""jetsync.jetstream.settle - what becomes of a message when the work on it has ended.
+
+Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, and acks,
+           message, consumers, pull.
+Threads:   none of its own; signs of progress go out on the connection's timer.
+Touch me:  to change retries, dead letters, what a handler's exception means.
+Not here:  threads and processes that do the work (worker/, spark/).
+"""
+
+from jetsync.jetstream.settle.backoff import NEVER, Backoff, Reject, Retry
+from jetsync.jetstream.settle.dead_letter import DeadLetters
+from jetsync.jetstream.settle.feed import Feed, delivery_of
+from jetsync.jetstream.settle.rules import Settler, Verdict
+
+__all__ = [
+    "NEVER",
+    "Backoff",
+    "DeadLetters",
+    "Feed",
+    "Reject",
+    "Retry",
+    "Settler",
+    "Verdict",
+    "delivery_of",
+]

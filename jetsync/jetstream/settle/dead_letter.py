@@ -1,0 +1,104 @@
+"""Dead letters: a message that will not succeed is stored elsewhere before it is terminated."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from jetsync._printable import printable
+from jetsync.errors import ConfigError
+from jetsync.protocol.subjects import check_publish_subject
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.context import JetStream
+    from jetsync.jetstream.message import JetStreamMsg
+
+__all__ = ["DeadLetters", "copied_headers", "error_text"]
+
+_FIELDS = {"stream", "consumer", "subject"}
+_MOST_TEXT = 1024
+# What a header line of the original would make the server do with the copy.
+_ORDERS = ("nats-msg-id", "nats-ttl", "nats-rollup", "nats-incr")
+_ORDERS_BEGIN = ("nats-expected-", "nats-schedule", "nats-batch-", "dead-letter-")
+
+
+class DeadLetters:
+    """Stores copies of messages below a subject. Thread-safe.
+
+    ``subject`` may contain ``{stream}``, ``{consumer}`` and ``{subject}``. Raises ConfigError.
+    """
+
+    def __init__(self, js: JetStream, subject: str) -> None:
+        self._js = js
+        self._template = check_template(subject)
+
+    def store(self, msg: JetStreamMsg, reason: str, error: BaseException | None, tries: int) -> str:
+        """Store a copy; return its subject. Blocks; raises what ``publish`` raises.
+
+        Its message id names the original, so a copy that is stored twice counts once.
+        """
+        about = msg.metadata
+        subject = self._template.format(
+            stream=about.stream, consumer=about.consumer, subject=msg.subject
+        )
+        headers = copied_headers(msg)
+        headers["Dead-Letter-Reason"] = [reason]
+        if error is not None:
+            headers["Dead-Letter-Error"] = [error_text(error)]
+        headers["Dead-Letter-Stream"] = [about.stream]
+        headers["Dead-Letter-Consumer"] = [about.consumer]
+        headers["Dead-Letter-Subject"] = [msg.subject]
+        headers["Dead-Letter-Sequence"] = [str(about.stream_seq)]
+        headers["Dead-Letter-Deliveries"] = [str(tries)]
+        now = datetime.now(timezone.utc)
+        headers["Dead-Letter-Time"] = [now.isoformat().replace("+00:00", "Z")]
+        self._js.publish(
+            subject,
+            msg.data,
+            headers=headers,
+            msg_id=f"dl:{about.stream}:{about.consumer}:{about.stream_seq}:{about.timestamp_ns}",
+        )
+        return subject
+
+
+def check_template(subject: str) -> str:
+    """Return a subject of dead letters if it can be one. Raises ConfigError."""
+    if not isinstance(subject, str):
+        raise ConfigError(f"dead_letter must be a subject, not {type(subject).__name__}")
+    try:
+        fields = {name for _, name, spec, _ in Formatter().parse(subject) if name is not None}
+        if fields - _FIELDS:
+            raise ConfigError(
+                f"dead_letter may contain {{stream}}, {{consumer}} and {{subject}}: {subject!r}"
+            )
+        check_publish_subject(subject.format(stream="S", consumer="C", subject="s"))
+    except ValueError as error:
+        raise ConfigError(f"dead_letter {subject!r} is no subject: {error}") from None
+    return subject
+
+
+def copied_headers(msg: JetStreamMsg) -> dict[str, list[str]]:
+    """Return the header lines of a message without those that are orders to the server, and
+    without those of a dead letter."""
+    found: dict[str, list[str]] = {}
+    headers = msg.headers
+    for name in headers or ():
+        low = name.lower()
+        if low not in _ORDERS and not low.startswith(_ORDERS_BEGIN):
+            found[name] = [_line(value) for value in headers.get_all(name)]
+    return found
+
+
+def error_text(error: BaseException) -> str:
+    """Return "Class: text" of an exception as one line of at most 1 KiB."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - a broken __str__ of the user's
+        text = type(error).__name__
+    encoded = _line(printable(text)).encode("utf-8", "replace")[:_MOST_TEXT]
+    return encoded.decode("utf-8", "ignore")
+
+
+def _line(value: str) -> str:
+    return value.replace("\r", " ").replace("\n", " ").strip()

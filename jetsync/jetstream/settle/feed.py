@@ -1,0 +1,118 @@
+"""Feed: the messages of a source for those who hold several at once, and keep them alive."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from jetsync._core.message import message_jsack
+from jetsync._deadline import Deadline
+from jetsync.client.events import Event
+from jetsync.errors import Error, TimeoutError
+from jetsync.jetstream.acks.keep_alive import KeepAlive, interval_of
+from jetsync.jetstream.consumers.consumer import Consumer, shared_of
+from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.pull.messages import MessageStream
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+    from jetsync.client.port import Port
+
+__all__ = ["Feed", "delivery_of"]
+
+
+def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
+    """Return num_delivered, stream_seq, consumer_seq and timestamp_ns of a message."""
+    fields = message_jsack(msg)
+    return fields[4], fields[5], fields[6], fields[7]
+
+
+class _Held:
+    """All messages that are held at a time, as one thing to keep alive."""
+
+    def __init__(self, messages: Callable[[], Iterable[JetStreamMsg]]) -> None:
+        self._messages = messages
+
+    def in_progress(self) -> None:
+        for msg in self._messages():
+            msg.in_progress()
+
+    def _is_settled(self) -> bool:
+        return False
+
+
+class Feed:
+    """The messages of a consumer, never more than ``limit`` of them at a time that were not given
+    free again. ``take`` and ``free`` are for one thread; ``stop`` for any.
+
+    ``consumer`` is a Consumer, or has ``messages()`` and perhaps a ``consumer`` of its own. Of one
+    that cannot be told to go on, ``limit`` bounds what was taken only.
+    """
+
+    def __init__(self, consumer: Any, limit: int, **options: Any) -> None:
+        self.consumer = consumer if isinstance(consumer, Consumer) else consumer.consumer
+        self._shared = shared_of(self.consumer)
+        self._port: Port = self._shared.port
+        self._stream = consumer.messages(
+            max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
+        )
+        self.credit = limit
+        """How many messages may still come before some are given free."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the consumer."""
+        return self._port.connection
+
+    def take(self, seconds: float) -> list[JetStreamMsg]:
+        """Take what has come; wait up to ``seconds`` for the first message. Empty: none came.
+
+        Raises ConsumerDeletedError and others when the source is over; StopIteration never.
+        """
+        if self.credit <= 0:
+            return []
+        stream = self._stream
+        if isinstance(stream, MessageStream):
+            found = list(next(stream.batches(self.credit, timeout=seconds), ()))
+        else:
+            with contextlib.suppress(TimeoutError):
+                found = [stream.next(seconds)]
+        self.credit -= len(found)
+        return found
+
+    def free(self, count: int) -> None:
+        """Let ``count`` more messages come."""
+        self.credit += count
+        self._stream.go_on(count)
+
+    def stop(self) -> None:
+        """Ask for nothing more; what was not taken goes back to the server. Does not wait."""
+        self._stream.stop()
+
+    @property
+    def ack_wait(self) -> float:
+        """Seconds after which the server delivers a message again that was not kept alive."""
+        return 3 * interval_of(self._shared, None)
+
+    def keep_alive(self, messages: Callable[[], Iterable[JetStreamMsg]]) -> KeepAlive:
+        """Return a context manager that keeps all of ``messages()`` alive while its block lasts."""
+        return KeepAlive(_Held(messages), self._port, interval_of(self._shared, None))
+
+    def tell(self, kind: str, msg: JetStreamMsg, error: Error) -> None:
+        """Tell the connection's ``on_event`` about a message. Does not block."""
+        about = msg.metadata
+        self._port.tell(
+            Event(
+                kind,
+                self._port.connection,
+                error,
+                subject=msg.subject,
+                stream=about.stream,
+                consumer=about.consumer,
+            )
+        )
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until the server has taken all acknowledgements. Raises like Connection.flush."""
+        self._port.flush(deadline)

@@ -1,0 +1,63 @@
+"""A thread that does things at their time: next tries with a key, and looks at what runs long."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from queue import Empty
+
+from jetsync._native import NativeQueue
+from jetsync._threads import start_thread
+
+__all__ = ["Clock"]
+
+logger = logging.getLogger("jetsync.worker")
+
+_Entry = tuple[float, int, Callable[[], object]]
+
+
+class Clock:
+    """Runs short functions later, and one every second. ``later`` is for any thread."""
+
+    def __init__(self, every_second: Callable[[], object]) -> None:
+        self._every_second = every_second
+        self._new: NativeQueue[_Entry | None] = NativeQueue()
+        self._order = itertools.count()
+        self._thread = start_thread("worker-clock", self._run)
+
+    def later(self, seconds: float, function: Callable[[], object]) -> None:
+        """Run a function after so many seconds. Does not block."""
+        self._new.put((time.monotonic() + seconds, next(self._order), function))
+
+    def _run(self) -> None:
+        schedule: list[_Entry] = []
+        look = time.monotonic() + 1.0
+        while True:
+            due = min(look, schedule[0][0]) if schedule else look
+            try:
+                entry = self._new.get(timeout=max(0.0, due - time.monotonic()))
+            except Empty:
+                if time.monotonic() >= look:
+                    look = time.monotonic() + 1.0
+                    self._call(self._every_second)
+                while schedule and schedule[0][0] <= time.monotonic():
+                    self._call(heapq.heappop(schedule)[2])
+                continue
+            if entry is None:
+                return
+            heapq.heappush(schedule, entry)
+
+    @staticmethod
+    def _call(function: Callable[[], object]) -> None:
+        try:
+            function()
+        except Exception:
+            logger.exception("a timed function of a worker failed")
+
+    def close(self) -> None:
+        """End the thread; what was to be done later is not."""
+        self._new.put(None)
+        self._thread.join()

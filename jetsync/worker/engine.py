@@ -1,0 +1,416 @@
+"""Engine: the threads of a worker in one process."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty
+from typing import TYPE_CHECKING, Any
+
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._latch import Latch, Once
+from jetsync._native import NativeQueue
+from jetsync._threads import start_thread
+from jetsync.errors import (
+    ConnectionClosedError,
+    Error,
+    ForkedError,
+    NoRespondersError,
+    TimeoutError,
+)
+from jetsync.jetstream.settle import DeadLetters, Settler
+from jetsync.worker.clock import Clock
+from jetsync.worker.intake import Finished, Order, make_job
+from jetsync.worker.lanes import Job, Lanes
+from jetsync.worker.options import WorkerOptions, check_handler, key_function
+from jetsync.worker.report import Outcome, WorkerHealth, WorkerReport, WorkerStats
+from jetsync.worker.source import Opened
+
+if TYPE_CHECKING:
+    from jetsync import JetStreamMsg
+
+__all__ = ["Engine"]
+
+logger = logging.getLogger("jetsync.worker")
+
+_FLUSH = 5.0
+_SETTLE_AGAIN = 0.5
+_LOOK = 0.5
+
+
+class Engine:
+    """One thread takes messages, some run the handler, one looks at the clock. Thread-safe."""
+
+    def __init__(self, source: Any, handler: Callable[[Any], Any], options: WorkerOptions) -> None:
+        check_handler(handler)
+        self._source = source
+        self._handler = handler
+        self._options = options
+        self._pid = os.getpid()
+        self.stats = WorkerStats()
+        self._counting = threading.Lock()
+        self._held: dict[int, Job] = {}  # by stream sequence
+        self._waiting: dict[int, Job] = {}  # those on which no thread works: who pops one owns it
+        self._running: dict[int, Job] = {}
+        self._ready: NativeQueue[Job | None] = NativeQueue()
+        self._space: NativeQueue[None] = NativeQueue()
+        self._starving = False
+        self._finished = Finished()
+        self._stopping = Latch()
+        self._draining = Latch()
+        self._begins_ending, self._over = Once(), Latch()
+        self._reason = "stopped"
+        self._error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        self._opened: Opened | None = None
+        self._order: Order | None = None
+        self._lanes: Lanes | None = None
+        self._started = 0.0
+        self.report: WorkerReport | None = None
+
+    # -- the life of it ----------------------------------------------------------------------------
+
+    def start(self, on_open: Callable[[], object] | None = None) -> None:
+        """Open the source, say so, and start the threads. Blocks while it connects."""
+        options = self._options
+        if options.setup is not None:
+            options.setup()
+        self._opened = opened = Opened(self._source, options)
+        if on_open is not None:
+            on_open()
+        letters = None
+        if options.dead_letter is not None:
+            letters = DeadLetters(opened.connection.jetstream(), options.dead_letter)
+        self._settler = Settler(
+            options.retry,
+            dead_letters=letters,
+            on_dead_letter_failed=functools.partial(opened.feed.tell, "dead_letter_failed"),
+            ack_sync=options.ack_sync,
+        )
+        if (key := key_function(options.key)) is not None:
+            self._lanes = Lanes(self._ready.put)
+            self._order = Order(key, self._lanes, opened.feed, opened.pending_acks)
+        self._started = time.monotonic()
+        self._alive = opened.feed.keep_alive(self._to_keep_alive)
+        self._alive.__enter__()
+        self._clock = Clock(self._every_second)
+        self._threads = [start_thread("worker-handle", self._work) for _ in range(options.threads)]
+        self._taker = start_thread("worker-take", self._take)
+
+    def check(self) -> None:
+        """Refuse a forked child. Raises ForkedError."""
+        if os.getpid() != self._pid:
+            raise ForkedError("this worker belongs to the parent process: make one in each process")
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Take no more messages; the worker ends when those it holds are dealt with."""
+        if not self._stopping.is_set():
+            self._reason = reason
+        self._stopping.set()
+        self._space.put(None)
+        if self._opened is not None:
+            self._opened.feed.stop()
+
+    def drain(self, timeout: Seconds | None, reason: str = "drained") -> WorkerReport:
+        """Stop, hand back what has not begun, wait for the handlers. Blocks."""
+        limit = self._options.drain_timeout if timeout is None else timeout
+        self.stop(reason)
+        self._draining.set()
+        self._end(Deadline(to_seconds(limit, "timeout")))
+        return self.wait(None)
+
+    def wait(self, timeout: Seconds | None) -> WorkerReport:
+        """Wait for the end. Raises TimeoutError when it has not come in time."""
+        if not self._over.wait(Deadline(timeout).remaining()):
+            raise TimeoutError("the worker goes on", operation="wait")
+        assert self.report is not None
+        return self.report
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._opened is not None and not self._over.is_set()
+
+    def _end(self, deadline: Deadline) -> None:
+        """Bring the worker to its end, once; a second thread leaves that to the first."""
+        if not self._begins_ending.first():
+            return
+        opened = self._opened
+        assert opened is not None
+        try:
+            self._taker.join(deadline.within(_FLUSH))
+            self._release_waiting()
+            for _ in self._threads:
+                self._ready.put(None)
+            for thread in self._threads:
+                thread.join(deadline.remaining())
+            unfinished = list(self._running.values())
+            for job in unfinished:
+                job.is_over = True
+                self._quietly(job.msg.nak)
+            self._alive.__exit__(None, None, None)
+            self._clock.close()
+            if not opened.connection.is_closed:
+                self._quietly(lambda: opened.feed.flush(Deadline(_FLUSH)))
+            if self._options.teardown is not None:
+                self._options.teardown()
+        finally:
+            opened.close()
+            stats = self.stats
+            self.report = WorkerReport(
+                stats.done,
+                stats.retried,
+                stats.dead,
+                stats.terminated,
+                stats.released,
+                len(self._running),
+                time.monotonic() - self._started,
+                self._reason,
+            )
+            self._over.set()
+
+    def _release_waiting(self) -> None:
+        if self._lanes is not None:
+            self._lanes.clear()
+        while True:
+            try:
+                self._ready.get_nowait()
+            except Empty:
+                break
+        for seq in sorted(list(self._waiting)):
+            job = self._waiting.pop(seq, None)
+            if job is not None:
+                self._quietly(job.msg.nak)
+                self._settled(job, "released", None, None, 0.0)
+
+    def _quietly(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Error as error:
+            logger.warning("while a worker ends: %s", error)
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        try:
+            if self._order is not None:
+                self._stopping.wait(self._order.begins - time.monotonic())
+            while not self._stopping.is_set():
+                self._take_some()
+        except Exception as error:  # noqa: BLE001 - it is reported, and ends the worker
+            if not self._stopping.is_set():
+                self._error = error
+                self._reason = f"{type(error).__name__}: {error}"
+                logger.error("the worker ends: %s", self._reason)
+                self.stop(self._reason)
+        if self._order is not None:
+            self._order.look()
+        while self._held and not self._draining.wait(0.02):
+            if self._opened is not None and self._opened.connection.is_closed:
+                break
+        self._end(Deadline(self._options.drain_timeout))
+
+    def _take_some(self) -> None:
+        assert self._opened is not None
+        feed, order, limit = self._opened.feed, self._order, self._options.held
+        self._starving = True
+        free = limit - len(self._held) - feed.credit
+        idle = self._options.threads - len(self._running)
+        if free >= max(1, limit // 2) or (free > 0 and feed.credit <= 0 and idle > 0):
+            feed.free(free)
+        if feed.credit <= 0:
+            try:
+                self._space.get(timeout=_LOOK)
+            except Empty:
+                pass
+        else:
+            self._starving = False
+            for msg in feed.take(_LOOK):
+                self._admit(msg)
+        if order is not None:
+            order.look()
+
+    def _admit(self, msg: JetStreamMsg) -> None:
+        assert self._opened is not None
+        job, consumer_seq = make_job(msg)
+        if self._order is not None:
+            self._order.saw(consumer_seq)
+        held = self._held.get(job.seq)
+        if held is not None and held.stamp == job.stamp:
+            held.msg = msg  # delivered again although it is alive here: it is settled by this one
+            held.deliveries = max(held.deliveries, job.deliveries)
+        elif self._finished.has(job.seq, job.stamp):
+            self._quietly(msg.ack)  # the acknowledgement before got lost
+        else:
+            self._held[job.seq] = self._waiting[job.seq] = job
+            if self._order is None:
+                self._ready.put(job)
+            else:
+                self._order.give(job)
+
+    # -- working -----------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (job := self._ready.get()) is not None:
+            if self._waiting.pop(job.seq, None) is job:
+                self._running[job.seq] = job
+                try:
+                    self._run(job)
+                except Exception:
+                    logger.exception("message %s could not be settled", job.seq)
+                    self._settled(job, "released", None, None, 0.0)
+            del job
+
+    def _run(self, job: Job) -> None:
+        if job.deliveries > self._options.crash_tries and not job.tries_here:
+            self._give_up(job, "crashed", None, 0.0)
+            return
+        msg, tries = job.msg, job.deliveries + job.tries_here
+        job.begun = begun = time.monotonic()
+        error: BaseException | None = None
+        try:
+            self._handler(msg)
+        except BaseException as raised:  # noqa: BLE001 - user code may raise anything
+            error = raised
+        seconds = time.monotonic() - begun
+        if job.is_over:
+            self._running.pop(job.seq, None)
+        elif msg.is_acked or error is None:
+            self._acknowledge(job, error, seconds)
+        elif isinstance(error, (SystemExit, KeyboardInterrupt)):
+            job.msg.nak()
+            self._settled(job, "released", error, None, seconds)
+            self._reason = f"{type(error).__name__} in a handler"
+            self.stop(self._reason)
+            self._draining.set()
+        else:
+            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            verdict = self._settler.judge(msg, failure, tries)
+            if verdict.delay is None:
+                self._give_up(job, verdict.reason, error, seconds)
+            else:
+                logger.warning(
+                    "message %s of %s, try %d: %s: %s",
+                    job.seq,
+                    self._opened.stream if self._opened else "",
+                    tries,
+                    type(error).__name__,
+                    error,
+                )
+                self._try_again(job, verdict.delay, error, seconds)
+
+    def _acknowledge(self, job: Job, error: BaseException | None, seconds: float) -> None:
+        assert self._opened is not None
+        while not job.is_over:
+            try:
+                if not job.msg.is_acked:
+                    self._settler.done(job.msg)
+                break
+            except (ConnectionClosedError, NoRespondersError) as failure:
+                logger.warning("message %s is done, but not acknowledged: %s", job.seq, failure)
+                break
+            except Error as failure:  # no room, no answer: the message stays held meanwhile
+                if self._draining.wait(_SETTLE_AGAIN):
+                    logger.warning("message %s is not acknowledged: %s", job.seq, failure)
+                    break
+        self._settled(job, "done", error, None, seconds)
+
+    def _give_up(self, job: Job, reason: str, error: BaseException | None, seconds: float) -> None:
+        kind = self._settler.give_up(job.msg, reason, error, job.deliveries + job.tries_here)
+        if kind is None:
+            self._try_again(job, self._settler.limit, error, seconds)
+        else:
+            self._settled(job, kind, error, None, seconds)
+
+    def _try_again(
+        self, job: Job, delay: float, error: BaseException | None, seconds: float
+    ) -> None:
+        if self._lanes is None:
+            self._settler.try_again(job.msg, delay)
+            self._settled(job, "retried", error, delay, seconds)
+            return
+        # With a key it waits here, in front of the others of its key, and is kept alive.
+        job.tries_here += 1
+        job.begun = 0.0
+        self._count(job, "retried", error, delay, seconds)
+        self._waiting[job.seq] = job
+        self._running.pop(job.seq, None)
+        self._clock.later(delay, lambda: self._ready.put(job))
+        if self._draining.is_set():
+            self._release_waiting()
+
+    def _settled(
+        self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
+    ) -> None:
+        """A message has left the worker."""
+        if kind not in ("released", "retried"):
+            self._finished.add(job)
+        self._count(job, kind, error, delay, seconds)
+        self._held.pop(job.seq, None)
+        self._running.pop(job.seq, None)
+        if self._lanes is not None and kind != "released":
+            self._lanes.over(job)
+        if self._starving:
+            self._space.put(None)
+
+    def _count(
+        self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
+    ) -> None:
+        with self._counting:
+            self.stats.count(kind, seconds)
+        if self._options.on_outcome is not None:
+            try:
+                self._options.on_outcome(Outcome(kind, job.msg, error, delay, seconds))
+            except Exception:
+                logger.exception("on_outcome raised")
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    def _to_keep_alive(self) -> list[JetStreamMsg]:
+        return [job.msg for job in list(self._held.values()) if not job.is_stuck]
+
+    def _every_second(self) -> None:
+        if self._options.max_runtime is None or self._opened is None:
+            return
+        limit, now = to_seconds(self._options.max_runtime), time.monotonic()
+        for job in list(self._running.values()):
+            if job.begun and not job.is_stuck and now - job.begun > limit:
+                job.is_stuck = True
+                text = f"a handler has run for more than {limit:g} s (max_runtime)"
+                self._opened.feed.tell("stuck", job.msg, Error(text))
+
+    def health(self) -> WorkerHealth:
+        """Return how it is. Does not block."""
+        opened, now = self._opened, time.monotonic()
+        running = [job for job in list(self._running.values()) if job.begun]
+        problems: list[str] = []
+        connected = opened is not None and opened.connection.is_connected
+        if not self.is_running:
+            problems.append(f"it has ended: {self._reason}" if opened else "it is not started")
+        elif self._stopping.is_set():
+            problems.append(f"it is ending: {self._reason}")
+        elif not connected:
+            problems.append("there is no link to a server")
+        stuck = sum(job.is_stuck for job in running)
+        if stuck:
+            problems.append(f"{stuck} handlers have run for longer than max_runtime")
+        if self._order is not None:
+            if now < self._order.begins:
+                problems.append("it waits for what a worker before it has left unsettled")
+            if self._order.problem is not None:
+                problems.append(self._order.problem)
+            if len(self._held) >= self._options.held and len(running) < self._options.threads:
+                problems.append("prefetch is full of messages whose keys are held: raise prefetch")
+        return WorkerHealth(
+            alive=self.is_running,
+            ready=self.is_running and connected and not self._stopping.is_set() and not stuck,
+            connected=connected,
+            in_flight=len(running),
+            oldest_seconds=max((now - job.begun for job in running), default=0.0),
+            last_outcome=self.stats.last_outcome,
+            problems=problems,
+        )

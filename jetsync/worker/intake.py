@@ -1,0 +1,119 @@
+"""Taking messages in: as many as may be held, none of them twice, and those of a key in order."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from jetsync.jetstream.settle import delivery_of
+from jetsync.worker.lanes import Job, Lanes
+
+if TYPE_CHECKING:
+    from jetsync import JetStreamMsg
+    from jetsync.jetstream.settle import Feed
+
+__all__ = ["Finished", "Order", "make_job"]
+
+logger = logging.getLogger("jetsync.worker")
+
+_REMEMBERED = 10_000
+_SLACK = 0.5
+_MARGIN = 2.0
+_FUTILE = 3
+
+
+class Finished:
+    """The messages that were dealt with last, so that one whose acknowledgement got lost with a
+    server is not worked on again. Thread-safe: each step is one operation of a dict."""
+
+    def __init__(self) -> None:
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
+
+    def add(self, job: Job) -> None:
+        """Remember that a message is dealt with."""
+        if len(self._young) >= _REMEMBERED:
+            self._old, self._young = self._young, {}
+        self._young[job.seq] = job.stamp
+
+    def has(self, seq: int, stamp: int) -> bool:
+        """Whether this message, stored at this time, is dealt with."""
+        return self._young.get(seq) == stamp or self._old.get(seq) == stamp
+
+
+class Order:
+    """Gives messages to lanes by their keys; used by the thread that takes them.
+
+    The server numbers its deliveries. After a gap some were lost on their way, with a link that
+    broke, and come again when ``ack_wait`` is over. What came behind the gap waits for them here,
+    since it could be of the same key.
+    """
+
+    def __init__(
+        self, key: Callable[[JetStreamMsg], Hashable], lanes: Lanes, feed: Feed, pending: int
+    ) -> None:
+        self._key = key
+        self._lanes = lanes
+        self._feed = feed
+        self._expected: int | None = None
+        self._lost = 0
+        self._futile = 0
+        self._room_at: float | None = None
+        self._until: float | None = None
+        self._parked: list[Job] = []
+        # What a worker before this one has left comes again by then, ahead of everything new.
+        self.begins = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
+        self.problem: str | None = None
+
+    def saw(self, consumer_seq: int) -> None:
+        """Note the number of a delivery, before anything else is done with it."""
+        expected, self._expected = self._expected, consumer_seq + 1
+        if expected is not None and consumer_seq > expected and self._futile < _FUTILE:
+            lost = consumer_seq - expected
+            self._lost += lost
+            self._room_at = time.monotonic() + self._feed.ack_wait + _SLACK
+            self._until = self._room_at + self._feed.ack_wait / 4 + _MARGIN
+
+    def give(self, job: Job) -> None:
+        """Give a job to the lane of its key, at once or after :meth:`look`."""
+        if self._lost and job.deliveries > 1:
+            self._lost -= 1  # it was not here before
+        try:
+            job.key = self._key(job.msg)
+            hash(job.key)
+        except Exception:
+            logger.exception("key= raised: message %s is in the order of None", job.seq)
+            job.key = None
+        if self._until is None:
+            self._lanes.add(job)
+        else:
+            self._parked.append(job)
+
+    def look(self) -> None:
+        """End the wait for lost deliveries when it is over. Until then new messages may take all
+        room; when the server is ready to deliver the lost ones again, there is more for them."""
+        if self._room_at is not None and time.monotonic() >= self._room_at:
+            self._room_at = None
+            if self._lost > 0:
+                self._feed.free(self._lost)
+        if self._until is None or (self._lost > 0 and time.monotonic() < self._until):
+            return
+        if self._lost > 0:
+            self._futile += 1
+            self.problem = (
+                f"{self._lost} deliveries did not come again within ack_wait: another client takes "
+                "messages of this consumer, and the order of keys holds in one process only"
+            )
+            logger.warning("%s", self.problem)
+        self._lost, self._until = 0, None
+        parked, self._parked = sorted(self._parked), []
+        for job in parked:
+            self._lanes.add(job)
+
+
+def make_job(msg: JetStreamMsg) -> tuple[Job, int]:
+    """Return the job of a message, and the number of its delivery."""
+    deliveries, seq, consumer_seq, stamp = delivery_of(msg)
+    return Job(msg, deliveries, seq, stamp, time.monotonic()), consumer_seq

@@ -1,0 +1,85 @@
+"""Jobs, and lanes that keep the messages of a key in order."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jetsync import JetStreamMsg
+
+__all__ = ["Job", "Lanes"]
+
+
+class Job:
+    """One message that is held: waiting, running, or (with a key) waiting for its next try."""
+
+    __slots__ = (
+        "begun",
+        "deliveries",
+        "is_over",
+        "is_stuck",
+        "key",
+        "msg",
+        "seq",
+        "stamp",
+        "taken",
+        "tries_here",
+    )
+
+    def __init__(
+        self, msg: JetStreamMsg, deliveries: int, seq: int, stamp: int, taken: float
+    ) -> None:
+        self.msg = msg
+        self.deliveries = deliveries
+        self.seq = seq
+        self.stamp = stamp
+        self.taken = taken
+        self.key: Hashable = None
+        self.tries_here = 0
+        self.begun = 0.0
+        self.is_stuck = False
+        self.is_over = False
+
+    def __lt__(self, other: Job) -> bool:
+        return self.seq < other.seq
+
+
+class Lanes:
+    """For each key the jobs behind the one that runs, in stream order. Thread-safe."""
+
+    def __init__(self, start: Callable[[Job], object]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._lanes: dict[Hashable, list[Job]] = {}
+
+    def add(self, job: Job) -> None:
+        """Start a job, or let it wait for those of its key."""
+        with self._lock:
+            lane = self._lanes.get(job.key)
+            if lane is not None:
+                bisect.insort(lane, job)
+                return
+            self._lanes[job.key] = []
+        self._start(job)
+
+    def over(self, job: Job) -> None:
+        """A job has ended: start the next one of its key."""
+        with self._lock:
+            lane = self._lanes[job.key]
+            if not lane:
+                del self._lanes[job.key]
+                return
+            following = lane.pop(0)
+        self._start(following)
+
+    def clear(self) -> None:
+        """Forget the jobs that wait."""
+        with self._lock:
+            for lane in self._lanes.values():
+                lane.clear()
+
+    def __len__(self) -> int:
+        return len(self._lanes)

@@ -1,0 +1,296 @@
+"""Processes: a parent without a connection, and children that do the work."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
+
+from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._latch import Latch
+from jetsync._threads import start_thread
+from jetsync.errors import ConfigError, Error, ForkedError, TimeoutError
+from jetsync.worker.child import child_main
+from jetsync.worker.options import WorkerOptions, WorkSource, check_handler
+from jetsync.worker.report import KINDS, WorkerHealth, WorkerReport, WorkerStats
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["Processes"]
+
+logger = logging.getLogger("jetsync.worker")
+
+_LOOK = 0.25
+_KILL_AFTER = 5.0
+_STARTS_WITHIN = 60.0
+_STEADY = 60.0
+"""Seconds after which a child that ends is no longer one that does not come up."""
+
+
+class _Child:
+    """One process, over all its restarts."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.process: Any = None
+        self.pipe: Connection | None = None
+        self.begun = 0.0
+        self.failures = 0
+        self.restart_at: float | None = None
+        self.is_up = False
+        self.is_over = False
+        self.error: Exception | None = None
+        self.health: WorkerHealth | None = None
+        self.stats: dict[str, Any] = {}
+        self.unfinished = 0
+
+
+class Processes:
+    """Starts the children, restarts those that die, adds up what they say. Thread-safe."""
+
+    def __init__(self, source: WorkSource, handler: Callable[[Any], Any], options: WorkerOptions):
+        check_handler(handler)
+        self._what = source, handler, dataclasses.replace(options, processes=1, http=None)
+        try:
+            pickle.dumps(self._what)
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            raise ConfigError(
+                "with processes > 1 the source, the handler and the options are sent to other "
+                f"processes: use functions of modules, no lambdas ({error})"
+            ) from None
+        self._options = options
+        self._pid = os.getpid()
+        self._context: Any = multiprocessing.get_context(options.start_method)
+        self._children = [_Child(number + 1) for number in range(options.processes)]
+        self._past = WorkerStats()  # of processes that are gone
+        self._stopping, self._over = Latch(), Latch()
+        self._kill_at: float | None = None
+        self._is_started = False
+        self._started = 0.0
+        self._reason = "stopped"
+        self.report: WorkerReport | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the children and wait until each has opened its source."""
+        self._started = time.monotonic()
+        self._is_started = True
+        try:
+            for child in self._children:
+                self._spawn(child)
+            deadline = Deadline(_STARTS_WITHIN)
+            while not all(child.is_up for child in self._children):
+                self._hear(_LOOK)
+                for child in self._children:
+                    if child.error is not None:
+                        raise child.error
+                    if not child.is_up and child.process.exitcode is not None:
+                        raise Error(
+                            f"process {child.number} of the worker ended with exit code "
+                            f"{child.process.exitcode} before it had begun"
+                        )
+                if deadline.expired:
+                    raise TimeoutError("the processes of the worker do not come up")
+        except BaseException:
+            self._kill()
+            self._over.set()
+            raise
+        self._thread = start_thread("worker-parent", self._look_after)
+
+    def check(self) -> None:
+        """Refuse a forked child. Raises ForkedError."""
+        if os.getpid() != self._pid:
+            raise ForkedError("this worker belongs to the parent process: make one in each process")
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Let the children take no more messages and end."""
+        self._end("stop", reason)
+
+    def drain(self, timeout: Seconds | None, reason: str = "drained") -> WorkerReport:
+        """Let the children drain, and kill those that outlive their time. Blocks."""
+        limit = to_seconds(self._options.drain_timeout if timeout is None else timeout, "timeout")
+        self._kill_at = time.monotonic() + limit + _KILL_AFTER
+        self._end(("drain", limit), reason)
+        return self.wait(None)
+
+    def _end(self, order: object, reason: str) -> None:
+        if not self._stopping.is_set():
+            self._reason = reason
+        self._stopping.set()
+        for child in self._children:
+            try:
+                if child.pipe is not None:
+                    child.pipe.send(order)
+            except OSError:
+                continue  # it is dead already
+
+    def wait(self, timeout: Seconds | None) -> WorkerReport:
+        """Wait for the end. Raises TimeoutError when it has not come in time."""
+        if not self._over.wait(Deadline(timeout).remaining()):
+            raise TimeoutError("the worker goes on", operation="wait")
+        assert self.report is not None
+        return self.report
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._is_started and not self._over.is_set()
+
+    # -- the parent's thread -----------------------------------------------------------------------
+
+    def _look_after(self) -> None:
+        try:
+            while not all(child.is_over for child in self._children):
+                self._hear(_LOOK)
+                now = time.monotonic()
+                if self._kill_at is not None and now >= self._kill_at:
+                    self._reason += ", and was killed"
+                    self._kill()
+                for child in self._children:
+                    self._look_at(child, now)
+        finally:
+            self._kill()
+            stats = self.stats
+            self.report = WorkerReport(
+                stats.done,
+                stats.retried,
+                stats.dead,
+                stats.terminated,
+                stats.released,
+                sum(child.unfinished for child in self._children),
+                time.monotonic() - self._started,
+                self._reason,
+            )
+            self._over.set()
+
+    def _look_at(self, child: _Child, now: float) -> None:
+        if child.process is not None and child.process.exitcode is not None:
+            while self._read(child):  # its last words
+                pass
+            code = child.process.exitcode
+            self._bury(child)
+            if self._stopping.is_set() or child.is_over:
+                child.is_over = True
+                return
+            child.failures = 1 if now - child.begun > _STEADY else child.failures + 1
+            delay = self._options.restart_backoff.delay(child.failures)
+            logger.error(
+                "process %d of the worker has died (exit code %s)%s",
+                child.number,
+                code,
+                "" if delay is None else f"; it is started again in {delay:.1f} s",
+            )
+            if delay is None:
+                self._reason = f"process {child.number} has died {child.failures} times"
+                child.is_over = True
+                self._end("stop", self._reason)
+            else:
+                child.restart_at = now + delay
+        elif child.process is None and not child.is_over:
+            if self._stopping.is_set():
+                child.is_over = True
+            elif child.restart_at is not None and now >= child.restart_at:
+                self._spawn(child)
+
+    def _spawn(self, child: _Child) -> None:
+        ours, theirs = self._context.Pipe()
+        child.pipe, child.is_up, child.begun = ours, False, time.monotonic()
+        child.process = self._context.Process(
+            target=child_main, args=(*self._what, theirs), name=f"jetsync-worker-{child.number}"
+        )
+        try:
+            child.process.start()
+        finally:
+            theirs.close()  # so that the child's death is the end of the pipe
+
+    def _hear(self, seconds: float) -> None:
+        pipes = {child.pipe: child for child in self._children if child.pipe is not None}
+        ends = [child.process.sentinel for child in self._children if child.process is not None]
+        for ready in connection.wait([*pipes, *ends], seconds):
+            if ready in pipes:
+                self._read(pipes[ready])
+
+    def _read(self, child: _Child) -> bool:
+        try:
+            if child.pipe is None or not child.pipe.poll():
+                return False
+            kind, value = child.pipe.recv()
+        except (EOFError, OSError):
+            if child.pipe is not None:
+                child.pipe.close()
+                child.pipe = None
+            return False
+        if kind == "error":
+            child.error = value
+            logger.error("process %d of the worker: %s", child.number, value)
+        elif kind == "state":
+            child.is_up = True
+            child.health, child.stats = value
+        elif kind == "over":
+            child.unfinished, child.stats, is_wanted, reason = value
+            if not self._stopping.is_set() and not is_wanted:
+                self._reason = reason
+            child.is_over = True
+        return True
+
+    def _bury(self, child: _Child) -> None:
+        _add(self._past, child.stats)
+        child.stats, child.health, child.is_up = {}, None, False
+        if child.pipe is not None:
+            child.pipe.close()
+        child.process.join()
+        child.process.close()
+        child.pipe = child.process = None
+
+    def _kill(self) -> None:
+        for child in self._children:
+            if child.process is not None:
+                child.process.kill()
+                self._bury(child)
+
+    # -- what it tells -----------------------------------------------------------------------------
+
+    @property
+    def stats(self) -> WorkerStats:
+        """The counts of all processes, those that died included, as they last told them."""
+        total = WorkerStats()
+        _add(total, self._past.snapshot())
+        for child in self._children:
+            _add(total, child.stats)
+        return total
+
+    def health(self) -> WorkerHealth:
+        """Return how they are, as they last said. Does not block."""
+        found = [child.health for child in self._children]
+        up = [one for one in found if one is not None]
+        problems = [
+            f"process {child.number}: {text}"
+            for child in self._children
+            for text in (["it does not run"] if child.health is None else child.health.problems)
+        ]
+        return WorkerHealth(
+            alive=self.is_running,
+            ready=self.is_running and len(up) == len(found) and all(one.ready for one in up),
+            connected=bool(up) and all(one.connected for one in up),
+            in_flight=sum(one.in_flight for one in up),
+            oldest_seconds=max((one.oldest_seconds for one in up), default=0.0),
+            last_outcome=self.stats.last_outcome,
+            problems=problems,
+        )
+
+
+def _add(total: WorkerStats, more: dict[str, Any]) -> None:
+    for name in (*KINDS, "handled", "handle_seconds"):
+        setattr(total, name, getattr(total, name) + more.get(name, 0))
+    last = [at for at in (total.last_outcome, more.get("last_outcome")) if at is not None]
+    total.last_outcome = max(last, default=None)
+    buckets = more.get("buckets") or [0] * len(total.buckets)
+    total.buckets = [one + other for one, other in zip(total.buckets, buckets, strict=True)]

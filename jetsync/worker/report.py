@@ -1,0 +1,87 @@
+"""What a worker tells: an outcome for each message, its health, and its report at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jetsync import JetStreamMsg
+
+__all__ = ["KINDS", "Outcome", "WorkerHealth", "WorkerReport", "WorkerStats"]
+
+KINDS = ("done", "retried", "dead", "terminated", "released")
+
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one delivery: ``done``, ``retried`` (after ``delay`` seconds), ``dead`` (a
+    dead letter was stored), ``terminated`` (given up without one) or ``released`` (handed back).
+
+    ``error`` is what the handler raised, ``seconds`` how long it ran.
+    """
+
+    kind: str
+    msg: JetStreamMsg
+    error: BaseException | None
+    delay: float | None
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerReport:
+    """Counts of outcomes from start to end. ``unfinished``: handlers that were still running when
+    the time for draining was over; ``reason``: why the worker ended."""
+
+    done: int
+    retried: int
+    dead: int
+    terminated: int
+    released: int
+    unfinished: int
+    seconds: float
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerHealth:
+    """How a worker is: ``alive`` while its threads run, ``ready`` while it takes and works messages
+    as it should. ``last_outcome`` is in seconds on the wall clock; ``problems`` are sentences."""
+
+    alive: bool
+    ready: bool
+    connected: bool
+    in_flight: int
+    oldest_seconds: float
+    last_outcome: float | None
+    problems: list[str]
+
+
+class WorkerStats:
+    """Counts since the start. The numbers only grow; reading them takes no lock."""
+
+    def __init__(self) -> None:
+        self.done = self.retried = self.dead = self.terminated = self.released = 0
+        self.last_outcome: float | None = None
+        self.handle_seconds = 0.0
+        self.handled = 0
+        self.buckets = [0] * len(BOUNDS)
+
+    def count(self, kind: str, seconds: float) -> None:
+        """Count an outcome. The caller sees to it that one thread at a time does."""
+        setattr(self, kind, getattr(self, kind) + 1)
+        self.last_outcome = time.time()
+        if kind != "released":
+            self.handled += 1
+            self.handle_seconds += seconds
+            for index, bound in enumerate(BOUNDS):
+                if seconds <= bound:
+                    self.buckets[index] += 1
+                    break
+
+    def snapshot(self) -> dict[str, object]:
+        """Return all of it as plain values, to be added up over processes."""
+        return {name: getattr(self, name) for name in vars(self)} | {"buckets": list(self.buckets)}

@@ -1,0 +1,58 @@
+"""A connection, a stream of jobs and a stream of dead letters for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+import jetsync
+from jetsync import Connection, Consumer, JetStream
+from jetsync.server import NatsServer
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Place:
+    """Where the jobs of a test are, and where its dead letters go."""
+
+    nc: Connection
+    js: JetStream
+    url: str
+    name: str
+
+    @property
+    def dead(self) -> str:
+        """The subject for dead letters."""
+        return f"dead.{self.name}.{{subject}}"
+
+    def fill(self, count: int, keys: int = 1) -> None:
+        """Store jobs 0 ... count - 1, each with its number as data and one of so many subjects."""
+        self.js.publish_many(
+            (f"{self.name}.{number % keys}", str(number).encode()) for number in range(count)
+        )
+
+    def consumer(self, **fields: object) -> Consumer:
+        fields = {"durable_name": "w", "ack_wait": 30, **fields}
+        return self.js.create_or_update_consumer(self.name, **fields)  # type: ignore[arg-type]
+
+    def letters(self) -> list[jetsync.StoredMsg]:
+        """The dead letters, in the order in which they came."""
+        stream = self.js.stream(f"DEAD-{self.name}")
+        last = stream.info().state.last_seq
+        return [stream.get_msg(seq) for seq in range(1, last + 1)]
+
+
+@pytest.fixture
+def place(server: NatsServer) -> Iterator[Place]:
+    with jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        name = f"JOBS{next(_numbers)}"
+        js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
+        js.create_stream(name=f"DEAD-{name}", subjects=[f"dead.{name}.>"], storage="memory")
+        yield Place(nc, js, server.url, name)
+        js.delete_stream(name)
+        js.delete_stream(f"DEAD-{name}")

@@ -1,0 +1,147 @@
+"""Messages of one key are never handled at once, and always in the order of the stream."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+import time
+
+import jetsync
+from jetsync.worker import Backoff, Worker
+from tests.harness.proxy import Proxy
+from tests.harness.waiting import wait_until
+from tests.worker.conftest import Place
+
+
+class Orders:
+    """A handler that notes successes by subject, and fails one job in ten at its first try."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, list[int]] = collections.defaultdict(list)
+        self.running: set[str] = set()
+        self.overlaps = 0
+        self._failed: set[int] = set()
+
+    def __call__(self, msg: jetsync.JetStreamMsg) -> None:
+        number = int(msg.data)
+        self.overlaps += msg.subject in self.running
+        self.running.add(msg.subject)
+        try:
+            if number % 10 == 3 and number not in self._failed:
+                self._failed.add(number)
+                raise ValueError(number)
+            self.done[msg.subject].append(number)
+        finally:
+            self.running.discard(msg.subject)
+
+    def has(self, least: int) -> bool:
+        return self.count >= least
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, list(self.done.values())))
+
+
+def test_the_successes_of_a_key_are_in_stream_order(place: Place):
+    place.fill(10_000, keys=200)
+    orders = Orders()
+    with Worker(
+        place.consumer(),
+        orders,
+        threads=16,
+        prefetch=400,
+        key="subject:2",
+        retry=Backoff(0.01),
+    ) as worker:
+        wait_until(lambda: orders.count == 10_000, timeout=60)
+    assert orders.overlaps == 0
+    assert all(numbers == sorted(set(numbers)) for numbers in orders.done.values())
+    assert worker.stats.retried == 1000
+
+
+def test_a_key_that_waits_for_its_next_try_holds_the_others_of_its_key_only(place: Place):
+    place.fill(20, keys=2)
+    seen: list[int] = []
+
+    def handle(msg: jetsync.JetStreamMsg) -> None:
+        if msg.data == b"0" and len(seen) < 10:
+            raise ValueError("until the others are done")
+        seen.append(int(msg.data))
+
+    with Worker(
+        place.consumer(),
+        handle,
+        threads=2,
+        prefetch=20,
+        key="subject",
+        retry=Backoff(0.05, factor=1, tries=None),
+        crash_tries=1000,
+    ):
+        wait_until(lambda: len(seen) == 20, timeout=10)
+    assert seen[:10] == list(range(1, 20, 2))
+    assert seen[10:] == list(range(0, 20, 2))
+
+
+def test_held_keys_that_fill_prefetch_are_a_problem_of_health(place: Place):
+    place.fill(10)
+    go = threading.Event()
+    with Worker(
+        place.consumer(), lambda msg: go.wait(10), threads=2, prefetch=4, key="header:None"
+    ) as worker:
+        wait_until(lambda: any("prefetch" in text for text in worker.health().problems))
+        go.set()
+        wait_until(lambda: worker.stats.done == 10)
+
+
+def test_what_a_dead_worker_has_left_comes_before_what_is_new(place: Place):
+    """Its messages are delivered again after ack_wait, and new ones of their keys wait for them."""
+    place.fill(20, keys=2)
+    consumer = place.consumer(ack_wait=0.5)
+    assert len(consumer.fetch(6, timeout=5)) == 6  # a worker that was killed with them
+    orders = Orders()
+    with Worker(consumer, orders, key="subject", retry=Backoff(0.01)) as worker:
+        assert "before it" in worker.health().problems[0]
+        wait_until(lambda: orders.count == 20, timeout=15)
+    assert all(numbers == sorted(numbers) for numbers in orders.done.values())
+
+
+def test_the_order_holds_when_deliveries_are_lost_with_a_link(place: Place):
+    """Messages on their way when a link breaks come again later than those behind them."""
+    place.fill(3000, keys=20)
+    place.consumer(ack_wait=1.0)
+    orders = Orders()
+    with Proxy(place.url) as link, jetsync.connect(link.url, ping_interval=1) as nc:
+        consumer = nc.jetstream().consumer(place.name, "w")
+        with Worker(consumer, orders, prefetch=200, key="subject", retry=Backoff(0.01)) as worker:
+            for cut in range(3):
+                wait_until(functools.partial(orders.has, 400 * (cut + 1)), timeout=30)
+                link.cut()
+            wait_until(lambda: orders.count >= 3000, timeout=60)
+            assert worker.stats.done >= 3000
+    assert orders.overlaps == 0
+    for numbers in orders.done.values():
+        assert list(dict.fromkeys(numbers)) == sorted(set(numbers))
+        assert len(set(numbers)) == 150
+
+
+def test_a_message_that_is_delivered_twice_is_handled_once(place: Place):
+    """Its acknowledgement was lost, or it came again while it is held here."""
+    place.fill(1)
+    calls = []
+    consumer = place.consumer(ack_wait=0.3)
+    go = threading.Event()
+
+    def handle(msg: jetsync.JetStreamMsg) -> None:
+        calls.append(msg.metadata.num_delivered)
+        msg.nak()  # the server delivers it again although this handler goes on
+        go.wait(1.0)
+
+    with Worker(consumer, handle, threads=4):
+        wait_until(lambda: calls)
+        wait_until(lambda: consumer.info().num_redelivered >= 1 or len(calls) > 1, timeout=5)
+        time.sleep(0.1)
+        assert len(calls) == 1
+        go.set()
+        wait_until(lambda: consumer.info().num_ack_pending == 0, timeout=10)
+    assert len(calls) == 1
