@@ -19,6 +19,7 @@ ORDERS = CONNECTION + 'nc.jetstream().create_stream(name="ORDERS", subjects=["or
 WORKER = ORDERS + 'worker = nc.jetstream().create_consumer("ORDERS", durable_name="worker")\n'
 
 PAGES = {
+    "workers": ("", "assert sums == [12.5] and worker.wait().dead == 1"),
     "tutorial": ("", "assert again.metadata.num_delivered == 2 and entry.value == b'0.55'"),
     "core": (CONNECTION, "assert seen == [b'1:0']"),
     "web": (ORDERS, "assert order(b'x')[0] == 201"),
