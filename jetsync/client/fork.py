@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._core.mailbox import abandon
+from jetsync.client.dialling import DIALS
 from jetsync.client.lifecycle import open_connections
 from jetsync.errors import ForkedError
 
@@ -35,6 +36,7 @@ def _after_fork_in_child() -> None:
             "process (jetsync.shared_connection does that by itself)"
         )
 
+    DIALS.forget()
     for nc in list(open_connections):
         # One that is in an unexpected state must not keep the others usable.
         with contextlib.suppress(Exception):

@@ -24,6 +24,7 @@ from jetsync._latch import Latch
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.client.dial import Link, dial
+from jetsync.client.dialling import DIALS, DialTurn
 from jetsync.client.options import LARGEST_MESSAGE
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
 from jetsync.client.sockets import Sockets
@@ -46,6 +47,7 @@ from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.server_errors import ServerErrorInfo
 from jetsync.protocol.serverpool import Attempt, ReconnectAttempt, ServerPool
 from jetsync.protocol.states import Status
+from jetsync.protocol.url import ServerURL
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -101,6 +103,7 @@ class Session:
         self._routes.ping = self._confirm_subscriptions
         self._stop = Latch()
         self._first = Latch()
+        self._dial_turn: DialTurn | None = None
         self._first_error: Exception | None = None
         self._link: Link | None = None
         self._round_trip = RoundTrip()
@@ -180,15 +183,7 @@ class Session:
             if self._stop.wait(self._delay(attempt, number)):
                 return None
             try:
-                deadline = Deadline(options.connect_timeout)
-                link = dial(
-                    attempt.server,
-                    options,
-                    self._credentials,
-                    deadline,
-                    self._watch,
-                    require_tls=self._had_tls,
-                )
+                link = self._dial(attempt.server)
             except (OSError, Error) as error:
                 self.pool.failed(attempt.server, error)
                 if self._on_dial_error(attempt.server.netloc, error):
@@ -208,6 +203,25 @@ class Session:
                 self._auth_failures = 0
                 return link
         return None
+
+    def _dial(self, server: ServerURL) -> Link:
+        """Connect to a server; one that comes back waits for its turn among those that do so.
+
+        A caller of connect() waits for the first link: that has no turn to wait for.
+        """
+        comes_back = self.epoch > 0 or self._late_start
+        turn = self._dial_turn = DIALS.turn(server.netloc if comes_back else None)
+        if self._stop.is_set():
+            turn.withdraw()
+        with turn:
+            return dial(
+                server,
+                self._options,
+                self._credentials,
+                Deadline(self._options.connect_timeout),  # begins with the turn
+                self._watch,
+                require_tls=self._had_tls,
+            )
 
     def _delay(self, attempt: Attempt, number: int) -> float:
         """Return the seconds to wait before an attempt, and tell of one that shall bring us back.
@@ -493,6 +507,8 @@ class Session:
         """End both threads and join them (but not the calling one). Blocks up to ``timeout``."""
         self._stop.set()
         self._first.set()
+        if (turn := self._dial_turn) is not None:
+            turn.withdraw()
         self.sockets.cut()
         self.suspect(None)
         self._outbound.close()

@@ -84,11 +84,16 @@ def time_to_nanoseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
+_GO_ZERO = "0001-01-01T00:00:00Z"
+
+
 def read_time(value: object, where: str) -> tuple[datetime, int] | None:
     """Read RFC 3339 text as (UTC datetime, nanoseconds since 1970), or None for Go's zero time.
 
     Raises ``ProtocolError``, naming ``where``, for anything else.
     """
+    if value == _GO_ZERO:
+        return None
     match = _RFC3339.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise bad_answer(where, "an RFC 3339 time", value)
@@ -153,6 +158,9 @@ class UnknownValue(str):
 class Codec:
     """One kind of field. ``where`` names the field in errors."""
 
+    as_it_is: type | None = None
+    """What the server sent is stored as it is when it has exactly this type; None: never."""
+
     def clean(self, value: Any, where: str) -> Any:
         """Return what the user gave in its stored form. Raises ``ConfigError``."""
         raise NotImplementedError
@@ -178,6 +186,7 @@ class Plain(Codec):
     def __init__(self, kind: type, called: str) -> None:
         self.kind = kind
         self.called = called
+        self.as_it_is = kind
 
     def clean(self, value: Any, where: str) -> Any:
         if not isinstance(value, self.kind):
@@ -191,6 +200,8 @@ class Plain(Codec):
 
 
 class Integer(Codec):
+    as_it_is = int
+
     def __init__(self, least: int, most: int) -> None:
         self.least = least
         self.most = most
@@ -242,6 +253,7 @@ class TimeCodec(Codec):
 class Choice(Codec):
     def __init__(self, kind: type[WireEnum]) -> None:
         self.kind = kind
+        self.known: dict[str, WireEnum] = {str(member): member for member in kind}
 
     def clean(self, value: Any, where: str) -> str:
         if isinstance(value, (self.kind, UnknownValue)):
@@ -255,10 +267,8 @@ class Choice(Codec):
     def load(self, value: Any, where: str) -> str:
         if not isinstance(value, str):
             raise bad_answer(where, "text", value)
-        try:
-            return self.kind(value)
-        except ValueError:
-            return UnknownValue(value)
+        known = self.known.get(value)
+        return UnknownValue(value) if known is None else known
 
     def dump(self, value: str, include_extra: bool) -> str:
         return str(value)
@@ -274,7 +284,7 @@ class ListOf(Codec):
         return [self.item.clean(one, f"{where}[{index}]") for index, one in enumerate(value)]
 
     def load(self, value: Any, where: str) -> list[Any]:
-        if not isinstance(value, Sequence) or isinstance(value, str):
+        if type(value) is not list and (not isinstance(value, Sequence) or isinstance(value, str)):
             raise bad_answer(where, "a list", value)
         return [self.item.load(one, f"{where}[{index}]") for index, one in enumerate(value)]
 
@@ -292,7 +302,7 @@ class MapOf(Codec):
         return {key: self.item.clean(one, f"{where}[{key!r}]") for key, one in value.items()}
 
     def load(self, value: Any, where: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise bad_answer(where, "a JSON object", value)
         return {key: self.item.load(one, f"{where}[{key!r}]") for key, one in value.items()}
 
@@ -302,6 +312,10 @@ class MapOf(Codec):
 
 class OptionalText(Plain):
     """Text whose absence is None; the server says it with an empty text or not at all."""
+
+    def __init__(self, kind: type, called: str) -> None:
+        super().__init__(kind, called)
+        self.as_it_is = None  # an empty one is not
 
     def clean(self, value: Any, where: str) -> str | None:
         return super().clean(value, where) or None

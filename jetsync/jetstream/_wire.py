@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -190,7 +190,7 @@ class _Nested(Codec):
         return build(self.kind, None, value)
 
     def load(self, value: Any, where: str) -> WireObject:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise bad_answer(where, "a JSON object", value)
         return self.kind.from_wire(value)
 
@@ -223,6 +223,32 @@ def _layout(kind: type[WireObject]) -> tuple[_Slot, ...]:
             if "codec" in field.metadata
         )
     return layout
+
+
+class _ReadField(NamedTuple):
+    """What ``from_wire`` does with one field."""
+
+    as_it_is: type | None
+    load: Callable[[Any, str], Any]
+    where: str
+    put: Callable[[Any, Any], None]
+
+
+_readings: dict[type, dict[str, _ReadField]] = {}
+
+
+def _reading(kind: type[WireObject]) -> dict[str, _ReadField]:
+    """How the fields of a class are read: worked out once, since lists have thousands of them."""
+    _readings[kind] = fields = {
+        slot.name: _ReadField(
+            slot.codec.as_it_is,
+            slot.codec.load,
+            f"{kind.__name__}.{slot.name}",
+            getattr(kind, slot.name).__set__,
+        )
+        for slot in _layout(kind)
+    }
+    return fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -275,25 +301,41 @@ class WireObject:
         Nothing the server says is judged: it may know more than this version. Raises
         ``ProtocolError`` only for a value whose JSON type makes no sense. Does not block.
         """
-        if not isinstance(data, Mapping):
+        if type(data) is not dict and not isinstance(data, Mapping):
             raise bad_answer(cls.__name__, "a JSON object", data)
         self = object.__new__(cls)
+        fields = _readings.get(cls) or _reading(cls)
         exact: dict[str, int] = {}
-        known = set(cls._ENVELOPE)
-        for slot in _layout(cls):
-            known.add(slot.name)
-            value = data.get(slot.name)
-            if value is not None:
-                value = slot.codec.load(value, f"{cls.__name__}.{slot.name}")
-            if isinstance(value, tuple):  # a time: what a datetime holds, and all its digits
-                value, nanoseconds = value
-                if nanoseconds % 1000:
-                    exact[slot.name] = nanoseconds
-            object.__setattr__(self, slot.name, slot.default() if value is None else value)
-        extra = {key: value for key, value in data.items() if key not in known}
-        object.__setattr__(self, "extra", extra)
-        object.__setattr__(self, "_exact", exact)
+        extra: dict[str, Any] = {}
+        for key, sent in data.items():
+            field = fields.get(key)
+            if field is None:
+                if key not in cls._ENVELOPE:
+                    extra[key] = sent
+                continue
+            as_it_is, load, where, put = field
+            value = sent
+            if type(value) is not as_it_is:
+                value = None if sent is None else load(sent, where)
+                if type(value) is tuple:  # a time: what a datetime holds, and all its digits
+                    value, nanoseconds = value
+                    if nanoseconds % 1000:
+                        exact[key] = nanoseconds
+                if value is None:
+                    continue
+            put(self, value)
+        _put_extra(self, extra)
+        _put_exact(self, exact)
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the default of a field that the server did not send, when it is asked for first."""
+        for slot in _layout(type(self)):
+            if slot.name == name:
+                value = slot.default()
+                object.__setattr__(self, name, value)
+                return value
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def to_wire(self, *, include_extra: bool = False) -> dict[str, Any]:
         """Return the JSON object to send, without fields that are None or have their default.
@@ -332,6 +374,10 @@ class WireObject:
         if self.extra:
             shown.append(f"extra={dict(self.extra)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_put_extra = WireObject.extra.__set__  # type: ignore[attr-defined,misc]
+_put_exact = WireObject._exact.__set__  # type: ignore[attr-defined,misc]
 
 
 def parse_time(value: str | None) -> datetime | None:

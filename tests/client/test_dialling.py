@@ -6,10 +6,13 @@ import contextlib
 import socket
 import threading
 import time
+from functools import partial
 
 import pytest
 
 import jetsync
+from jetsync._threads import library_threads
+from jetsync.client.dialling import DIALS, DialQueue
 from jetsync.server import NatsCluster, NatsServer
 from tests.harness.fakeserver import FakeServer
 from tests.harness.older import older_binary
@@ -196,3 +199,78 @@ def test_a_first_connection_that_comes_late_is_told(fresh_server):
         fresh_server.start()
         wait_until(lambda: told, timeout=LONG)
         assert nc.stats.reconnects == 0
+
+
+def test_connections_that_come_back_take_turns_and_the_time_of_each_begins_with_its_turn(
+    monkeypatch,
+):
+    """One at a time here, so the last one waits longer than a handshake may take."""
+    monkeypatch.setattr(DIALS, "_most", 1)
+    at_once: list[int] = []
+
+    def slow(peer):
+        at_once.append(sum(1 for other in fake.peers if other is not peer and other in greeting))
+        greeting.add(peer)
+        time.sleep(0.15)
+        peer.handshake()
+        greeting.discard(peer)
+        with contextlib.suppress(AssertionError):
+            while True:
+                peer.read_line()
+
+    greeting: set[object] = set()
+    count = 5
+    fake = FakeServer(slow)
+    with fake:
+        ncs = [jetsync.connect(fake.url, connect_timeout=0.5) for _ in range(count)]
+        at_once.clear()
+        for nc in ncs:
+            nc.force_reconnect()
+        wait_until(lambda: all(nc.stats.reconnects == 1 for nc in ncs), timeout=LONG)
+        assert at_once == [0] * count
+        for nc in ncs:
+            nc.close()
+    assert not len(DIALS)
+
+
+def test_a_connection_that_waits_for_its_turn_closes_at_once(monkeypatch):
+    monkeypatch.setattr(DIALS, "_most", 1)
+
+    def script(peer):
+        peer.handshake()
+        peer.serve()
+
+    with FakeServer(script) as fake, DIALS.turn(fake.url[7:]):
+        nc = jetsync.connect(fake.url)
+        nc.force_reconnect()
+        wait_until(lambda: len(DIALS) == 2, timeout=LONG)
+        begun = time.monotonic()
+        nc.close()
+        assert time.monotonic() - begun < LONG / 2
+        assert not [t for t in library_threads() if t.name == f"jetsync-reader-{nc._label}"]
+    wait_until(lambda: not len(DIALS), timeout=LONG)
+
+
+def test_turns_come_in_the_order_of_asking_and_each_server_has_its_own():
+    queue = DialQueue(1)
+    order: list[int] = []
+
+    def dial(number):
+        with queue.turn("a:1"):
+            order.append(number)
+
+    def waits(count):
+        return len(queue._waiting.get("a:1", ())) == count
+
+    threads = []
+    with queue.turn("a:1"):
+        for number in range(4):
+            threads.append(threading.Thread(target=dial, args=(number,)))
+            threads[-1].start()
+            wait_until(partial(waits, number + 1), timeout=LONG)
+        with queue.turn("b:1"):
+            assert order == []
+    for thread in threads:
+        thread.join(LONG)
+    assert order == [0, 1, 2, 3]
+    assert not len(queue)

@@ -1,0 +1,101 @@
+"""DialQueue: how many connections of this process dial one server at the same time."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from types import TracebackType
+
+from jetsync._latch import Latch
+
+__all__ = ["DIALS", "DialQueue", "DialTurn"]
+
+_MOST = 32
+"""Handshakes under way with one server: enough to fill a slow link, few enough that the threads do
+not keep each other from the interpreter until their timeouts are over."""
+
+
+class DialTurn:
+    """The turn of one connection to dial. A context manager: what is in it has the turn.
+
+    Blocks at its beginning until it is there, or until :meth:`withdraw`.
+    """
+
+    __slots__ = ("_queue", "_server", "_there")
+
+    def __init__(self, queue: DialQueue, server: str | None) -> None:
+        self._queue = queue
+        self._server = server
+        self._there = Latch()
+
+    def __enter__(self) -> DialTurn:
+        if self._server is not None and not self._queue.join(self._server, self._there):
+            self._there.wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if self._server is not None:
+            self._queue.leave(self._server, self._there)
+
+    def withdraw(self) -> None:
+        """Let it go on without its turn: the connection ends, and will not dial. Any thread."""
+        self._there.set()
+
+
+class DialQueue:
+    """At most ``most`` turns at a time for each server, in the order of asking. Thread-safe."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        # Taken by reader threads only, which no signal handler interrupts.
+        self._lock = threading.Lock()
+        self._under_way: dict[str, set[Latch]] = {}
+        self._waiting: dict[str, collections.deque[Latch]] = {}
+
+    def turn(self, server: str | None) -> DialTurn:
+        """Return the turn of one dial to a server (None: it is there at once). Does not block."""
+        return DialTurn(self, server)
+
+    def join(self, server: str, there: Latch) -> bool:
+        """Stand in line; returns whether the turn is there at once."""
+        with self._lock:
+            under_way = self._under_way.setdefault(server, set())
+            if len(under_way) < self._most:
+                under_way.add(there)
+                return True
+            self._waiting.setdefault(server, collections.deque()).append(there)
+            return False
+
+    def leave(self, server: str, there: Latch) -> None:
+        """Give up the turn, or the place in the line; the next one has its turn."""
+        with self._lock:
+            under_way, waiting = self._under_way.get(server), self._waiting.get(server)
+            if waiting is not None and there in waiting:  # it has withdrawn
+                waiting.remove(there)
+            elif under_way is not None:
+                under_way.discard(there)
+                if waiting:
+                    following = waiting.popleft()
+                    under_way.add(following)
+                    following.set()
+            if not under_way:
+                self._under_way.pop(server, None)
+            if not waiting:
+                self._waiting.pop(server, None)
+
+    def forget(self) -> None:
+        """In a forked child: the threads that had turns are not here, nor the one with the lock."""
+        self._lock = threading.Lock()
+        self._under_way, self._waiting = {}, {}
+
+    def __len__(self) -> int:
+        return len(self._under_way) + len(self._waiting)
+
+
+DIALS = DialQueue()
+"""Those of this process."""
