@@ -23,8 +23,10 @@ def draw(result: dict[str, Any], folder: Path) -> dict[str, str]:
     mpl.use("svg")
     # The same results give the same file.
     mpl.rcParams["svg.hashsalt"] = "jetsync"
+    mpl.rcParams["svg.fonttype"] = "none"  # letters, not outlines: a third of the size
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
+        "front": _front(result, folder / "front.svg"),
         "cpu": _bars(result, folder / "cpu.svg"),
         "sizes": _sizes(result, folder / "sizes.svg"),
         "growth": _growth(result, folder / "growth.svg"),
@@ -38,6 +40,41 @@ def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+FRONT = {
+    "js_publish": "publish, confirmed",
+    "fetch_ack": "fetch and acknowledge",
+    "ordered": "iterate in order",
+    "request": "request and reply",
+}
+
+
+def _front(result: dict[str, Any], path: Path) -> str:
+    """The picture of the README: few workloads, each client a bar, longer is better."""
+    import matplotlib.pyplot as plt
+
+    table = Table(result["rows"])
+    clients = [peer for peer in COLOURS if peer != "raw"]
+    found = {
+        name: {p: 1e3 / f.median for p in clients if (f := table.figure(cpu, name, p))}
+        for name in FRONT
+    }
+    if not all("jetsync" in values for values in found.values()):
+        return ""
+    figure, grid = plt.subplots(2, 2, figsize=(8, 4.2))
+    for axes, (name, values) in zip(grid.flat, found.items(), strict=True):
+        bars = axes.barh([*values], [*values.values()], color=[COLOURS[p] for p in values])
+        axes.bar_label(bars, [f" {v:,.0f}" for v in values.values()], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_title(FRONT[name], fontsize=10, loc="left")
+        axes.set_xlim(right=1.2 * max(values.values()))
+        axes.xaxis.set_visible(False)
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        axes.tick_params(axis="y", labelsize=8, length=0)
+    figure.suptitle("Thousand messages of 128 B per CPU second of the client", fontsize=10)
+    _save(figure, path)
+    return "Messages per CPU second of each client, for four kinds of work"
 
 
 def _bars(result: dict[str, Any], path: Path) -> str:
