@@ -48,25 +48,26 @@ class Deadline:
     ``Deadline(None)`` never expires. Immutable, hence safe to share between threads.
     """
 
-    __slots__ = ("_at",)
+    __slots__ = ("at",)
 
     def __init__(self, timeout: Seconds | None) -> None:
-        self._at = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        self.at = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        """That point, or None."""
 
     def remaining(self) -> float | None:
         """Return the seconds left, never below zero, or None for "no limit".
 
         It is never more than a wait of the system takes, so it can be given to any of them.
         """
-        return None if self._at is None else self.within(_LONGEST)
+        return None if self.at is None else self.within(_LONGEST)
 
     def within(self, limit: float) -> float:
         """Return the seconds left, but at most ``limit``."""
-        if self._at is None:
+        if self.at is None:
             return limit
-        return min(max(0.0, self._at - time.monotonic()), limit)
+        return min(max(0.0, self.at - time.monotonic()), limit)
 
     @property
     def expired(self) -> bool:
         """Whether the budget is used up."""
-        return self._at is not None and time.monotonic() >= self._at
+        return self.at is not None and time.monotonic() >= self.at

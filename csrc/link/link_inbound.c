@@ -110,6 +110,7 @@ typedef struct pass {
     uint64_t last_sid;
     uint64_t messages, bytes;
     double now;
+    uint64_t reads;
 } pass;
 
 static void release(pass *p) {
@@ -154,6 +155,7 @@ static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len
         }
     }
     jet_record r = {f->subject, f->reply, f->header, f->payload, f->status};
+    q->last_reads = p->reads;
     int alone = in->large && leave_alone(in, f, frame_len, &rest);
     link_put_outcome outcome = link_queue_put(q, &r, p->now, alone ? &in->buf : NULL);
     if (alone) {
@@ -186,7 +188,7 @@ static void rest_when_quiet(link_inbound *in) {
 }
 
 link_event link_inbound_parse(link_inbound *in, jet_span *text) {
-    pass p = {.now = link_now()};
+    pass p = {.now = link_now(), .reads = link_load(&in->reads)};
     link_event event = LINK_EVENT_NONE;
     link_lock(&in->routes);
     while (event == LINK_EVENT_NONE && jet_buf_len(&in->buf)) {

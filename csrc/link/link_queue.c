@@ -50,13 +50,33 @@ static jet_status add(jet_chain *c, const jet_record *r, jet_buf *from) {
     return from ? jet_chain_adopt(c, r, from) : jet_chain_append(c, r);
 }
 
+void link_queue_absorb(link_queue *q) { q->absorbs = 1; }
+
+/* FNV-1a, never 0. */
+static uint64_t hash_of(jet_span s) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < s.len; i++) h = (h ^ s.ptr[i]) * 0x100000001b3u;
+    return h ? h : 1;
+}
+
+/* Whether this is a heartbeat that says what the one before it said. */
+static int is_repeated(link_queue *q, const jet_record *r) {
+    uint64_t before = q->heartbeat;
+    link_assert_held(&q->lock);
+    q->heartbeat = 0;
+    if (!q->absorbs || r->status != 100 || r->payload.len || r->reply.len) return 0;
+    q->heartbeat = hash_of(r->header);
+    return q->heartbeat == before;
+}
+
 link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from) {
     link_put_outcome outcome = LINK_PUT_NOTHING;
     size_t count, size;
     link_assert_held(&q->lock);
     if (q->finished) return outcome;
-    q->received++;
     q->last_put = now;
+    if (is_repeated(q, r)) return outcome;
+    q->received++;
     if (q->max_messages && q->received >= q->max_messages) {
         q->finished = 1;
         outcome = LINK_PUT_LAST;
@@ -186,6 +206,7 @@ link_counts link_queue_snapshot(link_queue *q) {
     now.dropped = q->dropped;
     now.max_messages = q->max_messages;
     now.last_put = q->last_put;
+    now.last_reads = q->last_reads;
     now.finished = q->finished;
     link_unlock(&q->lock);
     return now;

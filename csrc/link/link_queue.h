@@ -19,7 +19,9 @@ typedef struct link_queue {
     uint64_t received;     /* messages put in, or dropped */
     uint64_t dropped;
     uint64_t max_messages; /* 0: no limit; after that many it is finished */
-    double last_put;       /* monotonic */
+    double last_put;       /* monotonic; of the last message, status or repeated heartbeat */
+    uint64_t last_reads;   /* the reader's count of receives then */
+    uint64_t heartbeat;    /* a hash of the heartbeat that came last; 0: something else came */
     size_t least;          /* what the taker waits for, unless a status comes */
     int slow;              /* inside an episode of dropping */
     int finished;          /* nothing more will come */
@@ -30,6 +32,7 @@ typedef struct link_queue {
     struct link_queue *next_due; /* guarded by the group's mutex */
     int scheduled;         /* due: in the list of the group, or with one of its threads */
     void *owner;           /* constant while it is in a group: for the binding */
+    int absorbs;           /* constant: see link_queue_absorb */
     size_t limit_messages; /* constant; 0: no limit */
     size_t limit_bytes;    /* constant; 0: no limit */
 
@@ -62,10 +65,15 @@ typedef struct link_counts {
     size_t bytes;    /* their subjects, replies, headers and payloads */
     uint64_t received, dropped, max_messages;
     double last_put;
+    uint64_t last_reads;
     int finished;
 } link_counts;
 
 void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes);
+/* Before it is used: a heartbeat (status 100 without payload and reply) whose headers are those of
+ * the one before, with nothing between them, only moves `last_put` and `last_reads`. No taker wakes
+ * for it. */
+void link_queue_absorb(link_queue *q);
 void link_queue_free(link_queue *q);
 /* In a forked child: make it empty and finished. A thread of the parent may have been changing it
  * at the fork, so its memory is not freed. */

@@ -83,9 +83,11 @@ cdef extern from "link_queue.h" nogil:
         uint64_t dropped
         uint64_t max_messages
         double last_put
+        uint64_t last_reads
         bint finished
 
     void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes)
+    void link_queue_absorb(link_queue *q)
     void link_queue_free(link_queue *q)
     void link_queue_reset(link_queue *q)
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)

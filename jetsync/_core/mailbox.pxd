@@ -20,9 +20,13 @@ cdef class Mailbox:
     cdef object inbound         # keeps `reader` alive
     cdef readonly object error  # why it ended, None for an ordinary end
 
-    cdef int _fill(self, double deadline, size_t least=*) except -1
+    cdef int _fill(self, double deadline, size_t least=*, double patience=*,
+                   double since=*) except -1
     cdef int _follow(self, double deadline) except -1
-    cdef bint _sleep(self, double deadline) except -1
+    cdef bint _sleep(self, double deadline, double patience, double since) except -1
+    cdef double _due(self, double deadline, double patience, double since) noexcept nogil
+    cdef int collect(self, MsgBatch batch, size_t limit, double deadline, size_t least,
+                     double patience, double since, list statuses) except -1
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
     cdef Msg _build(self, jet_record *r)
     cdef void _take(self, const jet_record *r) noexcept nogil

@@ -21,11 +21,18 @@ class Mailbox:
         msg_type: type[Msg] | None = None,
         owner: object | None = None,
         context: object | None = None,
+        absorbs: bool = False,
     ) -> Mailbox: ...
     # Messages have the class `msg_type`; rooms that chose one narrow it themselves.
     def get(self, timeout: float | None = None) -> Msg | None: ...
     def take_into(
-        self, batch: MsgBatch, limit: int, timeout: float | None = 0, least: int = 1
+        self,
+        batch: MsgBatch,
+        limit: int,
+        timeout: float | None = 0,
+        least: int = 1,
+        patience: float = 0,
+        since: float = 0,
     ) -> list[Msg]: ...
     def new_batch(
         self,
@@ -60,6 +67,8 @@ class Mailbox:
     def ended(self) -> bool: ...
     @property
     def last_put(self) -> float: ...
+    @property
+    def last_reads(self) -> int: ...
 
 class MailboxIterator:
     """Iterates over a mailbox until it ends. Belongs to the thread that uses it first."""

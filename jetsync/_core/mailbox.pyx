@@ -7,9 +7,10 @@ from libc.stdint cimport uint64_t
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_record
 from jetsync._core.link cimport (
-    LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_WOKEN, link_add, link_count,
-    link_found, link_inbound_follow, link_queue_discard, link_queue_find, link_queue_finish,
-    link_queue_free, link_queue_init, link_queue_is_served, link_queue_leave, link_queue_snapshot, link_queue_wake,
+    LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
+    link_count, link_found, link_inbound_follow, link_queue_absorb, link_queue_discard,
+    link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_is_served,
+    link_queue_leave, link_queue_snapshot, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
 )
@@ -28,23 +29,28 @@ cdef class Mailbox:
 
     `limit_messages` and `limit_bytes` bound what waits (0: no limit); beyond that the newest
     message is dropped and counted. Consumers on several threads take turns, in the order in which
-    they came.
+    they came. One that `absorbs` takes a repeated heartbeat as a sign of life only: it moves
+    `last_put` and nothing else.
     """
 
     def __cinit__(self, *, size_t limit_messages=0, size_t limit_bytes=0, msg_type=None,
-                  owner=None, context=None):
+                  owner=None, context=None, bint absorbs=False):
         link_queue_init(&self.queue, &POOL, limit_messages, limit_bytes)
+        if absorbs:
+            link_queue_absorb(&self.queue)
         self.factory = MessageFactory(_Msg if msg_type is None else msg_type, owner, context)
 
     def __dealloc__(self):
         link_queue_free(&self.queue)
 
-    cdef int _fill(self, double deadline, size_t least=1) except -1:
+    cdef int _fill(self, double deadline, size_t least=1, double patience=0,
+                   double since=0) except -1:
         """See to it that `ready` has something; if there is time `least` messages or a status. The
         caller has the take turn.
 
         Returns 0 when it is empty and time is up, the box has ended, or it was woken. A deadline of
-        0 does not wait."""
+        0 does not wait. With `patience` it also ends after so many seconds without a sign of life,
+        counted from `since` or from the last one."""
         cdef bint patient = deadline != 0
         cdef bint follow = self.reader != NULL
         cdef link_found found
@@ -60,7 +66,7 @@ cdef class Mailbox:
             if follow:
                 follow = False
                 self._follow(deadline)
-            elif not self._sleep(deadline):
+            elif not self._sleep(deadline, patience, since):
                 patient = False
 
     cdef int _follow(self, double deadline) except -1:
@@ -79,12 +85,28 @@ cdef class Mailbox:
         PyErr_CheckSignals()
         return 0
 
-    cdef bint _sleep(self, double deadline) except -1:
+    cdef double _due(self, double deadline, double patience, double since) noexcept nogil:
+        """When a wait ends: at `deadline`, or when the last sign of life is `patience` old."""
+        cdef double due
+        if patience == 0:
+            return deadline
+        due = max(since, link_queue_snapshot(&self.queue).last_put) + patience
+        return due if deadline < 0 or due < deadline else deadline
+
+    cdef bint _sleep(self, double deadline, double patience, double since) except -1:
         """Wait to be woken; False when time is up. A signal handler may raise."""
         cdef link_result got
+        cdef double due, later
         while True:
             with nogil:
-                got = link_wakeup_sleep(&self.queue.gate.wakeup, deadline)
+                due = self._due(deadline, patience, since)
+                got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
+                while got == LINK_TIMEOUT:
+                    later = self._due(deadline, patience, since)
+                    if later <= due:
+                        break
+                    due = later
+                    got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
             if got == LINK_WOKEN:
                 return True
             if got != LINK_SIGNAL:
@@ -128,20 +150,30 @@ cdef class Mailbox:
         finally:
             unlock(&self.queue.take_turn)
 
-    def take_into(self, MsgBatch batch not None, size_t limit, timeout=0, size_t least=1):
+    def take_into(self, MsgBatch batch not None, size_t limit, timeout=0, size_t least=1,
+                  double patience=0, double since=0):
         """Move waiting messages into `batch` until it has `limit`; wait up to `timeout` seconds
         until it has `least`, or a status comes. Returns the list of status messages met on the way
         (they go into no batch). `least` is for boxes without limits: more may have to wait in them.
+
+        With `patience` the wait also ends after so many seconds without a sign of life, counted
+        from `since` (monotonic) or from the last one.
         """
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
         cdef list statuses = []
+        self.collect(batch, limit, deadline, least, patience, since, statuses)
+        return statuses
+
+    cdef int collect(self, MsgBatch batch, size_t limit, double deadline, size_t least,
+                     double patience, double since, list statuses) except -1:
+        """See `take_into`."""
         cdef size_t missing
         if not acquire(&self.queue.take_turn, deadline):
-            return statuses
+            return 0
         try:
             while batch.rows < limit:
                 missing = least - batch.rows if least > batch.rows else 1
-                if not self._fill(deadline, missing):
+                if not self._fill(deadline, missing, patience, since):
                     break
                 try:
                     self._move(batch, limit, statuses)
@@ -150,7 +182,7 @@ cdef class Mailbox:
                         raise
                 if statuses or batch.rows >= least:
                     break
-            return statuses
+            return 0
         finally:
             link_queue_note_ready(&self.queue)
             unlock(&self.queue.take_turn)
@@ -255,6 +287,11 @@ cdef class Mailbox:
     def last_put(self):
         """When the last message or status came, on the monotonic clock."""
         return link_queue_snapshot(&self.queue).last_put
+
+    @property
+    def last_reads(self):
+        """How often something had been received on the link by then."""
+        return link_queue_snapshot(&self.queue).last_reads
 
 
 cdef class MailboxIterator:

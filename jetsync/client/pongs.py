@@ -50,6 +50,8 @@ class RoundTrip:
     def __init__(self) -> None:
         self._mean = 0.0
         self._spread = 0.0
+        self.seconds = 0.0
+        """The smoothed round trip with four times its spread on top; 0.0 before the first."""
 
     def measured(self, seconds: float) -> None:
         """Take one measurement."""
@@ -58,11 +60,7 @@ class RoundTrip:
         else:
             self._spread += (abs(self._mean - seconds) - self._spread) / 4
             self._mean += (seconds - self._mean) / 8
-
-    @property
-    def seconds(self) -> float:
-        """The smoothed round trip with four times its spread on top; 0.0 before the first."""
-        return self._mean + 4 * self._spread
+        self.seconds = self._mean + 4 * self._spread
 
 
 class Pongs:

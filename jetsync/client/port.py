@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
-from jetsync._deadline import Deadline, Seconds
+from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._threads import start_thread
 from jetsync.client.dispatch import Task
 from jetsync.client.members import Member
+from jetsync.client.pongs import RoundTrip
 from jetsync.client.requests import Exchange, Reply
 from jetsync.client.routes import Inbox
 from jetsync.client.subscription import Subscription, drain_all
@@ -73,7 +74,8 @@ class Port:
 
     def seconds(self, timeout: Seconds | None) -> float:
         """Return a timeout in seconds; None is the connection's default."""
-        return self._nc._seconds(timeout)
+        seconds = self._nc.options.timeout if timeout is None else timeout
+        return seconds if isinstance(seconds, float) and seconds >= 0 else to_seconds(seconds)
 
     def sleep(self, seconds: float) -> None:
         """Wait; ends early when the connection closes."""
@@ -96,6 +98,11 @@ class Port:
     def reads(self) -> int:
         """How often something was received; it grows with the parts of a large message too."""
         return self._nc._inbound.reads
+
+    @property
+    def round_trip(self) -> RoundTrip:
+        """The measured round trip to the server; :attr:`rtt` is its ``seconds``."""
+        return self._nc._session.round_trip
 
     @property
     def rtt(self) -> float:

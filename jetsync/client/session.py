@@ -106,7 +106,7 @@ class Session:
         self._dial_turn: DialTurn | None = None
         self._first_error: Exception | None = None
         self._link: Link | None = None
-        self._round_trip = RoundTrip()
+        self.round_trip = RoundTrip()
         self._vitals = Vitals(self._inbound, options.max_pings_outstanding)
         self.sockets = Sockets()
         self._auth_failures = 0
@@ -286,8 +286,8 @@ class Session:
         fd = link.sock.fileno()
         refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
         routes.catch_up(covered)
-        link.pongs = Pongs(self._round_trip)
-        self._round_trip.measured(link.round_trip)
+        link.pongs = Pongs(self.round_trip)
+        self.round_trip.measured(link.round_trip)
         self._vitals.restart()
         self._link = link  # from here on PINGs are this link's
         if link.filter is None:
@@ -490,7 +490,7 @@ class Session:
     @property
     def rtt(self) -> float:
         """The round trip in seconds with its spread on top; 0.0 before it was measured."""
-        return self._round_trip.seconds
+        return self.round_trip.seconds
 
     @property
     def linked(self) -> bool:

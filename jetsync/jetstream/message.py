@@ -21,10 +21,8 @@ from jetsync.jetstream.acks.wait import tell_if_late
 if TYPE_CHECKING:
     import pyarrow
 
-    from jetsync._core.mailbox import Mailbox
-    from jetsync._core.outbound import Outbound
 
-__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "new_batch", "parse_ack_subject"]
+__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
 _LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
@@ -283,14 +281,6 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
         def __getitem__(self, item: int | slice, /) -> JetStreamMsg | list[JetStreamMsg]: ...
         def __iter__(self) -> Iterator[JetStreamMsg]: ...
-
-
-def new_batch(mailbox: Mailbox, outbound: Outbound | None, *, ack_none: bool) -> MsgBatch:
-    """An empty batch for messages of a mailbox, which go out through ``outbound`` when they are
-    acknowledged; ``ack_none``: they are not to be. Never blocks."""
-    batch: MsgBatch = mailbox.new_batch(MsgBatch, outbound)
-    batch._ack_none = ack_none
-    return batch
 
 
 class _Capsules:

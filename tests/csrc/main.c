@@ -15,6 +15,7 @@ static const struct {
     {"inbound", suite_inbound},
     {"outbound", suite_outbound},
     {"queue", suite_queue},
+    {"heartbeats", suite_heartbeats},
     {"reader_turn", suite_reader_turn},
     {"resend", suite_resend},
     {"send", suite_send},

@@ -21,6 +21,41 @@ static void take_one(link_queue *q, jet_span payload) {
     link_add(&q->taken, 1);
 }
 
+static void put_heartbeat(link_queue *q, jet_span header, double now) {
+    jet_record r = {S("inbox.1"), {NULL, 0}, header, {NULL, 0}, 100};
+    link_lock(&q->lock);
+    CHECK(link_queue_put(q, &r, now, NULL) == LINK_PUT_NOTHING);
+    link_unlock(&q->lock);
+}
+
+void suite_heartbeats(void) {
+    jet_pool pool = {{NULL}};
+    link_queue q;
+    link_queue_init(&q, &pool, 0, 0);
+    link_queue_absorb(&q);
+    put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 1.0);
+    CHECK(link_queue_snapshot(&q).messages == 1); /* the first one is a status like others */
+    put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 2.0);
+    link_counts now = link_queue_snapshot(&q);
+    CHECK(now.messages == 1 && now.received == 1 && now.last_put == 2.0);
+    /* One that says something else, and one behind a message, are news again. */
+    put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 3.0);
+    CHECK(link_queue_snapshot(&q).messages == 2);
+    put_one(&q, S("m"), 0, LINK_PUT_NOTHING);
+    put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 4.0);
+    CHECK(link_queue_snapshot(&q).messages == 4);
+    put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
+    put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
+    CHECK(link_queue_snapshot(&q).messages == 6);
+    link_queue_free(&q);
+    /* Others keep every one. */
+    link_queue_init(&q, &pool, 0, 0);
+    for (int i = 0; i < 3; i++) put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 1.0);
+    CHECK(link_queue_snapshot(&q).messages == 3);
+    link_queue_free(&q);
+    jet_pool_free(&pool);
+}
+
 void suite_queue(void) {
     jet_pool pool = {{NULL}, 0, 0};
     link_queue q;

@@ -57,7 +57,7 @@ class Reader:
         engine = self._messages._inbox
         lines = [
             f"{len(self.times)} came, {len(self.seen)} different, error {self.error!r}",
-            f"pulls {engine.state._pulls}, waiting {engine.waiting}",
+            f"pulls {engine.state.outstanding}, waiting {engine.waiting}",
             f"mailbox {engine.mailbox.pending_messages}, linked {engine.link.is_up}",
             f"look in {engine.next_look():.3f} s",
             f"{time.monotonic()} now, connection {self._messages._nc!r}",

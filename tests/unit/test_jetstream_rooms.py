@@ -18,10 +18,10 @@ OUTSIDE = {"__init__"}  # shows all of them
 SHARED = {
     # What the compiled classes of messages, batches and prefetch buffers have for the classes that
     # are built on them. Users hold these objects, so none of it is public.
-    "message": {"_context", "_owner", "_is_settled", "_publish_ack", "_sent_ack"},
+    "message": {"_context", "_owner", "_is_settled", "_publish_ack"},
     "batch": {"_first", "_last", "_unconfirmed", "_ack_all"},
     "future": {"_waiter", "_callbacks"},
-    "prefetch buffer": {"_take_over", "_move_into", "_buffered", "_wake"},
+    "prefetch buffer": {"_wake"},
 }
 
 

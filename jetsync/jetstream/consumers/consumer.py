@@ -80,7 +80,8 @@ class Consumer:
         if max_messages is None and max_bytes is None:
             raise ConfigError("fetch needs max_messages or max_bytes")
         check_count("max_messages", max_messages)
-        check_count("max_bytes", max_bytes)
+        if max_bytes is not None:
+            check_count("max_bytes", max_bytes)
         self._port.check()
         seconds = self._port.seconds(timeout)
         return self._shared.fetch(

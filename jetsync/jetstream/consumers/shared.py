@@ -6,7 +6,6 @@ Messages and inboxes refer to this object and not to the ``Consumer`` that the u
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 import weakref
@@ -20,7 +19,7 @@ from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.requests import consumer_info
 from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.inbox import PullInbox
-from jetsync.jetstream.pull.options import PullOptions, check_count, heartbeat_for
+from jetsync.jetstream.pull.options import check_count, heartbeat_for
 from jetsync.jetstream.pull.priority import Pin, check_group, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 
@@ -77,8 +76,12 @@ class SharedConsumer:
         priority: int | None = None,
     ) -> dict[str, object]:
         """The priority-group part of a pull, checked against what is known of the consumer."""
+        config = self.cached_info.config
+        has_groups = config is not None and config.priority_groups
+        if not has_groups and (group, min_pending, min_ack_pending, priority) == (None,) * 4:
+            return {}  # as it is nearly always
         return check_group(
-            self.cached_info.config,
+            config,
             group=group,
             min_pending=min_pending,
             min_ack_pending=min_ack_pending,
@@ -92,27 +95,6 @@ class SharedConsumer:
             if pin is not None:
                 self._fetch_pins[str(group)] = pin
             return pin
-
-    def within_limits(self, options: PullOptions, *, is_exact: bool = False) -> PullOptions:
-        """Return what the consumer takes of a pull: it refuses one above its ``max_batch``,
-        ``max_expires`` or ``max_bytes``, and more pulls get there as well. ``is_exact`` leaves the
-        number of messages to the server's judgement."""
-        config = self.cached_info.config
-        if config is None or not (config.max_batch or config.max_expires or config.max_bytes):
-            return options
-        batch, expires, size = options.batch, options.expires, options.max_bytes
-        if config.max_batch and config.max_batch > 0 and not is_exact:
-            batch = min(batch, config.max_batch)
-        if config.max_expires and expires:
-            expires = min(expires, float(config.max_expires))
-        if config.max_bytes and config.max_bytes > 0:
-            size = config.max_bytes if size is None else min(size, config.max_bytes)
-        beat = options.heartbeat
-        if beat is not None:
-            beat = min(beat, expires / 2)
-        return dataclasses.replace(
-            options, batch=batch, expires=expires, max_bytes=size, heartbeat=beat
-        )
 
     def fetch(self, options: BatchOptions) -> MsgBatch:
         """Fetch one batch. Blocks; see ``Consumer.fetch``."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.errors import ConfigError
 from jetsync.jetstream.message import MsgBatch
-from jetsync.jetstream.pull.options import HUGE_BATCH, BufferLimits, check_count
+from jetsync.jetstream.pull.options import HUGE_BATCH, BufferLimits, Window, check_count
 from jetsync.jetstream.pull.stream import PullStream
-from jetsync.jetstream.pull.window import Window
 
 if TYPE_CHECKING:
     from jetsync._deadline import Deadline

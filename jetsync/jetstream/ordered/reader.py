@@ -77,6 +77,7 @@ class OrderedReader:
     """
 
     is_lasting = False
+    inbox = None
 
     def __init__(
         self, api: API, stream: str, config: ConsumerConfig, prefix: str, max_resets: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -77,7 +78,6 @@ class BatchPull:
         self._source = source
         self._options = options
         self._limit = HUGE_BATCH if options.max_messages is None else options.max_messages
-        self._deadline = Deadline(options.timeout)
         self._ends_at = time.monotonic() + options.timeout
         self._ack = options.ack
         self._inbox: PullInbox | None = None
@@ -131,7 +131,10 @@ class BatchPull:
         before = self._inbox
         if before is not None and self._source.is_lasting:
             return before
-        inbox = self._source.open(self._deadline, _never)
+        inbox = self._source.inbox
+        if inbox is None:
+            left = max(0.0, self._ends_at - time.monotonic())
+            inbox = self._source.open(Deadline(left), _never)
         if inbox is None or inbox is before:
             return inbox
         self._inbox = inbox
@@ -157,12 +160,6 @@ class BatchPull:
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def _margin(self, inbox: PullInbox, left: float) -> float:
-        """How much sooner than the caller's time the server's has to be over. Half of the time at
-        most; a third of it while the round trip is not known."""
-        rtt = inbox.rtt
-        return min(rtt, left / 2) if rtt else left / 3
-
     def _ask(self, inbox: PullInbox, now: float) -> None:
         """Send a pull, if none is under way and one may be sent."""
         if self._number:
@@ -173,7 +170,7 @@ class BatchPull:
         if not inbox.is_linked or now < inbox.state.not_before:
             return
         left = max(0.0, self._ends_at - now)
-        margin = self._margin(inbox, left)
+        margin = inbox.margin(left)
         if self._has_pulled and left - margin < _SHORTEST:
             return  # the time that is left is for messages that are on their way
         mode, options, batch = self._options.mode, self._options, inbox.batch
@@ -202,21 +199,20 @@ class BatchPull:
             return  # no room for it: another try is made while there is time
         self._sent_at, self._has_pulled, self._probe = now, True, 0
 
-    def _quiet_until(self, inbox: PullInbox) -> float | None:
+    def _quiet_until(self, inbox: PullInbox) -> float:
         """When the silence on a pull that should not wait is looked into."""
         mode = self._options.mode
         if not self._number or self._probe or mode is Mode.WAIT:
-            return None
+            return math.inf
         if mode is Mode.EAGER and not len(inbox.batch):
-            return None  # it waits for the first message, and that is as it should be
+            return math.inf  # it waits for the first message, and that is as it should be
         quiet = max(_QUIET, 2 * inbox.rtt)
         return max(self._sent_at, inbox.mailbox.last_put) + quiet
 
     def _look_into_silence(self, inbox: PullInbox, now: float) -> None:
         """At ``max_ack_pending`` the server leaves a pull unanswered that should not wait. It
         answers one that expires at once, and that one shows that nothing more is ready."""
-        due = self._quiet_until(inbox)
-        if due is not None and now >= due:
+        if now >= self._quiet_until(inbox):
             self._sent_at, self._probed_at = now, len(inbox.batch)
             group = self._options.group
             self._probe = inbox.pull(
@@ -225,14 +221,6 @@ class BatchPull:
             )
 
     # -- taking ------------------------------------------------------------------------------------
-
-    def _wait(self, inbox: PullInbox, now: float, last_moment: float) -> float:
-        """How long to wait for messages before something else has to be done."""
-        wait = min(inbox.state.next_look(now, inbox.mailbox.last_put), last_moment - now)
-        quiet = self._quiet_until(inbox)
-        if quiet is not None:
-            wait = min(wait, quiet - now + 0.001)
-        return max(0.0, wait)
 
     def _last_moment(self, inbox: PullInbox) -> float:
         waits = self._number and inbox.is_linked
@@ -243,10 +231,13 @@ class BatchPull:
         before = len(inbox.batch)
         limit = min(self._limit, before + 1) if self._source.takes_singly else self._limit
         # Until there are as many as that, or a status: one wake-up for the whole batch.
-        last_moment = self._last_moment(inbox)
-        ends = inbox.take(limit, self._wait(inbox, time.monotonic(), last_moment), limit)
-        inbox.check()
+        until = last_moment = self._last_moment(inbox)
+        if self._options.mode is not Mode.WAIT:
+            until = min(until, self._quiet_until(inbox) + 0.001)
+        ends = inbox.take(limit, max(0.0, until - time.monotonic()), limit)
         is_full = len(inbox.batch) >= limit
+        if not is_full:
+            inbox.check()
         is_late = time.monotonic() >= last_moment
         trouble = None if ends or is_full else self._trouble(inbox)
         judges = ends or is_full or is_late or inbox.sent_seq or trouble is not None
@@ -329,7 +320,7 @@ class BatchPull:
         if mode is Mode.NO_WAIT or (mode is Mode.EAGER and len(inbox.batch)):
             return False
         left = self._ends_at - time.monotonic()
-        return left - self._margin(inbox, left) > 2 * _SHORTEST
+        return left - inbox.margin(left) > 2 * _SHORTEST
 
     def _on_probed(self, inbox: PullInbox) -> None:
         """The server has answered the probe and not the pull before it. The answer may overtake

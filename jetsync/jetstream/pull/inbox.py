@@ -6,7 +6,6 @@ of the mailbox, and tells the state what happened to the link and to the clock.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import weakref
 from collections.abc import Callable
@@ -14,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.prefetch import PrefetchBuffer
+from jetsync._core.pull_line import PullLine
 from jetsync.client.port import Member
 from jetsync.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
     DrainingError,
     JetStreamError,
-    OutboundFullError,
     PullTerminatedError,
 )
-from jetsync.jetstream.message import JetStreamMsg, MsgBatch, new_batch
-from jetsync.jetstream.pull.options import HUGE_BATCH, PullOptions
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from jetsync.jetstream.pull.options import HUGE_BATCH
 from jetsync.jetstream.pull.presence import Presence
 from jetsync.jetstream.pull.state import Ended, PullState, Silence
 from jetsync.jetstream.pull.statuses import Fate, pending_messages
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["PullInbox"]
 
 
-class PullInbox(Member):
+class PullInbox(PullLine, Member):
     """The pulls of one consumer on one inbox. For one thread at a time.
 
     :meth:`wake` may be called by any thread: a waiting taker looks again, and so does a ``stream``
@@ -46,34 +45,40 @@ class PullInbox(Member):
     mailbox and not handed out: an interrupted call leaves it to the next one.
     """
 
+    consumer: PulledConsumer
+    state: PullState
+    batch: MsgBatch
+    pin: Pin | None
+
     def __init__(self, consumer: PulledConsumer) -> None:
-        self.consumer = consumer
         self._port = port = consumer.port
-        self._subject = consumer.api.subject(
-            f"CONSUMER.MSG.NEXT.{consumer.stream_name}.{consumer.name}"
+        subject = consumer.api.subject(f"CONSUMER.MSG.NEXT.{consumer.stream_name}.{consumer.name}")
+        prefix = f"{port.new_inbox()}."
+        mailbox = Mailbox(
+            msg_type=JetStreamMsg, owner=port.connection, context=consumer, absorbs=True
         )
-        self._inbox = port.new_inbox()
-        self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=port.connection, context=consumer)
-        self._received = port.open_inbox(f"{self._inbox}.*", self.mailbox, asks=self._subject)
-        self.state = PullState(time.monotonic(), port.epoch)
-        self._least_rtt = port.rtt
         self._presence = Presence(consumer)
-        self.pin: Pin | None = None
+        self._bind(
+            consumer,
+            subject,
+            prefix,
+            mailbox,
+            PullState(time.monotonic(), port.epoch),
+            port.outbound,
+            self._presence,
+            MsgBatch,
+        )
+        self._prefix = prefix
+        self._received = port.open_inbox(f"{prefix}*", mailbox, asks=subject)
+        self._round_trip = port.round_trip
+        self._least_rtt = port.rtt
         # Weakly: a stream that is dropped ends itself.
         self.stream: weakref.ref[PrefetchBuffer] | None = None
-        self.batch = self.new_batch()
-        self._rest = PrefetchBuffer()  # what did not fit into the batch of the last call
-        self._charged = 0  # messages, of all that were taken out of the mailbox
-        self.sent_seq = 0
-        """Consumer sequence that the server says it has sent, of a heartbeat taken last; or 0."""
         self._ponged = False
-        self.closed = False
         self.is_left_over = False
         """A call before this one may have left something in it."""
+        # The link may have come or gone since the last look: see ``lost_link``.
         self.has_link_news = True
-        """The link may have come or gone since the last look: see :meth:`lost_link`."""
-        self.is_linked = False
-        """Whether there was a link that pulls can go out on, at the last look."""
         port.attach(self)
         self.lost_link()
 
@@ -89,88 +94,9 @@ class PullInbox(Member):
         if stream is not None:
             stream._wake()
 
-    def new_batch(self) -> MsgBatch:
-        """Return an empty batch for the messages of this inbox."""
-        return new_batch(self.mailbox, self._port.outbound, ack_none=self.consumer.ack_none)
-
-    # -- pulling -----------------------------------------------------------------------------------
-
-    def pull(
-        self,
-        options: PullOptions,
-        ack: JetStreamMsg | None = None,
-        *,
-        is_exact: bool = False,
-        seconds: float | None = None,
-    ) -> int:
-        """Send one pull request; returns its number, 0 when there was no room for it in the
-        outbound buffer. Waits for room up to ``seconds`` (None: ``write_timeout``).
-
-        With ``ack`` it goes out with the acknowledgement of that message (``+NXT``). ``is_exact``:
-        the user asked for this number of messages, and is told when the consumer does not take it.
-        """
-        options = self.consumer.within_limits(options, is_exact=is_exact)
-        if self.pin is not None and self.pin.id is not None:
-            options = dataclasses.replace(options, id=self.pin.id)
-        number = self.state.sent(
-            options, time.monotonic(), self.mailbox.pending_messages, self._port.reads
-        )
-        body, reply = options.body(), f"{self._inbox}.{number}"
-        try:
-            if ack is None:
-                self._port.send(self._subject, body, reply, seconds=seconds)
-            else:
-                self._port.send(ack.reply or "", b"+NXT " + body, reply, seconds=seconds)
-                ack._sent_ack()
-        except OutboundFullError:
-            self.state.not_sent(number, time.monotonic())
-            return 0
-        return number
-
-    def take(self, limit: int, wait: float, least: int = 1) -> list[Ended]:
-        """Take messages into ``batch`` until it has ``limit``; wait up to ``wait`` seconds until it
-        has ``least``. Returns what ended on the way.
-
-        After an exception, as of a signal handler, the batch has what was taken.
-        """
-        self.sent_seq = 0
-        before = self.batch.nbytes
-        statuses = self.mailbox.take_into(self.batch, limit, wait, least)
-        # Charge what was taken to the pulls, once: an interrupted call leaves that to the next.
-        taken = self.mailbox.delivered
-        if taken != self._charged:
-            if self._presence.is_asking:
-                self._presence.seen()
-            self.state.took(taken - self._charged, self.batch.nbytes - before, self._port.reads)
-            self._charged = taken
-            if self.pin is not None and len(self.batch):
-                self.pin.learn(self.batch[-1])
-        if not statuses:
-            return []
-        self.state.heard(self._port.reads)
+    def _on_statuses(self, statuses: list[Msg]) -> list[Ended]:
+        """Account for statuses that were taken; returns what ended."""
         return [ended for msg in statuses if (ended := self._on_status(msg)) is not None]
-
-    def release(self) -> MsgBatch:
-        """Return the batch to the loop, which hands it out; the inbox goes on with an empty one."""
-        batch, self.batch = self.batch, self.new_batch()
-        return batch
-
-    def begin(self, limit: int) -> None:
-        """Begin a batch with what earlier calls left, at most ``limit`` messages of it."""
-        rest = self._rest
-        if len(self.batch):
-            rest._take_over(self.batch)
-        if rest._buffered:
-            self.batch = self.new_batch()
-            rest._move_into(self.batch, limit)
-        if self.mailbox.pending_messages and len(self.batch) < limit:
-            self.take(limit, 0)
-
-    def adopt(self, batch: MsgBatch) -> None:
-        """Go on with the batch of another inbox, or with what that one left."""
-        if len(self.batch):
-            self._rest._take_over(self.batch)
-        self.batch = batch
 
     def _on_status(self, msg: Msg) -> Ended | None:
         ended = self.state.on_status(
@@ -191,8 +117,8 @@ class PullInbox(Member):
         return ended
 
     def _number_of(self, subject: str) -> int | None:
-        tail = subject[len(self._inbox) + 1 :]
-        return int(tail) if subject.startswith(self._inbox) and tail.isdecimal() else None
+        tail = subject[len(self._prefix) :]
+        return int(tail) if subject.startswith(self._prefix) and tail.isdecimal() else None
 
     def refusal(self, ended: Ended) -> JetStreamError:
         """The error for a pull that was refused, or that ended the consumer."""
@@ -214,20 +140,23 @@ class PullInbox(Member):
     @property
     def rtt(self) -> float:
         """Seconds within which an answer usually comes; 0.0 before that was measured."""
-        return self._port.rtt
+        return self._round_trip.seconds
+
+    def margin(self, left: float) -> float:
+        """How much sooner than in ``left`` seconds the server's time has to be over, so that its
+        last word is here by then: half of the time at most, and a third of it while the round trip
+        is not known."""
+        rtt = self._round_trip.seconds
+        return min(rtt, left / 2) if rtt else left / 3
 
     @property
     def least_rtt(self) -> float:
         """The shortest round trip that was seen, without what waits in the link."""
-        self._least_rtt = min(self._least_rtt, self._port.rtt) or self._port.rtt
+        rtt = self._round_trip.seconds
+        self._least_rtt = min(self._least_rtt, rtt) or rtt
         return self._least_rtt
 
     # -- watching ----------------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> int:
-        """Messages that wait in the mailbox or are on their way to it."""
-        return self.state.waiting(self.mailbox.pending_messages)
 
     def lost_link(self) -> bool:
         """Whether the link changed since the last look: then every outstanding pull is gone."""
@@ -237,13 +166,11 @@ class PullInbox(Member):
         self.is_linked = self._port.linked and not self._port.draining
         return self.state.link(self._port.epoch, self.is_linked, self.mailbox.pending_messages)
 
-    def next_look(self) -> float:
-        """Seconds until something may have to be done although nothing came."""
-        return self.state.next_look(time.monotonic(), self.mailbox.last_put)
-
     def went_silent(self) -> bool:
         """Whether the server has stopped serving the pulls, which are called off then."""
         mailbox = self.mailbox
+        if mailbox.last_reads > self.state.sign_reads:
+            self.state.heard(mailbox.last_reads)  # heartbeats that only repeated the one before
         silence = self.state.silence(
             time.monotonic(),
             mailbox.last_put,
@@ -279,11 +206,6 @@ class PullInbox(Member):
         return self._presence.why_gone(patience)
 
     # -- ending ------------------------------------------------------------------------------------
-
-    @property
-    def has_messages(self) -> bool:
-        """Whether something was taken or waits that was not handed out."""
-        return bool(len(self.batch) or self._rest._buffered or self.mailbox.pending_messages)
 
     def hand_back(self) -> None:
         """Give back to the server (nak) what was not handed out."""

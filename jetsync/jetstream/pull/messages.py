@@ -11,11 +11,10 @@ from jetsync.errors import ConfigError, PullTerminatedError
 from jetsync.jetstream.config.consumer import AckPolicy
 from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.inbox import PullInbox
-from jetsync.jetstream.pull.options import BufferLimits, check_count
+from jetsync.jetstream.pull.options import BufferLimits, Window, check_count
 from jetsync.jetstream.pull.priority import longest_pull, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 from jetsync.jetstream.pull.stream import PullStream
-from jetsync.jetstream.pull.window import Window
 
 if TYPE_CHECKING:
     from jetsync.jetstream.pull.source import PulledConsumer

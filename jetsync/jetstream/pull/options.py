@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from typing import Any, TypedDict
 
+from jetsync._core.pull_window import (
+    DEFAULT_MESSAGES,
+    HUGE_BATCH,
+    LARGEST_BUFFER,
+    LARGEST_WINDOW,
+    Window,
+)
+from jetsync._core.pulls import WARY_HEARTBEAT, PullOptions
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 
@@ -21,70 +28,16 @@ __all__ = [
     "BufferOptions",
     "MessagesOptions",
     "PullOptions",
+    "Window",
     "check_count",
     "heartbeat_for",
 ]
-
-HUGE_BATCH = 1_000_000
-"""Messages asked for when only bytes are limited: the server takes 0 as 1."""
-
-DEFAULT_MESSAGES = 1000
-"""Messages in the buffer of a stream whose bounds were not given, at first."""
-
-LARGEST_WINDOW = 64_000
-"""Messages to which that buffer may grow while its user waits for the link."""
-
-LARGEST_BUFFER = 32 * 2**20
-"""Bytes to which it may grow."""
 
 IDLE_HEARTBEAT = 2.0
 """Longest default. ADR-37 proposes half of ``expires``; a pull that a server lost in silence is
 noticed sooner so, and an idle consumer costs one empty message every two seconds."""
 
-WARY_HEARTBEAT = 0.25
-"""After a change of leader the next pull may get lost without an answer. So for a moment pulls ask
-for quick heartbeats, and one that gets none is sent again."""
-
 _SHORTEST_WITH_HEARTBEAT = 1.0
-
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
-
-
-_LONGEST = 1e9
-"""Seconds (30 years) that a pull lasts at most: the server counts in nanoseconds of 64 bits."""
-
-
-@dataclasses.dataclass(frozen=True)
-class PullOptions:
-    """The body of a pull request; durations in seconds. ``expires`` 0 is not sent."""
-
-    batch: int
-    expires: float
-    max_bytes: int | None = None
-    heartbeat: float | None = None
-    no_wait: bool = False
-    group: str | None = None
-    min_pending: int | None = None
-    min_ack_pending: int | None = None
-    priority: int | None = None
-    id: str | None = None
-    """The pin id, of a group with the policy ``pinned_client``."""
-
-    def body(self) -> bytes:
-        fields: dict[str, Any] = {"batch": self.batch}
-        if self.expires:
-            fields["expires"] = round(min(self.expires, _LONGEST) * 1e9)
-        if self.max_bytes is not None:
-            fields["max_bytes"] = self.max_bytes
-        if self.heartbeat:
-            fields["idle_heartbeat"] = round(self.heartbeat * 1e9)
-        if self.no_wait:
-            fields["no_wait"] = True
-        for name in ("group", "min_pending", "min_ack_pending", "priority", "id"):
-            value = getattr(self, name)
-            if value is not None:
-                fields[name] = value
-        return _to_json(fields).encode()
 
 
 class BufferOptions(TypedDict, total=False):

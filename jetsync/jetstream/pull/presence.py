@@ -33,24 +33,25 @@ class Presence:
     def __init__(self, consumer: PulledConsumer) -> None:
         self._consumer = consumer
         self._port = consumer.port
-        self._asked: Reply | None = None
+        self.asked: Reply | None = None
+        """The question that has no answer yet."""
         self._asked_at = 0.0
         self._has_told = False
 
     def why_gone(self, patience: float) -> ConsumerDeletedError | None:
         """Return why the consumer is gone, None while that is not known. Waits for the answer up to
         ``patience`` seconds."""
-        if self._asked is not None and time.monotonic() - self._asked_at > _ASK_AGAIN:
+        if self.asked is not None and time.monotonic() - self._asked_at > _ASK_AGAIN:
             self.close()
-        if self._asked is None:
+        if self.asked is None:
             consumer = self._consumer
             subject = f"CONSUMER.INFO.{consumer.stream_name}.{consumer.name}"
             try:
-                self._asked = self._port.ask(consumer.api.subject(subject), seconds=patience)
+                self.asked = self._port.ask(consumer.api.subject(subject), seconds=patience)
             except Error:
                 return None  # no link at this moment: there will be another 503
             self._asked_at = time.monotonic()
-        msg = self._asked.mailbox.get(patience)
+        msg = self.asked.mailbox.get(patience)
         if msg is None:
             return None
         self.close()
@@ -68,19 +69,14 @@ class Presence:
             return None
         return None
 
-    @property
-    def is_asking(self) -> bool:
-        """Whether there is a question without an answer."""
-        return self._asked is not None
-
     def seen(self) -> None:
         """A message or status of the consumer came: drop the question whether it exists."""
         self._has_told = False
-        if self._asked is not None:
+        if self.asked is not None:
             self.close()
 
     def close(self) -> None:
         """Forget the question. Safe to repeat."""
-        if self._asked is not None:
-            self._asked.close()
-            self._asked = None
+        if self.asked is not None:
+            self.asked.close()
+            self.asked = None

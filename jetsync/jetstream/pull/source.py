@@ -14,7 +14,6 @@ from jetsync.errors import Error
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.pull.inbox import PullInbox
-from jetsync.jetstream.pull.options import PullOptions
 from jetsync.jetstream.pull.state import Ended
 from jetsync.jetstream.pull.statuses import Fate
 
@@ -41,9 +40,6 @@ class PulledConsumer(Protocol):
     def delivers_again(self) -> bool:
         """Whether what is handed back costs nothing but another delivery."""
 
-    def within_limits(self, options: PullOptions, *, is_exact: bool = False) -> PullOptions:
-        """What the consumer takes of a pull."""
-
     def keep_left(self, inbox: PullInbox) -> None:
         """Keep what a closed inbox had got before the server knew, for the next call."""
 
@@ -54,6 +50,10 @@ class Source(Protocol):
     is_lasting: bool
     """Whether its inbox is always the same and takes whatever comes: then neither ``open`` nor
     ``accept`` has anything to do."""
+
+    @property
+    def inbox(self) -> PullInbox | None:
+        """The inbox of a lasting source; None for others."""
 
     @property
     def takes_singly(self) -> bool:

@@ -9,8 +9,8 @@ from jetsync.jetstream.pull.options import (
     LARGEST_BUFFER,
     LARGEST_WINDOW,
     BufferLimits,
+    Window,
 )
-from jetsync.jetstream.pull.window import Window
 
 
 def window(most=0, **options):

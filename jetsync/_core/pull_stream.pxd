@@ -1,0 +1,30 @@
+from libc.stdint cimport int64_t
+
+from jetsync._core.pull_line cimport PullLine
+from jetsync._core.pull_window cimport Window
+from jetsync._core.prefetch cimport PrefetchBuffer
+
+
+cdef class PullLoop(PrefetchBuffer):
+    cdef public object _port
+    cdef public object _source
+    cdef public Window _window
+    cdef public PullLine _inbox
+    cdef public object _error
+    cdef public bint _stopped
+    cdef public bint _draining
+    cdef public bint _is_open
+    cdef public bint _is_settled    # nothing has changed that a pull could be due for
+    cdef public bint _came          # whether a message came since the last pull was sent
+    cdef public double _expires
+    cdef public double _heartbeat
+    cdef dict group
+    cdef bint is_lasting
+    cdef bint has_more              # the server had more ready when it sent the last message
+    cdef int64_t each               # bytes of a message, about
+    cdef int64_t given              # how many messages were handed out together,
+    cdef double given_at            # and when
+
+    cdef int receive(self, PullLine inbox, size_t count, double begun) except -1
+    cdef double tell_window(self) except -1
+    cdef int refill(self, double deadline) except -1

@@ -1,0 +1,40 @@
+"""PullLoop: the loop of an endless stream of pulled messages, up to what is out of the ordinary."""
+
+from typing import Any
+
+from jetsync._core.prefetch import PrefetchBuffer
+from jetsync._core.pull_window import Window
+from jetsync._deadline import Deadline
+
+class PullLoop(PrefetchBuffer):
+    """Takes messages from an inbox into the prefetch buffer and sends the next pull in time."""
+
+    # What rooms put in has their own types there; they declare those.
+    _port: Any
+    _source: Any
+    _window: Window
+    _inbox: Any
+    _error: Exception | None
+    _stopped: bool
+    _draining: bool
+    _is_open: bool
+    _is_settled: bool
+    _came: bool
+    _expires: float
+    _heartbeat: float
+    def __init__(
+        self,
+        port: object,
+        source: object,
+        window: Window,
+        *,
+        expires: float,
+        heartbeat: float,
+        group: dict[str, object],
+        stop_after: int | None,
+    ) -> None: ...
+    def _in_turn(self, step: Any, argument: Any) -> Any: ...
+    def _take(self, deadline: Deadline) -> Any: ...
+    def _batch_inside(self, wanted: tuple[int, Deadline]) -> Any: ...
+    def _load(self, limit: int, deadline: Deadline) -> None: ...
+    def _refill(self) -> None: ...

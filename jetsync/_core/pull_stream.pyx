@@ -1,0 +1,197 @@
+"""PullLoop: the loop of an endless stream of pulled messages, up to what is out of the ordinary."""
+
+from libc.stddef cimport size_t
+
+from jetsync._core.csrc cimport (
+    JET_OK, jet_chain_last, jet_jsack, jet_jsack_parse, jet_record,
+)
+from jetsync._core.batch cimport MsgBatch
+from jetsync._core.link cimport link_counts, link_queue_snapshot
+from jetsync._core.pulls cimport PullOptions
+from jetsync._core.sync cimport monotonic
+
+from jetsync._deadline import Deadline
+
+cdef object FOREVER = Deadline(None)
+
+
+cdef class PullLoop(PrefetchBuffer):
+    """Takes messages from an inbox into the prefetch buffer and sends the next pull in time.
+
+    Its steady state costs no Python frame but one for each look at the connection. What is out of
+    the ordinary is the subclass's: `_open` another inbox, `_on_end` of a pull, `_look` when nothing
+    came, `stop`, `_close`. Times are seconds.
+    """
+
+    def __init__(self, port, source, Window window not None, *, double expires, double heartbeat,
+                 dict group not None, stop_after):
+        self._port, self._source, self._window = port, source, window
+        self._expires, self._heartbeat, self.group = expires, heartbeat, group
+        self.is_lasting = source.is_lasting
+        self._left = stop_after  # messages that may still come into the prefetch buffer
+        self._is_open = True
+        self.each = 1
+
+    # -- taking ----------------------------------------------------------------------------------
+
+    def _in_turn(self, step, argument):
+        """Do a step of taking, unless the connection has ended or another thread is at it."""
+        self._port.check()
+        result = self._run(step, argument)
+        if self._stopped and self._is_open:
+            self.stop()  # asked for while this thread was inside
+        return result
+
+    def _take(self, deadline):
+        """The next message, or None: time is up, or the stream is over."""
+        return self._in_turn(self._take_inside, deadline)
+
+    def _slow_next(self):
+        """The next message when none is prefetched, a pull is due, or the stream was stopped."""
+        msg = self._in_turn(self._take_inside, FOREVER)
+        if msg is not None:
+            return msg
+        if self._error is not None:
+            raise self._error
+        raise StopIteration
+
+    def _take_inside(self, deadline):
+        if not self.chain.count:
+            self._load(self._window.max_messages, deadline)
+        if self._stopped or not self.chain.count:
+            return None
+        msg = self.make()
+        self.refill(0)
+        return msg
+
+    def _batch_inside(self, wanted):
+        """A batch of up to `limit` messages that are there; waits for the first one."""
+        limit, deadline = wanted
+        batch = self._empty_batch()
+        if not self.chain.count and not self._stopped:
+            self._load(limit, deadline)
+        if self.chain.count and not self._stopped:
+            self._move_into(batch, limit)
+        # What was just taken makes room: ask before the caller starts its work.
+        self.refill(0)
+        return batch
+
+    def _load(self, int64_t limit, deadline):
+        """Fill the prefetch buffer with what came; wait for the first message. It stays empty when
+        time is up or the stream is over."""
+        cdef PullLine inbox
+        cdef object at = deadline.at
+        cdef double until = -1 if at is None else at
+        cdef double begun = self.tell_window() if self.given else monotonic()
+        cdef size_t count
+        cdef bint ending
+        if self.left >= 0:
+            limit = min(limit, self.left)
+        while True:
+            ending = self._stopped or self._draining or self._error is not None or not self._is_open
+            if (ending or limit <= 0) and self._is_over():
+                return
+            inbox = self._inbox if self.is_lasting else self._open(deadline)
+            if inbox is None:
+                return
+            if not self._is_settled or inbox.has_link_news:
+                self.refill(until)
+            ends = inbox.collect(
+                1 if not self.is_lasting and self._source.takes_singly else limit,
+                0 if self._draining or 0 <= until <= monotonic() else until, 1,
+            )
+            count = inbox.batch.rows
+            self._came = self._came or count > 0
+            if not self.is_lasting and not self._source.accept(inbox, 0):
+                inbox.release()
+                count = 0
+            for ended in ends:
+                self._on_end(inbox, ended)
+            if count:
+                self.receive(inbox, count, begun)
+                return
+            self._is_settled = False
+            if not ends:
+                self._look(inbox)
+            if 0 <= until <= monotonic():
+                return
+
+    cdef int receive(self, PullLine inbox, size_t count, double begun) except -1:
+        """Move the batch of the inbox into the prefetch buffer."""
+        cdef MsgBatch batch = inbox.batch
+        cdef jet_record r
+        cdef jet_jsack ack
+        self._window.is_whole = False
+        if self._window.may_grow:
+            self.given_at = monotonic()
+            self.given = count
+            self._window.note_took(count, self.given_at - begun)
+            self.has_more = (jet_chain_last(&batch.chain, &r)
+                             and jet_jsack_parse(r.reply, &ack) == JET_OK and ack.num_pending > 0)
+            self.each = batch.chain.bytes // count
+        # From here on an interrupt finds them in the prefetch buffer.
+        self._take_over(batch)
+        return 0
+
+    cdef double tell_window(self) except -1:
+        """All messages were handed out: let the window follow how fast its user is. Returns since
+        when the user waits."""
+        cdef double now = monotonic()
+        cdef PullLine inbox = self._inbox
+        if inbox is None:
+            return now
+        self._window.note_slowed(self.given, now - self.given_at)
+        if self.has_more and not link_queue_snapshot(&inbox.mailbox.queue).messages:
+            self._window.note_starved(inbox.least_rtt, self.each)
+        return self.given_at
+
+    # -- pulling ---------------------------------------------------------------------------------
+
+    def _refill(self):
+        """Send a pull when one is due. Does not wait."""
+        self.refill(0)
+
+    cdef int refill(self, double deadline) except -1:
+        """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
+        to it that the stream looks again when they have. Waits up to `deadline` for room in the
+        outbound buffer (negative: as long as it may, 0: not at all); without room it is tried again
+        when no message is prefetched."""
+        cdef PullLine inbox = self._inbox
+        cdef Window window = self._window
+        cdef link_counts there
+        cdef int64_t count, threshold, left = self.left
+        cdef int64_t buffered_bytes = 0, waiting_bytes = 0
+        cdef double now, expires
+        self._set_threshold(0)
+        self._is_settled = False
+        if self._draining or self._stopped or self._error is not None or inbox is None:
+            return 0
+        now = monotonic()
+        if inbox.closed or now < inbox.state.not_before:
+            return 0
+        if inbox.has_link_news and inbox.lost_link():
+            self._source.on_new_link(inbox)
+        if not inbox.is_linked or inbox.closed:
+            return 0
+        there = link_queue_snapshot(&inbox.mailbox.queue)
+        if window.max_bytes is not None:
+            buffered_bytes = self.chain.bytes
+            waiting_bytes = inbox.state.count_waiting_bytes(there.bytes)
+            if left >= 0:
+                left = max(0, left - <int64_t>there.messages)
+        count = window.ask(inbox.state.count_waiting(there.messages), self.chain.count,
+                           waiting_bytes, buffered_bytes, left, &threshold)
+        self._is_settled = True
+        if not count:
+            self._set_threshold(threshold)
+            return 0
+        expires = inbox.state.length(self._expires, now)
+        self._came = False
+        self._is_settled = inbox.send(
+            PullOptions(
+                count, expires, window.size_of(count, waiting_bytes + buffered_bytes),
+                inbox.state.heartbeat_of(self._heartbeat, expires, now), **self.group,
+            ),
+            False, None, now if deadline == 0 else deadline,
+        ) > 0
+        return 0
