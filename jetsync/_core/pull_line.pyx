@@ -1,5 +1,7 @@
+# cython: nonecheck=True
 """PullLine: one inbox of a consumer on its link. Sends pulls and takes what they bring."""
 
+# A subclass may forget to begin: what it did not give is None, which is checked (nonecheck).
 from jetsync._core.link cimport link_count, link_counts, link_queue_snapshot
 from jetsync._core.outbound cimport put_message
 from jetsync._core.sync cimport deadline_of, monotonic

@@ -1,5 +1,7 @@
+# cython: nonecheck=True
 """PullLoop: the loop of an endless stream of pulled messages, up to what is out of the ordinary."""
 
+# A subclass may forget to begin: what it did not give is None, which is checked (nonecheck).
 from libc.stddef cimport size_t
 
 from jetsync._core.csrc cimport (

@@ -97,8 +97,10 @@ cdef class PullLedger:
     they are charged to the oldest pull, and the status that ends a pull corrects the charge.
     """
 
-    def __init__(self, double now):
+    def __cinit__(self, *args, **kwargs):
         self.pulls = []
+
+    def __init__(self, double now):
         self.number = 0
         self.first = 1           # numbers below belong to pulls that were called off
         self.unclaimed = 0       # messages that wait in the mailbox and came by one of those
