@@ -240,17 +240,16 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
     """What was taken out of the mailbox when a signal came is the first that comes next."""
     fill(js, stream, 10)
     messages = consumer.messages(max_messages=10)
-    messages._refill(PATIENCE)  # the first pull goes out
+    messages._refill()  # the first pull goes out
     wait_until(lambda: messages.pending == 10, timeout=PATIENCE)
-    calls = iter([KeyboardInterrupt])
+    presence = messages._inbox._presence
 
-    def interrupted(*counts):
-        for error in calls:
-            raise error
-        original(*counts)
+    def interrupted():
+        presence.asked = None
+        raise KeyboardInterrupt
 
-    inbox = messages._inbox
-    original, inbox.state.took = inbox.state.took, interrupted
+    # It is told of the first sign of life, between the taking and the charging of messages.
+    presence.asked, presence.seen = True, interrupted
     with pytest.raises(KeyboardInterrupt):
         messages.next(timeout=PATIENCE)
     assert numbers(messages.next(timeout=1) for _ in range(10)) == list(range(10))
