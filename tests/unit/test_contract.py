@@ -8,6 +8,7 @@ import pytest
 
 import jetsync
 import jetsync.server
+import jetsync.services
 
 PULL = "group min_pending min_ack_pending priority"
 MESSAGES = (
@@ -31,6 +32,10 @@ CALLS = {
         "force_reconnect": "",
         "new_inbox": "",
         "jetstream": "domain api_prefix timeout max_pending auto_msg_id",
+        "add_service": (
+            "name version description metadata queue_group threads max_pending stats_handler "
+            "on_error on_done prefix expose_errors"
+        ),
     },
     "Subscription": {
         "next": "timeout",
@@ -314,6 +319,36 @@ def offers(kind, name):
 @pytest.mark.parametrize("kind", ATTRIBUTES)
 def test_attributes(kind):
     assert [name for name in ATTRIBUTES[kind].split() if not offers(kind, name)] == []
+
+
+SERVICES = {
+    "Service.endpoint": "name subject queue_group metadata threads",
+    "Service.add_endpoint": "name handler subject queue_group metadata threads",
+    "Service.add_group": "name queue_group",
+    "Service.info": "",
+    "Service.ping": "",
+    "Service.stats": "",
+    "Service.reset": "",
+    "Service.stop": "error timeout",
+    "Service.wait": "timeout",
+    "ServiceGroup.endpoint": "name subject queue_group metadata threads",
+    "ServiceGroup.add_endpoint": "name handler subject queue_group metadata threads",
+    "ServiceGroup.add_group": "name queue_group",
+    "ServiceRequest.respond": "data headers",
+    "ServiceRequest.respond_json": "value headers",
+    "ServiceRequest.respond_error": "code description data headers",
+    "ServiceClient.call": "subject data headers timeout",
+    "ServiceClient.ping": "name id max_responses stall timeout",
+    "ServiceClient.info": "name id max_responses stall timeout",
+    "ServiceClient.stats": "name id max_responses stall timeout",
+}
+
+
+@pytest.mark.parametrize("call", SERVICES)
+def test_a_call_of_services_takes_what_was_promised(call):
+    kind, name = call.split(".")
+    found = inspect.signature(getattr(getattr(jetsync.services, kind), name)).parameters
+    assert [name for name in SERVICES[call].split() if name not in found] == []
 
 
 @pytest.mark.parametrize("kind", SERVERS)
