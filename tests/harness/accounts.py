@@ -22,7 +22,14 @@ class Keys:
         self._pair = signing.from_seed(self.seed.encode())
         self.public = bytes(self._pair.public_key).decode()
 
-    def claim(self, subject: str, name: str, fields: dict[str, Any], expires: float = 0) -> str:
+    def claim(
+        self,
+        subject: str,
+        name: str,
+        fields: dict[str, Any],
+        expires: float = 0,
+        audience: str = "",
+    ) -> str:
         """Return a signed JWT about ``subject``; ``expires`` is on the wall clock, 0 for never."""
         body: dict[str, Any] = {
             "iat": int(time.time()),
@@ -33,6 +40,8 @@ class Keys:
         }
         if expires:
             body["exp"] = int(expires)
+        if audience:
+            body["aud"] = audience
         body["jti"] = _text(hashlib.sha256(json.dumps(body).encode()).digest())
         head = {"typ": "JWT", "alg": "ed25519-nkey"}
         signed = f"{_text(json.dumps(head).encode())}.{_text(json.dumps(body).encode())}"

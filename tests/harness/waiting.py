@@ -11,6 +11,11 @@ T = TypeVar("T")
 LOOK_EVERY = 0.005
 
 
+def later(seconds: float) -> None:
+    """Let so much time pass: for an outage that lasts so long, not for something to happen."""
+    time.sleep(seconds)
+
+
 def wait_until(condition: Callable[[], T], *, timeout: float = 5.0, message: str = "") -> T:
     """Return what the condition gives as soon as that is true.
 

@@ -53,6 +53,7 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_hostile_blocks.py",
     ],
     "matrix": [f"{RELIABILITY}/test_pull_matrix.py", f"{RELIABILITY}/test_publish_matrix.py"],
+    "topologies": ["tests/topologies", f"{RELIABILITY}/test_full_disk.py"],
     "older": [f"{RELIABILITY}/test_older_servers.py"],
     "linearizability": ["tests/kv/test_linearizable.py"],
     "keys": ["tests/kv/test_container.py"],

@@ -79,4 +79,8 @@ GOALS = {
     "G36": Goal("key-value: operations that no single register explains: 0", "100,000, 3 nodes"),
     "G37": Goal("objects lost and chunks left by renames: 0", "1,000 rounds each, 500 under cuts"),
     "G38": Goal("memory to iterate over the keys of a bucket <= 60 MiB", "1,000,000 keys"),
+    "G39": Goal(
+        "leaf nodes, gateways, accounts, upgrades, scaling, reloads: lost, doubled, late calls: 0",
+        "20 cuts, 10 gateway cuts, 6 moves, 15 sign-ins, 2 upgrades, 65 reloads, 5 kills",
+    ),
 }

@@ -1,0 +1,264 @@
+"""Publishers and readers that go on through whatever a test does to the servers.
+
+``with Traffic(js, "S", "s.a") as traffic: disturb(); traffic.goes_on()``; at the end nothing that
+was confirmed is missing, nothing is there twice, every reader has had every message (ordered ones
+each once and in order, the others none again after a confirmed acknowledgement), and every call
+kept its time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+
+import jetsync
+from tests.harness.soak import scaled
+from tests.harness.stalls import Stalls
+from tests.harness.waiting import wait_until
+from tests.reliability.publish_load import Ledger, contents
+
+PATIENCE = 30.0
+"""Seconds that a publish or an acknowledgement may take; below the duplicate window."""
+A_LOOK = 1.0
+ACK_WAIT = 30.0
+GRACE = scaled(5.0, 0.25)
+"""A call may take so much longer than it was given. The short form runs beside other tests, and
+shows only that no call hangs."""
+REST = scaled(0.01, 0.005)
+"""Seconds between two messages of a publisher."""
+READERS = ("messages", "fetch", "ordered", "ordered push")
+
+
+class Traffic:
+    """Two publishers and a reader of each kind on one stream, until the block ends."""
+
+    def __init__(
+        self,
+        js: jetsync.JetStream,
+        stream: str,
+        subject: str,
+        *,
+        readers: Collection[str] = READERS,
+        owner: jetsync.JetStream | None = None,
+        rest: float = REST,
+        ack_wait: float = ACK_WAIT,
+    ) -> None:
+        self.ledger = Ledger()
+        self.seen: dict[str, list[int]] = {name: [] for name in readers}
+        self.acked: dict[str, set[int]] = {name: set() for name in readers}
+        self.again: list[tuple[str, int]] = []
+        """Deliveries after a confirmed acknowledgement."""
+        self.late: list[tuple[str, float]] = []
+        """Calls that took longer than they were given, with the seconds beyond that."""
+        self.slowest = 0.0
+        self._js, self._stream, self._subject = js, stream, subject
+        self._owner = owner or js
+        self._rest = rest
+        self._ack_wait = ack_wait
+        self._stalls = Stalls()
+        self._stop_writing, self._stop_reading = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._problems: list[BaseException] = []
+        ways = {
+            "messages": self._messages,
+            "fetch": self._fetch,
+            "ordered": self._ordered,
+            "ordered push": self._ordered_push,
+        }
+        self._writers = [self._thread(self._sync), self._thread(self._async)]
+        self._readers = [self._thread(ways[name]) for name in readers]
+
+    # -- one call ----------------------------------------------------------------------------------
+
+    def timed(
+        self, name: str, timeout: float, call: Callable[[], object]
+    ) -> jetsync.Error | object:
+        """Make a call that was given so many seconds; return its result, or its error."""
+        began = time.monotonic()
+        result: jetsync.Error | object
+        try:
+            result = call()
+        except jetsync.Error as error:
+            result = error
+        ended = time.monotonic()
+        beyond = ended - began - timeout
+        self.slowest = max(self.slowest, ended - began)
+        if beyond > GRACE:
+            beyond -= self._stalls.during(began, ended)
+        if beyond > GRACE:
+            self.late.append((name, beyond))
+        return result
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _note(self, payload: bytes, result: object) -> None:
+        error = result if isinstance(result, BaseException) else None
+        seq = result.seq if isinstance(result, jetsync.PubAck) else 0
+        with self._lock:
+            self.ledger.note(payload, error, seq)
+
+    def _sync(self) -> None:
+        number = 0
+        while not self._stop_writing.wait(self._rest):
+            payload = b"sync.%d" % number
+            number += 1
+            self._note(
+                payload,
+                self.timed(
+                    "publish",
+                    PATIENCE,
+                    lambda payload=payload: self._js.publish(  # type: ignore[misc]
+                        self._subject, payload, timeout=PATIENCE
+                    ),
+                ),
+            )
+
+    def _async(self) -> None:
+        number = 0
+        while not self._stop_writing.wait(10 * self._rest):
+            payloads = [b"async.%d" % n for n in range(number, number + 10)]
+            number += 10
+            futures = [
+                (p, self._js.publish_async(self._subject, p, timeout=PATIENCE)) for p in payloads
+            ]
+            for payload, future in futures:
+                self._note(
+                    payload,
+                    self.timed("future", PATIENCE, lambda future=future: future.result()),  # type: ignore[misc]
+                )
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _durable(self, name: str) -> jetsync.Consumer:
+        return self._js.create_consumer(
+            self._stream,
+            durable_name=name,
+            ack_wait=self._ack_wait,
+            max_ack_pending=1000,
+            timeout=PATIENCE,
+        )
+
+    def _take(self, name: str, msg: jetsync.JetStreamMsg) -> None:
+        seq = msg.metadata.stream_seq
+        if seq in self.acked[name]:
+            self.again.append((name, seq))
+        self.seen[name].append(seq)
+        done = self.timed("ack_sync", PATIENCE, lambda: msg.ack_sync(timeout=PATIENCE))
+        if not isinstance(done, jetsync.Error):
+            self.acked[name].add(seq)
+
+    def _messages(self) -> None:
+        with self._durable("messages").messages(max_messages=50) as messages:
+            while not self._stop_reading.is_set():
+                msg = self.timed("next", A_LOOK, lambda: messages.next(timeout=A_LOOK))
+                if isinstance(msg, jetsync.JetStreamMsg):
+                    self._take("messages", msg)
+                else:
+                    self._excuse(msg)
+
+    def _fetch(self) -> None:
+        consumer = self._durable("fetch")
+        while not self._stop_reading.is_set():
+            batch = self.timed("fetch", 0.5, lambda: consumer.fetch(20, timeout=0.5))
+            if isinstance(batch, jetsync.MsgBatch):
+                for msg in batch:
+                    self._take("fetch", msg)
+            else:
+                self._excuse(batch)
+
+    def _ordered(self) -> None:
+        with self._js.ordered_consumer(self._stream, timeout=PATIENCE) as ordered:
+            messages = ordered.messages()
+            self._in_order("ordered", lambda: messages.next(timeout=A_LOOK))
+
+    def _ordered_push(self) -> None:
+        with self._js.subscribe(self._subject, stream=self._stream, ordered=True) as push:
+            self._in_order("ordered push", lambda: push.next(timeout=A_LOOK))
+
+    def _in_order(self, name: str, take: Callable[[], jetsync.JetStreamMsg]) -> None:
+        while not self._stop_reading.is_set():
+            msg = self.timed(name, A_LOOK, take)
+            if isinstance(msg, jetsync.JetStreamMsg):
+                self.seen[name].append(msg.metadata.stream_seq)
+            else:
+                self._excuse(msg)
+
+    def _excuse(self, error: object) -> None:
+        """That nothing came in time is no failure of a reader while servers are away."""
+        if not isinstance(error, jetsync.TimeoutError):
+            assert isinstance(error, BaseException)
+            raise error
+
+    # -- the whole ---------------------------------------------------------------------------------
+
+    def _thread(self, work: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self._problems.append(error)
+
+        return threading.Thread(target=run, name=f"traffic{work.__name__}", daemon=True)
+
+    def check(self) -> None:
+        """Raise what ended a publisher or reader."""
+        if self._problems:
+            raise self._problems[0]
+
+    def goes_on(self, more: int = 30, *, timeout: float = 60.0) -> None:
+        """Wait until so many more messages were confirmed and every reader has had some more."""
+        stored = len(self.ledger.stored) + more
+        counts = {name: len(seen) + more // 3 for name, seen in self.seen.items()}
+
+        def enough() -> bool:
+            self.check()
+            return len(self.ledger.stored) >= stored and all(
+                len(self.seen[name]) >= count for name, count in counts.items()
+            )
+
+        wait_until(enough, timeout=timeout, message=f"stuck: {self!r}")
+
+    def __repr__(self) -> str:
+        counts = {name: len(set(seen)) for name, seen in self.seen.items()}
+        return f"{len(self.ledger.stored)} stored, {len(self.ledger.unknown)} unknown, {counts}"
+
+    def __enter__(self) -> Traffic:
+        self._stalls.__enter__()
+        for thread in (*self._readers, *self._writers):
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._end(self._stop_writing, self._writers)
+            if kind is None:
+                self._judge()
+        finally:
+            self._end(self._stop_reading, self._readers)
+            self._stalls.__exit__(None, None, None)
+        if kind is None:
+            self.check()
+
+    def _end(self, stop: threading.Event, threads: list[threading.Thread]) -> None:
+        stop.set()
+        for thread in threads:
+            thread.join(2 * PATIENCE)
+            assert not thread.is_alive(), f"{thread.name} is stuck: {self!r}"
+
+    def _judge(self) -> None:
+        self.check()
+        found, sequences = contents(self._owner, self._stream)
+        self.ledger.compare(found, sequences)
+        there = set(sequences.values())
+
+        def all_came() -> bool:
+            self.check()
+            return all(there <= set(seen) for seen in self.seen.values())
+
+        wait_until(all_came, timeout=60, message=f"not everything came: {self!r}")
+        for name, seen in self.seen.items():
+            if name.startswith("ordered"):
+                assert seen == sorted(there), f"{name}: not each once and in order"
+        assert not self.again, f"came again after a confirmed acknowledgement: {self.again[:5]}"
+        assert not self.late, f"calls beyond their time: {self.late[:5]}"
