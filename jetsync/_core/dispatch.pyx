@@ -25,7 +25,7 @@ cdef enum:
 cdef class Task:
     """What is done with the messages of one mailbox, by one thread at a time.
 
-    Each goes to `callback`, whose exceptions of any kind go to `report`. With a `step` in place of
+    Each goes to `callback`, whose exceptions of any kind go to `report`, with the message. With a `step` in place of
     a callback that is called instead, without waiting for messages: it returns the mailbox whose
     next message is waited for, or None at the end. `ended(error)` is called once, at the end of the
     mailbox or when the step failed with an error (else None).
@@ -61,7 +61,7 @@ cdef class Task:
             try:
                 self.callback(msg)
             except BaseException as error:  # user code may raise anything
-                self.report(error)
+                self.report(error, msg)
         return False
 
     cdef int move(self, Mailbox mailbox) except -1:

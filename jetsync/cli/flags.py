@@ -78,5 +78,5 @@ OUTPUT = (
     _flag("-j", "--json", action="store_true", help="print JSON"),
     _flag("--quiet", action="store_true", help="print results only"),
     _flag("--no-color", action="store_true", help="no colours ($NO_COLOR)"),
-    _flag("--trace", action="store_true", help="log what the connection does to stderr"),
+    _flag("--trace", action="store_true", help="log events and the protocol to stderr"),
 )

@@ -71,7 +71,10 @@ class Invocation:
             logger.addHandler(handler)
             logger.propagate = False
         level = logging.ERROR if self.out.quiet else logging.WARNING
-        logger.setLevel(logging.DEBUG if getattr(self.arguments, "trace", False) else level)
+        if getattr(self.arguments, "trace", False):
+            level = logging.DEBUG
+            logging.getLogger("jetsync.wire").setLevel(level)
+        logger.setLevel(level)
 
     def __enter__(self) -> Invocation:
         return self

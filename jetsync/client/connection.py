@@ -16,7 +16,7 @@ from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.dispatch import Dispatcher
-from jetsync.client.events import Event, EventDispatcher
+from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
@@ -42,6 +42,7 @@ from jetsync.protocol.serverpool import ServerState
 from jetsync.protocol.states import Life, Status
 
 if TYPE_CHECKING:
+    from jetsync._measurement import Measurement
     from jetsync.jetstream import JetStream
     from jetsync.services import EndpointInfo, Service, ServiceRequest
 
@@ -389,9 +390,18 @@ class Connection(Publishing):
             unmatched=self._inbound.unmatched,
         )
 
+    def measurements(self) -> list[Measurement]:
+        """Return the numbers of this connection for what collects them, such as
+        ``jetsync.prometheus``. Does not block; nothing is counted for it beforehand."""
+        from jetsync.client.measuring import measure
+
+        session, routes = self._session, self._routes
+        buffered = self._outbound.pending_bytes
+        return measure(self, self._label, buffered, session.rtt, routes.mailboxes())
+
     @property
     def last_error(self) -> BaseException | None:
-        """The last error of any kind, or None."""
+        """The last error of any kind since there is a link, or None."""
         return self._last_error
 
     # -- for the other files of this room; upper rooms use the port --------------------------------
@@ -417,13 +427,16 @@ class Connection(Publishing):
         kind: str,
         error: BaseException | None = None,
         server: str | None = None,
-        *,
-        attempt: int | None = None,
-        delay: float | None = None,
+        **about: Any,
     ) -> None:
+        """Give an event to the log and its handlers; ``about`` are other fields of it."""
         if kind == "error" and error is not None:
+            kind = kind_of(error)
+        if kind in ("connected", "reconnected"):
+            self._last_error = None
+        elif error is not None and kind not in ("reconnecting", "disconnected", "closed"):
             self._last_error = error
-        self._events.post(Event(kind, self, error, server, attempt, delay))
+        self._events.post(Event(kind, self, error, server, **about))
 
     def _after_pong(self, function: Callable[[], object]) -> None:
         """Run a function (on the timer thread) when everything has arrived that the server had sent

@@ -18,6 +18,7 @@ from jetsync._native import original
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
 from jetsync.client.tls import make_context
+from jetsync.client.trace import traced
 from jetsync.client.wire import ByteFilter, Step, Wire
 from jetsync.errors import (
     AuthorizationError,
@@ -174,7 +175,8 @@ def _shake_hands(
     os.set_blocking(sock.fileno(), True)
     if info.connect_urls:
         hearsay = ()
-    return Link(server, sock, info, wire.rest(), wire.filter, wire.tls, round_trip, hearsay)
+    passes = traced(wire.filter, options.name or server.netloc)
+    return Link(server, sock, info, wire.rest(), passes, wire.tls, round_trip, hearsay)
 
 
 def _greet(

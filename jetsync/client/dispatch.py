@@ -34,7 +34,7 @@ class Dispatcher:
         self,
         mailbox: Mailbox,
         callback: Callable[[Any], Any] | None,
-        report: Callable[[BaseException], Any],
+        report: Callable[[BaseException, Any], Any],
         ended: Callable[[BaseException | None], Any],
         step: Callable[[], Mailbox | None] | None = None,
     ) -> Task:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 import time
 import traceback
@@ -15,17 +16,33 @@ from jetsync._latch import Once
 from jetsync._native import NativeQueue
 from jetsync._printable import printable
 from jetsync._threads import start_thread
-from jetsync.errors import Error
+from jetsync.errors import Error, MissedHeartbeatError, PermissionsError, SlowConsumerError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
 
-__all__ = ["Event", "EventDispatcher", "Handler"]
+__all__ = ["Event", "EventDispatcher", "Handler", "kind_of"]
 
-logger = logging.getLogger("jetsync")
+logger = logging.getLogger("jetsync.connection")
 
+_KINDS = (
+    (SlowConsumerError, "slow_consumer"),
+    (PermissionsError, "permission"),
+    (MissedHeartbeatError, "missed_heartbeat"),
+)
+_ERRORS = frozenset(("error", "callback_error", *(kind for _, kind in _KINDS)))
+"""The kinds that go to ``on_error``."""
+_LEVELS = {
+    "reconnecting": logging.DEBUG,  # an outage has many of them
+    "disconnected": logging.WARNING,
+    "callback_error": logging.ERROR,
+    "stuck": logging.ERROR,
+    "dead_letter_failed": logging.ERROR,
+}
 _MOST_ERRORS = 1000
 _MOST = 2 * _MOST_ERRORS
+_TRACEBACK_SECONDS = 1.0
+_MOST_PLACES = 256
 _WITH_LOCALS = 16
 """So many waiting errors keep the local variables of their tracebacks, which hold messages."""
 
@@ -34,13 +51,15 @@ _WITH_LOCALS = 16
 class Event:
     """Something that happened to a connection outside of any call.
 
-    ``kind`` is one of ``error``, ``connected`` (the first link), ``disconnected``,
-    ``reconnecting`` (an attempt to come back begins), ``reconnected``, ``closed``,
-    ``discovered_servers``, ``lame_duck``, and of workers ``stuck`` and ``dead_letter_failed`` with
-    ``subject``, ``stream`` and ``consumer`` of the message; ``error`` the reason when there is one,
-    ``server`` the address concerned. Of ``reconnecting`` there are ``attempt``, counted from 1
-    since the link was lost, and ``delay``, the seconds that pass before it. ``time`` is when it
-    happened, in seconds on the wall clock.
+    ``kind`` is one of ``connected`` (the first link), ``disconnected``, ``reconnecting`` (an
+    attempt to come back begins), ``reconnected``, ``closed``, ``discovered_servers``,
+    ``lame_duck``; of errors ``slow_consumer``, ``permission``, ``missed_heartbeat``,
+    ``callback_error`` (a callback raised) or ``error``, all of which go to ``on_error``; and of
+    workers ``stuck`` and ``dead_letter_failed``. ``error`` is the reason when there is one,
+    ``server`` the address concerned; ``subject``, ``stream`` and ``consumer`` are those of the
+    message or subscription. Of ``reconnecting`` there are ``attempt``, counted from 1 since the
+    link was lost, and ``delay``, the seconds that pass before it. ``time`` is when it happened, in
+    seconds on the wall clock.
     """
 
     kind: str
@@ -85,14 +104,15 @@ class EventDispatcher:
         self._thread: threading.Thread | None = None
         self._dropped = 0
         self._closed = False
+        self._tracebacks = Tracebacks()
 
     def post(self, event: Event) -> None:
         """Queue an event for the log and its handler. Never blocks, never raises."""
-        heard = event.kind in self._handlers or self._every is not None
+        heard = self._handler(event) is not None or self._every is not None
         if self._closed or not (heard or logger.isEnabledFor(_level(event))):
             return
         waiting = self._queue.qsize()
-        if waiting >= (_MOST_ERRORS if event.kind == "error" else _MOST):
+        if waiting >= (_MOST_ERRORS if event.kind in _ERRORS else _MOST):
             self._dropped += 1
             return
         if waiting > _WITH_LOCALS and event.error is not None:
@@ -144,14 +164,32 @@ class EventDispatcher:
             error = Error(f"{count} events were dropped: the handlers take longer than they may")
             self._deliver(Event("error", event.connection, error))
 
+    def _handler(self, event: Event) -> Handler | None:
+        return self._handlers.get("error" if event.kind in _ERRORS else event.kind)
+
     def _deliver(self, event: Event) -> None:
-        detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
-        text = printable(f"{event.kind} {event.server or ''}{detail}")
-        # With a traceback where user code raised: else it would be lost with the thread.
-        about = event.error if _by_user(event.error) else None
-        self._call(event, lambda _: logger.log(_level(event), "%s", text, exc_info=about))
-        self._call(event, self._handlers.get(event.kind))
+        self._call(event, self._log)
+        self._call(event, self._handler(event))
         self._call(event, self._every)
+
+    def _log(self, event: Event) -> None:
+        level = _level(event)
+        if not logger.isEnabledFor(level):
+            return
+        # With a traceback where user code raised: else it would be lost with the thread.
+        about, more = event.error if _by_user(event) else None, ""
+        if about is not None:
+            shown, missed = self._tracebacks.show(about)
+            if not shown:
+                return
+            more = f" (and {missed} times before)" if missed else ""
+        logger.log(
+            level,
+            "%s",
+            printable(_text(event) + more),
+            exc_info=about,
+            extra=_extra(event, self._name),
+        )
 
     def _call(self, event: Event, handler: Handler | None) -> None:
         try:
@@ -159,7 +197,8 @@ class EventDispatcher:
                 handler(event)
         except BaseException:  # noqa: BLE001 - of a handler: nothing may end this thread
             try:
-                logger.exception("the handler for %s raised", event.kind)
+                extra = _extra(event, self._name)
+                logger.exception("the handler for %s raised", event.kind, extra=extra)
             except BaseException:  # noqa: BLE001, S110 - a handler of the log itself
                 pass
 
@@ -179,14 +218,76 @@ class EventDispatcher:
                 thread.join(timeout)
 
 
+class Tracebacks:
+    """At most one traceback a second for each place that raises; the others are counted."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
+
+    def show(self, error: BaseException) -> tuple[bool, int]:
+        """Return whether to show it, and how many of its place were not shown before."""
+        frames = list(traceback.walk_tb(error.__traceback__))
+        frame, line = frames[-1] if frames else (None, 0)
+        place = (type(error), frame and frame.f_code, line)
+        now = time.monotonic()
+        last, missed = self._seen.get(place, (-math.inf, 0))
+        if now - last < _TRACEBACK_SECONDS:
+            self._seen[place] = (last, missed + 1)
+            return False, 0
+        if len(self._seen) >= _MOST_PLACES:
+            self._seen.clear()
+        self._seen[place] = (now, 0)
+        return True, missed
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of event that an error is."""
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), "error")
+
+
 def _level(event: Event) -> int:
-    if event.kind == "reconnecting":
-        return logging.DEBUG  # an outage has many of them
-    return logging.WARNING if event.kind in ("error", "disconnected") else logging.INFO
+    usual = logging.WARNING if event.kind in _ERRORS else logging.INFO
+    return _LEVELS.get(event.kind, usual)
 
 
-def _by_user(error: BaseException | None) -> bool:
-    return error is not None and not isinstance(error, Error) and error.__traceback__ is not None
+def _text(event: Event) -> str:
+    """What the log says."""
+    parts = [event.kind]
+    if event.server:
+        parts.append(event.server)
+    if event.kind == "callback_error":
+        where = [f"subject {event.subject!r}"] if event.subject else []
+        if event.consumer:
+            where.append(f"consumer {event.consumer!r} of stream {event.stream!r}")
+        parts.append(f"({', '.join(where)})" if where else "")
+    if event.kind in ("connected", "reconnected"):
+        info = event.connection.server_info
+        if info is not None:
+            name = event.connection.options.name
+            parts.append(f"({f'as {name!r}, ' if name else ''}nats-server {info.version})")
+    detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
+    return " ".join(part for part in parts if part) + detail
+
+
+def _extra(event: Event, label: str) -> dict[str, object]:
+    """The fields of a log record that programs read; what is not known is left out."""
+    found: dict[str, object] = {
+        "nats_event": event.kind,
+        "nats_connection": event.connection.options.name or label,
+        "nats_server": event.server,
+        "nats_subject": event.subject or getattr(event.error, "subject", None),
+        "nats_stream": event.stream,
+        "nats_consumer": event.consumer,
+        "nats_err_code": getattr(event.error, "err_code", None),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _by_user(event: Event) -> bool:
+    error = event.error
+    if error is None or error.__traceback__ is None:
+        return False
+    return event.kind == "callback_error" or not isinstance(error, Error)
 
 
 def _forget_locals(error: BaseException) -> None:

@@ -145,6 +145,18 @@ class Port:
         """Give an event to the log and the user's handlers. Never blocks, never raises."""
         self._nc._events.post(event)
 
+    def callback_failed(
+        self,
+        error: BaseException,
+        msg: Any,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+    ) -> None:
+        """Tell that a callback raised on this message. Never blocks, never raises."""
+        subject = getattr(msg, "subject", None)
+        self._nc._post("callback_error", error, subject=subject, stream=stream, consumer=consumer)
+
     # -- sending ---------------------------------------------------------------------------------
 
     def send(
@@ -264,7 +276,7 @@ class Port:
     ) -> Task:
         """Give what comes into a mailbox to a callback, on a thread of the connection's dispatcher;
         exceptions of the callback are reported. See ``Task``. Does not block."""
-        return self._nc._dispatcher.run(mailbox, callback, self.report, ended, step)
+        return self._nc._dispatcher.run(mailbox, callback, self.callback_failed, ended, step)
 
     # -- the life of the connection --------------------------------------------------------------
 

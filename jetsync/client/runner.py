@@ -25,15 +25,16 @@ def check_callback(callback: object) -> None:
 def run_callbacks(
     items: Iterable[Any],
     callback: Callable[[Any], Any],
-    on_error: Callable[[BaseException], Any],
+    on_error: Callable[[BaseException, Any], Any],
 ) -> None:
     """Give every item to the callback: a callback is a ``for`` loop in a thread, nothing more.
 
-    An exception of the callback goes to ``on_error``, the SystemExit of ``sys.exit()`` too, which
-    ends a program in the main thread only. The next item is still delivered.
+    An exception of the callback goes to ``on_error`` with the item, the SystemExit of
+    ``sys.exit()`` too, which ends a program in the main thread only. The next item is still
+    delivered.
     """
     for item in items:
         try:
             callback(item)
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            on_error(error)
+            on_error(error, item)

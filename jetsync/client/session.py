@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-logger = logging.getLogger("jetsync")
+logger = logging.getLogger("jetsync.connection")
 
 _SLACK = 0.2
 
@@ -423,6 +423,7 @@ class Session:
                 subject=subject,
                 dropped=mailbox.dropped,
             ),
+            subject=subject,
         )
 
     # -- asked for by others ---------------------------------------------------------------------

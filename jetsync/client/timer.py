@@ -17,7 +17,7 @@ from jetsync._threads import start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 
-logger = logging.getLogger("jetsync")
+logger = logging.getLogger("jetsync.connection")
 
 
 class TimerHandle:

@@ -62,7 +62,8 @@ def test_each_command_says_what_it_does(word, command) -> None:
     said = command.description or command.help
     assert said.lower()[:20] in " ".join(done.out.lower().split())
     assert command.example, "an example"
-    assert f"jetsync {' '.join(names)}" in command.example
+    shown = word.name if command.default else " ".join(names)
+    assert f"jetsync {shown}" in command.example
     assert not command.help.endswith(".")
 
 

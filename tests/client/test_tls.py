@@ -261,14 +261,15 @@ def test_renewed_certificates_are_read_at_the_next_attempt(tmp_path, tls_server,
 def test_broken_records_end_the_link_and_not_the_connection(tls_server, certificates):
     """A flipped bit is not delivered; the connection starts over on a new link."""
     with Proxy(tls_server.url) as proxy:
-        url = f"tls://127.0.0.1:{proxy.port}"
-        with jetsync.connect(url, tls=trusting(certificates)) as nc:
+        url, lost = f"tls://127.0.0.1:{proxy.port}", []
+        with jetsync.connect(url, tls=trusting(certificates), on_disconnected=lost.append) as nc:
             sub = nc.subscribe("s")
             nc.flush()
             proxy.spoil()
             nc.publish("s", b"first")
             wait_until(lambda: nc.stats.reconnects == 1, timeout=20)
-            assert "decrypted" in str(nc.last_error)
+            wait_until(lambda: lost, timeout=20)
+            assert "decrypted" in str(lost[0].error)
             nc.publish("s", b"second")
             assert sub.next(timeout=10).data == b"second"
 

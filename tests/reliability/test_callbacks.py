@@ -43,7 +43,7 @@ def test_event_handlers_that_raise_harm_nothing(server, caplog):
             nc.publish("a", b"%d" % number)
             assert sub.next(timeout=10).data == b"%d" % number
         nc.publish("bad")
-        wait_until(lambda: "error" in called, timeout=10)
+        wait_until(lambda: "callback_error" in called, timeout=10)
         nc.close()
     assert called.count("disconnected") == called.count("reconnected") == 3
     assert called[-1] == "closed"

@@ -46,6 +46,7 @@ def test_a_jwt_that_expires_is_replaced_by_a_fresh_one():
         nc.publish("a", b"after")
         assert sub.next(timeout=10).data == b"after"
         assert len(given) == 2
+        wait_until(lambda: told, timeout=10)
         (error,) = told
         assert isinstance(error, jetsync.AuthorizationError)
         assert "expired" in str(error).lower()

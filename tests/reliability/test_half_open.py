@@ -27,9 +27,11 @@ def test_a_silent_server_is_left_for_another_one(fault, server, second, stalls, 
     worst = 0.0
     with Proxy(server.url) as proxy:
         for _ in range(ROUNDS):
+            lost: list[jetsync.Event] = []
             connections = [
                 jetsync.connect(
                     [proxy.url, second.url],
+                    on_disconnected=lost.append,
                     randomize_servers=False,
                     ping_interval=1.0,
                     max_pings_outstanding=2,
@@ -59,7 +61,12 @@ def test_a_silent_server_is_left_for_another_one(fault, server, second, stalls, 
                 for n, (nc, sub) in enumerate(zip(connections, subs, strict=True)):
                     nc.publish(f"a.{n}", b"here")
                     assert sub.next(timeout=10).data == b"here"
-                    assert isinstance(nc.last_error, jetsync.StaleConnectionError)
+
+                def all_told(lost: list[jetsync.Event] = lost) -> bool:
+                    return len(lost) >= CONNECTIONS
+
+                wait_until(all_told, timeout=10)
+                assert all(isinstance(e.error, jetsync.StaleConnectionError) for e in lost)
                 took = [at - begun - stalls.during(begun, at) for at in moved.values()]
                 worst = max(worst, *took)
             finally:

@@ -14,6 +14,7 @@ HALLWAY = {
     "headers",
     "_deadline",
     "_latch",
+    "_measurement",
     "_native",
     "_printable",
     "_threads",

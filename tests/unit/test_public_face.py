@@ -12,6 +12,7 @@ import pytest
 import jetsync
 from jetsync import config, errors
 
+MODULES = ("config", "errors", "prometheus", "server", "services", "spark")
 CLASSES = sorted(
     {
         value
@@ -46,14 +47,7 @@ def test_the_package_shows_its_public_names_only():
     code = "import jetsync; print(*dir(jetsync)); print(jetsync.config.StreamConfig.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, config_name = done.stdout.splitlines()
-    assert set(shown.split()) == {
-        *jetsync.__all__,
-        "config",
-        "errors",
-        "server",
-        "services",
-        "spark",
-    }
+    assert set(shown.split()) == {*jetsync.__all__, *MODULES}
     assert config_name == "StreamConfig"
 
 

@@ -13,6 +13,7 @@ from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.diagnosis import explain_stall
+from jetsync.jetstream.consumers.measuring import LagMeter
 from jetsync.jetstream.consumers.requests import (
     delete_consumer,
     pause_consumer,
@@ -29,6 +30,7 @@ from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from jetsync._measurement import Measurement
     from jetsync.jetstream.pull.options import MessagesOptions
 
 __all__ = ["Consumer"]
@@ -45,6 +47,7 @@ class Consumer:
         self._api = api
         self._port = api.port
         self._shared = SharedConsumer(api, info)
+        self._meter = LagMeter(self._shared)
         self.stream_name = info.stream_name
         self.name = info.name
 
@@ -232,6 +235,14 @@ class Consumer:
     def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
         """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
         return ConsumerLag.from_info(self.info(timeout=timeout))
+
+    def measurements(self) -> list[Measurement]:
+        """Return the lag as numbers for what collects them, such as ``jetsync.prometheus``.
+
+        Asks the server, blocking like :meth:`info`, unless it was asked less than 5 seconds ago;
+        when no answer comes there are no numbers. Raises ConnectionClosedError.
+        """
+        return self._meter.read()
 
     def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
         """Ask why nothing comes, and say it in one sentence; None when nothing is in the way.

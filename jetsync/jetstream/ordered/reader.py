@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation", "OrderedReader"]
 
-logger = logging.getLogger("jetsync")
+logger = logging.getLogger("jetsync.pull")
 
 # A request that is not answered is repeated after this; after silence again, twice as long.
 _FIRST_SILENCE = 2.0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncPublisher", "PubAckFuture"]
 
-logger = logging.getLogger("jetsync")
+logger = logging.getLogger("jetsync.publish")
 
 _LOOK_EVERY = 0.05  # at deadlines, while anything is open
 _IDLE_LOOKS = 10

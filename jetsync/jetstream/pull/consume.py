@@ -70,7 +70,7 @@ class ConsumeContext:
 
     def _run(self) -> None:
         try:
-            run_callbacks(self._stream, self._callback, self._port.report)
+            run_callbacks(self._stream, self._callback, self._callback_failed)
         except Exception as error:  # noqa: BLE001 - kept for the user to look at
             self.error = error
             if not self._port.closed:
@@ -79,6 +79,10 @@ class ConsumeContext:
             self._stream.stop()
             self._done.set()
             self._port.detach(self._member)
+
+    def _callback_failed(self, error: BaseException, msg: JetStreamMsg) -> None:
+        about = msg.metadata
+        self._port.callback_failed(error, msg, stream=about.stream, consumer=about.consumer)
 
     def stop(self) -> None:
         """End after the present message; the rest is handed back. Does not wait."""

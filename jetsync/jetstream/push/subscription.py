@@ -60,7 +60,8 @@ class PushSubscription(PushReceiver):
                 if acknowledges:
                     msg.ack()  # nothing happens when the callback has settled it
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                self._port.report(error)
+                about = msg.metadata
+                self._port.callback_failed(error, msg, stream=about.stream, consumer=about.consumer)
         if self._port.closed or self._exhausted:
             return None
         due = self._suspect_since

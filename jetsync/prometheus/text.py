@@ -1,0 +1,58 @@
+"""The text format of Prometheus, version 0.0.4 ("Exposition formats", prometheus.io)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Protocol
+
+from jetsync._measurement import Measurement
+
+__all__ = ["Measured", "families", "render"]
+
+
+class Measured(Protocol):
+    """What has numbers: connections, consumers, workers, services, and objects of your own."""
+
+    def measurements(self) -> list[Measurement]:
+        """Return the numbers of now."""
+
+
+def families(objects: Iterable[Measured]) -> dict[str, list[Measurement]]:
+    """Return the numbers of all objects by name. The same number twice (an object given twice, or
+    two connections of one name) is taken once: a scrape with it would be refused as a whole."""
+    found: dict[str, dict[tuple[tuple[str, str], ...], Measurement]] = {}
+    for one in objects:
+        for number in one.measurements():
+            labels = tuple(sorted(number.labels.items()))
+            found.setdefault(number.name, {}).setdefault(labels, number)
+    return {name: list(numbers.values()) for name, numbers in found.items()}
+
+
+def render(*objects: Measured) -> str:
+    """Return the numbers of these objects in the text format of Prometheus.
+
+    Consumers ask their server, at most every 5 seconds each; the rest does not block. Thread-safe.
+    Raises ConnectionClosedError for a consumer whose connection is closed.
+    """
+    lines = []
+    for name, numbers in families(objects).items():
+        lines.append(f"# HELP {name} {_escaped(numbers[0].help, quotes=False)}")
+        lines.append(f"# TYPE {name} {'counter' if numbers[0].is_counter else 'gauge'}")
+        for number in numbers:
+            labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in number.labels.items())
+            lines.append(f"{name}{{{labels}}} {_number(number.value)}")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _escaped(text: str, *, quotes: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)

@@ -1,0 +1,1 @@
+"""jetsync.prometheus."""

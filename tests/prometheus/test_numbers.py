@@ -1,0 +1,152 @@
+"""Numbers for Prometheus: what they count, the text format, HTTP, and a registry."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+import jetsync
+from jetsync._measurement import Measurement
+from jetsync.prometheus import Collector, render, serve
+from tests.harness.waiting import wait_until
+
+
+class Given:
+    """An object of a user's own."""
+
+    def __init__(self, *numbers: Measurement) -> None:
+        self._numbers = list(numbers)
+
+    def measurements(self) -> list[Measurement]:
+        return self._numbers
+
+
+def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """What the parser of prometheus_client reads."""
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def nc(url):
+    with jetsync.connect(url, name='a "name"\\') as connection:
+        yield connection
+
+
+@pytest.fixture
+def stream(nc):
+    made = nc.jetstream().create_stream(name="NUMBERS", subjects=["numbers.>"], storage="memory")
+    yield made
+    made.delete()
+
+
+def test_a_connection_tells_what_it_has_moved(nc) -> None:
+    sub = nc.subscribe("n.a", pending_messages_limit=3)
+    for _ in range(5):
+        nc.publish("n.a", b"12345")
+    nc.flush()
+    wait_until(lambda: sub.dropped == 2)
+    found = samples(render(nc))
+    at = (("connection", 'a "name"\\'),)
+    assert found["jetsync_connection_up", at] == 1
+    assert found["jetsync_connection_sent_messages_total", at] == nc.stats.out_messages == 5
+    assert found["jetsync_connection_received_messages_total", at] == nc.stats.in_messages
+    assert found["jetsync_subscription_pending_messages", at] == 3
+    assert found["jetsync_subscription_pending_bytes", at] == sub.pending_bytes
+    assert found["jetsync_subscription_dropped_messages_total", at] == 2
+    assert found["jetsync_connection_rtt_seconds", at] > 0
+    (info,) = [labels for name, labels in found if name == "jetsync_connection_info"]
+    assert dict(info)["version"] == nc.server_info.version
+    nc.force_reconnect()
+    wait_until(lambda: nc.stats.reconnects == 1 and nc.is_connected, timeout=20)
+    assert samples(render(nc))["jetsync_connection_reconnects_total", at] == 1
+    nc.close()
+    assert samples(render(nc))["jetsync_connection_up", at] == 0
+
+
+def test_no_label_is_a_subject(nc, stream) -> None:
+    nc.subscribe("secret.subject")
+    consumer = stream.create_consumer(durable_name="c", filter_subject="numbers.secret")
+    assert "secret" not in render(nc, consumer)
+
+
+def test_a_consumer_is_asked_now_and_then(nc, stream) -> None:
+    js = nc.jetstream()
+    consumer = stream.create_consumer(durable_name="c")
+    js.publish("numbers.a")
+    js.publish("numbers.a")
+    consumer.fetch(1, timeout=5)
+    at = (("consumer", "c"), ("stream", "NUMBERS"))
+    found = samples(render(consumer))
+    assert found["jetsync_consumer_pending", at] == 1
+    assert found["jetsync_consumer_ack_pending", at] == 1
+    sent = nc.stats.out_messages
+    assert samples(render(consumer)) == found
+    assert nc.stats.out_messages == sent, "the second time nothing was asked"
+
+
+def test_a_consumer_that_is_gone_has_no_numbers(nc, stream) -> None:
+    consumer = stream.create_consumer(durable_name="gone")
+    consumer.delete()
+    assert render(consumer) == ""
+
+
+def test_the_same_object_twice_counts_once(nc) -> None:
+    assert len(samples(render(nc, nc))) == len(samples(render(nc)))
+    assert len(re.findall("TYPE jetsync_connection_up ", render(nc, nc))) == 1
+
+
+def test_odd_texts_and_numbers_are_escaped() -> None:
+    odd = Given(
+        Measurement("jetsync_x", 'help\n with "quotes" \\', float("inf"), {"a": 'l\n"\\'}),
+        Measurement("jetsync_y_total", "y", 3),
+    )
+    found = samples(render(odd))
+    assert found["jetsync_x", (("a", 'l\n"\\'),)] == float("inf")
+    assert found["jetsync_y_total", ()] == 3
+
+
+def test_a_registry_reads_the_same(nc) -> None:
+    registry = CollectorRegistry()
+    registry.register(Collector(nc))
+    value = registry.get_sample_value("jetsync_connection_up", {"connection": 'a "name"\\'})
+    assert value == 1
+
+
+def test_numbers_are_served_over_http(nc) -> None:
+    with serve(nc, port=0) as server:
+        with urllib.request.urlopen(server.url, timeout=10) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            assert ("jetsync_connection_up", (("connection", 'a "name"\\'),)) in samples(
+                answer.read().decode()
+            )
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(server.url.replace("metrics", "other"), timeout=10)
+        error.value.close()
+        assert error.value.code == 404
+        with pytest.raises(jetsync.ConfigError, match="cannot listen"):
+            serve(nc, port=server.port)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(server.url, timeout=10)
+
+
+def test_the_room_needs_no_other_package() -> None:
+    code = (
+        "import sys; sys.modules['prometheus_client'] = None\n"
+        "import jetsync.prometheus as p\n"
+        "print(repr(p.render()), 'jetsync.client' in sys.modules)\n"
+        "try: p.Collector()\n"
+        "except ValueError as error: print('jetsync[prometheus]' in str(error))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["'' False", "True"]
