@@ -321,10 +321,35 @@ def refused_publish(reason: APIError, text: str) -> NotStoredError:
     return error
 
 
-def api_error(error: Mapping[str, Any]) -> APIError:
+_REMEDIES = {
+    10111: "set allow_rollup_hdrs=True on the stream",
+    10166: "set allow_msg_ttl=True on the stream (limit_marker_ttl on a key-value bucket)",
+    10168: "set allow_msg_counter=True on the stream",
+    10174: "set allow_atomic=True on the stream",
+    10188: "set allow_msg_schedules=True on the stream",
+}
+"""What to do, where the server's words leave that open."""
+
+_VERBS = {"DURABLE", "LEADER", "MSG", "PEER"}
+"""Second words of an operation that another verb follows: ``STREAM.MSG.GET.ORDERS``."""
+
+
+def _about(operation: str) -> dict[str, str]:
+    """The stream and the consumer that an operation of the API names."""
+    kind, verb, *names = [*operation.split("."), "", ""]
+    if verb in _VERBS:
+        names = names[1:]
+    if kind == "STREAM" or verb in ("LIST", "NAMES"):
+        names = names[:1]
+    found = zip(("stream", "consumer"), names, strict=False)
+    return {of: name for of, name in found if name} if kind in ("STREAM", "CONSUMER") else {}
+
+
+def api_error(error: Mapping[str, Any], operation: str = "") -> APIError:
     """Make the exception for the ``error`` object of an API answer. Never raises, does not block.
 
-    A number that is missing or has the wrong type becomes 0.
+    ``operation`` is what was asked, such as ``STREAM.INFO.ORDERS``. A number that is missing or has
+    the wrong type becomes 0.
     """
     if not isinstance(error, Mapping):
         error = {"description": str(error)}
@@ -333,4 +358,7 @@ def api_error(error: Mapping[str, Any]) -> APIError:
     )
     description = str(error.get("description") or "the server gave no reason")
     kind = ERR_CODES.get(err_code, APIError)
-    return kind(code=code, err_code=err_code, description=description)
+    made = kind(code=code, err_code=err_code, description=description, **_about(operation))
+    if err_code in _REMEDIES:
+        made.args = (f"{made}: {_REMEDIES[err_code]}",)
+    return made

@@ -41,18 +41,33 @@ class APIError(JetStreamError):
 
     ``err_code`` is the stable number to branch on, ``code`` an HTTP-like class of it,
     ``description`` the server's own words. ``retryable`` says whether the same request can succeed
-    later without any change.
+    later without any change. ``stream`` and ``consumer`` are the names that the request was about,
+    None where it was about none.
     """
 
     retryable: ClassVar[bool] = False
 
     def __init__(
-        self, message: str = "", *, code: int = 0, err_code: int = 0, description: str = ""
+        self,
+        message: str = "",
+        *,
+        code: int = 0,
+        err_code: int = 0,
+        description: str = "",
+        stream: str | None = None,
+        consumer: str | None = None,
     ) -> None:
-        super().__init__(message or f"{description} (err_code {err_code})")
+        about = ""
+        if stream is not None:
+            about = f"stream {stream!r}: "
+            if consumer is not None:
+                about = f"consumer {consumer!r} of stream {stream!r}: "
+        super().__init__(message or f"{about}{description} (err_code {err_code})")
         self.code = code
         self.err_code = err_code
         self.description = description
+        self.stream = stream
+        self.consumer = consumer
 
 
 class NotJetStreamMessageError(JetStreamError):

@@ -51,8 +51,11 @@ def reading(what: str) -> Iterator[None]:
         raise ProtocolError(f"{what} cannot be read: {error!r}") from error
 
 
-def decode(data: bytes) -> dict[str, Any]:
-    """Read an API answer. Raises the APIError it carries, ProtocolError for no JSON object."""
+def decode(data: bytes, operation: str = "") -> dict[str, Any]:
+    """Read the API's answer to ``operation``, which an error of it names then.
+
+    Raises the APIError it carries, ProtocolError for no JSON object.
+    """
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -63,7 +66,7 @@ def decode(data: bytes) -> dict[str, Any]:
         raise ProtocolError("the JetStream API answered with something else than a JSON object")
     # Other fields may stand next to an error: it is looked at first.
     if answer.get("error"):
-        raise api_error(answer["error"])
+        raise api_error(answer["error"], operation)
     return answer
 
 
@@ -126,7 +129,7 @@ class API:
                 else:
                     # Wild: a consumer's filter is part of the subject that creates it.
                     answer = self.port.request(subject, payload, left, wild=True)
-                decoded = decode(answer.data)
+                decoded = decode(answer.data, operation)
             except NoRespondersError as error:
                 if not self._answered:
                     raise JetStreamNotEnabledError(

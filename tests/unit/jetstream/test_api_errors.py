@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pickle
+import re
 from typing import Any
 
 import pytest
 
 import jetsync
+from jetsync.config import StreamConfig
 from jetsync.errors import (
     APIError,
     JetStreamError,
@@ -128,3 +131,38 @@ def test_the_actual_sequence_is_read_from_the_text(description, actual):
     assert isinstance(error, WrongLastSequenceError)
     assert error.actual_seq == actual
     assert WrongLastSequenceError("in my own words").actual_seq is None
+
+
+@pytest.mark.parametrize(
+    ("operation", "stream", "consumer"),
+    [
+        ("STREAM.INFO.ORDERS", "ORDERS", None),
+        ("STREAM.MSG.GET.ORDERS", "ORDERS", None),
+        ("STREAM.PEER.REMOVE.ORDERS", "ORDERS", None),
+        ("CONSUMER.INFO.ORDERS.worker", "ORDERS", "worker"),
+        ("CONSUMER.CREATE.ORDERS.worker.orders.new", "ORDERS", "worker"),
+        ("CONSUMER.DURABLE.CREATE.ORDERS.worker", "ORDERS", "worker"),
+        ("CONSUMER.LEADER.STEPDOWN.ORDERS.worker", "ORDERS", "worker"),
+        ("CONSUMER.CREATE.ORDERS", "ORDERS", None),
+        ("CONSUMER.NAMES.ORDERS", "ORDERS", None),
+        ("STREAM.NAMES", None, None),
+        ("INFO", None, None),
+        ("", None, None),
+    ],
+)
+def test_an_error_names_the_stream_and_the_consumer_that_were_asked_for(
+    operation: str, stream: str | None, consumer: str | None
+) -> None:
+    error = api_error({"code": 404, "err_code": 10014, "description": "not found"}, operation)
+    assert (error.stream, error.consumer) == (stream, consumer)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.stream, copy.consumer) == (str(error), stream, consumer)
+    for name in (stream, consumer):
+        assert name is None or repr(name) in str(error)
+
+
+@pytest.mark.parametrize("number", sorted(_api_errors._REMEDIES))
+def test_an_error_says_which_option_to_set(number: int) -> None:
+    text = str(api_error({"code": 400, "err_code": number, "description": "is disabled"}))
+    (option,) = re.findall(r"set (\w+)=True", text)
+    assert option in {field.name for field in dataclasses.fields(StreamConfig)}
