@@ -87,7 +87,7 @@ def _put(invocation: Invocation) -> None:
         path = Path(told.file)
         if not path.is_file():
             raise UsageError(f"there is no file {told.file}.")
-        with _progress(invocation, f"put {path.name}", path.stat().st_size) as advance:
+        with _Bar(invocation, f"put {path.name}", path.stat().st_size) as advance:
             info = store.put_file(path, told.name or path.name, on_progress=advance)
     _show_object(invocation, info)
 
@@ -102,14 +102,14 @@ def _get(invocation: Invocation) -> None:
     path = Path(told.output or Path(told.name).name)
     if path.exists() and not told.force:
         raise UsageError(f"{path} exists: give another --output, or --force.")
-    with _progress(invocation, f"get {told.name}", store.info(told.name).size) as advance:
+    with _Bar(invocation, f"get {told.name}", store.info(told.name).size) as advance:
         info = store.get_file(told.name, path, on_progress=advance)
     invocation.out.show(
         {**_object(info), "file": str(path)}, f"wrote {values.format_size(info.size)} to {path}"
     )
 
 
-class _progress:
+class _Bar:
     """A bar on stderr while bytes travel; nothing with --quiet or --json."""
 
     def __init__(self, invocation: Invocation, step: str, total: int) -> None:
