@@ -5,6 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from jetsync._core.arrow cimport export_chain
+from jetsync._core.arrow_stream cimport stream_of
 from jetsync._core.message cimport ACKED, CONFIRMED, DONE
 from jetsync._core.sync cimport deadline_of, monotonic
 from jetsync._core.csrc cimport (
@@ -21,8 +22,9 @@ from jetsync.errors import ConfigError
 cdef class MsgBatch:
     """A sequence of received messages that owns its bytes.
 
-    Messages become objects only when they are looked at; `__arrow_c_array__` hands all of them
-    over as columns without building any. Not thread-safe while indices are first used.
+    Messages become objects only when they are looked at; `__arrow_c_array__` and
+    `__arrow_c_stream__` hand all of them over as columns without building any. Not thread-safe while
+    indices are first used.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -252,6 +254,11 @@ cdef class MsgBatch:
     def __arrow_c_array__(self, requested_schema=None):
         """Export as an Arrow struct array (Arrow C data interface): two capsules that own copies."""
         return self._arrow_capsules()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The same as a stream of one batch (Arrow C stream interface): a capsule that owns copies."""
+        schema, array = self._arrow_capsules()
+        return stream_of(schema, array)
 
     def _arrow_capsules(self, columns=None, bint text_headers=False):
         """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""

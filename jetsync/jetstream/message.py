@@ -191,8 +191,9 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
     Messages become objects only when they are looked at; every iteration builds new ones, and all
-    objects of one message know what was said about it. ``to_arrow`` and ``__arrow_c_array__`` hand
-    all of them over as columns without building any.
+    objects of one message know what was said about it. ``to_arrow``, ``__arrow_c_array__`` and
+    ``__arrow_c_stream__`` hand all of them over as columns without building any: pyarrow, Polars
+    and DuckDB take a batch as it is.
     """
 
     error: Exception | None = None

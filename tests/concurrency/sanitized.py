@@ -49,9 +49,13 @@ class Copy:
                 shutil.copy2(ROOT / part, folder)
         build = ["build_clib", "build_ext", f"-j{os.cpu_count()}", "--inplace"]
         self.run([sys.executable, "setup.py", "-q", *build], JETSYNC_SANITIZE="1")
-        runtime = self.run([*compiler(), "-print-file-name=libasan.so"]).strip()
+        # The sanitizer looks for C++ exceptions as it begins: other packages throw some later.
+        runtimes = [
+            self.run([*compiler(), f"-print-file-name={name}"]).strip()
+            for name in ("libasan.so", "libstdc++.so.6")
+        ]
         self.environment = {
-            "LD_PRELOAD": runtime,
+            "LD_PRELOAD": " ".join(runtimes),
             "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter itself keeps memory till its end
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONMALLOC": "malloc",  # one allocation each, so that its ends are seen

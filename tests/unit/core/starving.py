@@ -182,6 +182,7 @@ def walking() -> Scenario:
 
     def columns() -> None:
         batch.__arrow_c_array__()
+        batch.__arrow_c_stream__()
 
     yield columns
     assert pa.record_batch(batch).num_rows == 6

@@ -191,6 +191,40 @@ def test_columns_can_be_chosen_and_ordered():
     assert pa.array(Capsules(*none)).type == pa.struct([])
 
 
+class Once:
+    """What a reader of streams takes."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.capsule
+
+
+def test_a_batch_is_a_stream_of_one_batch():
+    batch = batch_of(message(b"s", 1, b"x", reply=ack(1), header=block(b"A: b")), message(b"t"))
+    whole = pa.record_batch(batch)
+    assert batch.__arrow_c_stream__() is not None  # and dropped, with all that it holds
+    stream = batch.__arrow_c_stream__()
+    reader = pa.RecordBatchReader.from_stream(Once(stream))
+    assert reader.schema == whole.schema  # read a second time
+    assert list(reader) == [whole]
+    with pytest.raises(ValueError, match="released"):
+        pa.RecordBatchReader.from_stream(Once(stream))
+    assert pa.table(batch_of()).num_rows == 0
+    del batch
+    assert whole.column("data").to_pylist() == [b"x", b""]
+
+
+def test_polars_and_duckdb_take_a_batch_as_it_is():
+    polars = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    batch = batch_of(*[message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)])
+    frame = polars.DataFrame(batch)
+    assert frame["stream_seq"].to_list() == [1, 2, 3, 4, 5]
+    assert duckdb.sql("select sum(stream_seq)::int from batch").fetchall() == [(15,)]
+
+
 @pytest.mark.parametrize("columns", [["nonsense"], ["data", "data"], "data", [None], [1]], ids=str)
 def test_unknown_and_repeated_columns_are_config_errors(columns):
     with pytest.raises(ConfigError):

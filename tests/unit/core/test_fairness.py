@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -121,3 +123,55 @@ def test_room_is_given_in_the_order_of_coming(count):
         ]
         outbound.close()
         writer.finish()
+
+
+@pytest.mark.parametrize("size", [128, 4096, 65_536, 1 << 20])
+@pytest.mark.parametrize("count", THREADS)
+def test_no_publisher_waits_longer_than_in_a_fair_queue(count, size, record_figure):
+    """Counted in frames of others that go before, so that no clock and no scheduler counts: bytes
+    leave only while all publishers stand in line."""
+    outbound = Outbound(high_water=size, write_timeout=LONG)
+    stop = threading.Event()
+    payload = b"x" * size
+
+    def publish(me: int) -> None:
+        while not stop.is_set():
+            outbound.publish(f"s.{me}", payload)
+
+    with pair() as (ours, theirs):
+        theirs.setblocking(False)
+        outbound.attach(ours.fileno(), b"", 1 << 21)
+        outbound.publish("first", payload, wake=False)
+        publishers = [Thread(publish, n) for n in range(count)]
+        data = bytearray()
+        order: list[bytes] = []
+        while len(order) < 3 * count + 1:
+            wait_until(partial(stand_in_line, outbound, count))
+            outbound.send_now()  # one frame at most is taken, and its room goes to the line
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    data += theirs.recv(1 << 20)
+            while len(data) >= (end := data.find(b"\r\n") + 4 + size) > size + 4:
+                order.append(bytes(data[4 : data.index(b" ", 4)]))
+                del data[:end]
+        stop.set()
+        writer = Thread(outbound.pump)
+        theirs.setblocking(True)
+        drain = Thread(lambda: all(iter(partial(theirs.recv, 1 << 20), b"")))
+        for publisher in publishers:
+            publisher.finish()
+        outbound.close()
+        ours.shutdown(2)
+        writer.finish()
+        drain.finish()
+    waits = [
+        later - earlier - 1
+        for n in range(count)
+        for earlier, later in pairwise([i for i, s in enumerate(order) if s == b"s.%d" % n])
+    ]
+    assert len(waits) >= 2 * count
+    fair = count - 1  # each of the others once
+    record_figure(
+        f"longest wait of {count} publishers of {size} B", max(waits) / fair, "x", goal="<= 4"
+    )
+    assert max(waits) == fair

@@ -1,0 +1,1 @@
+cdef object stream_of(object schema_capsule, object array_capsule)
