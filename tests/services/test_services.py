@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jetsync
+from jetsync._threads import library_threads
 from jetsync.services import ServiceRequest
 from tests.harness.waiting import wait_until
 
@@ -196,6 +197,7 @@ def test_instances_share_the_requests_of_a_queue_group(nc, asking, name):
 
 def test_so_many_handlers_run_at_once_as_threads_were_given(nc, asking, name):
     """Four that wait for each other come to an end, and a fifth waits for one of them."""
+    before = library_threads()
     together = threading.Barrier(4)
     service = nc.add_service(name, "1.0.0")
     service.add_endpoint("meet", lambda r: b"%d" % together.wait(LONG), subject=name, threads=4)
@@ -206,8 +208,8 @@ def test_so_many_handlers_run_at_once_as_threads_were_given(nc, asking, name):
             asking.publish(name, reply=inbox)
         found = sorted(sub.next(timeout=LONG).data for _ in range(8))
         assert found == [b"0", b"0", b"1", b"1", b"2", b"2", b"3", b"3"]
-    threads = [t for t in threading.enumerate() if t.name.startswith("jetsync-service-")]
-    assert len(threads) == 4
+    started = [t for t in library_threads() - before if "-service-" in t.name]
+    assert len(started) == 4
 
 
 def test_too_many_that_wait_are_told_at_once(nc, asking, name):
@@ -239,16 +241,23 @@ def test_too_many_that_wait_are_told_at_once(nc, asking, name):
 
 
 def test_requests_that_wait_take_no_more_memory_than_a_subscription_may(url, asking, name):
-    go_on = threading.Event()
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(request):
+        began.set()
+        return b"%d" % go_on.wait(LONG)
+
     with jetsync.connect(url, pending_bytes_limit=100_000) as nc:
         service = nc.add_service(name, "1.0.0")
-        service.add_endpoint("slow", lambda r: b"%d" % go_on.wait(LONG), subject=name)
+        endpoint = service.add_endpoint("slow", slow, subject=name)
         nc.flush()
         inbox = asking.new_inbox()
         with asking.subscribe(inbox) as sub:
-            for _ in range(5):
+            for number in range(1, 6):
                 asking.publish(name, bytes(40_000), reply=inbox)
-                asking.flush()
+                # One at a time: the subscription itself holds no more either.
+                wait_until(lambda number=number: endpoint.stats().num_requests == number)
+                assert began.wait(LONG)
             codes = [sub.next(timeout=LONG).headers["Nats-Service-Error-Code"] for _ in range(2)]
             assert codes == ["503", "503"]
             go_on.set()

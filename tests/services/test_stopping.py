@@ -9,6 +9,7 @@ import weakref
 import pytest
 
 import jetsync
+from jetsync._threads import library_threads
 from jetsync.server import NatsServer
 from jetsync.services import Service
 from tests.harness.waiting import wait_until
@@ -142,6 +143,7 @@ def test_waiting_for_the_end_keeps_its_timeout(nc, name):
 
 
 def test_nothing_is_left_of_a_service_that_was_stopped(name):
+    before = library_threads()
     with NatsServer(jetstream=False) as server, jetsync.connect(server.url) as nc:
         for _ in range(3):
             with nc.add_service(name, "1.0.0") as service:
@@ -153,7 +155,8 @@ def test_nothing_is_left_of_a_service_that_was_stopped(name):
         nc.flush()
         (link,) = server.monitor("connz?subs=1")["connections"]
         assert [one for one in link.get("subscriptions_list", []) if "_INBOX" not in one] == []
-        assert [t.name for t in threading.enumerate() if "-service-" in t.name] == []
+        left = library_threads() - before
+        assert [t.name for t in left if "-service-" in t.name] == []
         gc.collect()
         assert gone() is None
 
