@@ -28,6 +28,7 @@ from benchmarks.macro.figures import (
 )
 from benchmarks.macro.goals import compared
 from benchmarks.macro.workloads import ALL, BUSY, GROWTH, PLAIN
+from benchmarks.spark import record
 
 ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).parent / "page.md"
@@ -232,6 +233,11 @@ def _failed(result: dict[str, Any]) -> str:
     return "\n".join(lines) or "None failed."
 
 
+def _spark(result: dict[str, Any]) -> str:  # it has a record of its own, of one run
+    grid = _grid(["goal", "promised", "measured", "met"], record.rows())
+    return f"{grid}\n\n{record.about()}"
+
+
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "goals": _goals,
     "cpu": lambda result: _costs(result, cpu),
@@ -246,6 +252,7 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "peers": _peers,
     "compared": _compared,
     "failed": _failed,
+    "spark": _spark,
 }
 
 

@@ -7,7 +7,7 @@ server with memory streams. For each case: rows per second, CPU seconds for a mi
 in the server, and the speed beside the case that its goal is compared with. Each case runs
 ``--rounds`` times, in turns with the others; the medians are shown. ``--rtt`` puts a link with that
 round trip (and for comparison one without) between this process and the server. The peer is given
-and measured as in ``benchmarks.spark.sink``.
+and measured as in ``benchmarks.spark.sink``. ``--record`` keeps the figures for the page.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 import jetsync
+from benchmarks.spark import record
 from benchmarks.spark.common import make_stream, publish_rows
 from benchmarks.spark.sink import GATHERED, peer
 from benchmarks.spark.source import STREAM, deliver
@@ -68,6 +69,14 @@ class Case:
     @property
     def speed(self) -> float:
         return statistics.median(self.speeds)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {
+            "speed": round(self.speed),
+            "cpu": round(statistics.median(self.ours), 3),
+            "server": round(statistics.median(self.theirs), 3),
+        }
 
     def line(self, others: dict[str, Case]) -> str:
         cpu = (statistics.median(self.ours), statistics.median(self.theirs))
@@ -148,6 +157,7 @@ def main() -> None:
     parser.add_argument("--peer-path", default="")
     parser.add_argument("--peer-rows", type=int, default=10_000)
     parser.add_argument("--only", default="", help="cases whose name has this word")
+    parser.add_argument("--record", action="store_true", help="keep it for docs/performance.md")
     chosen = parser.parse_args()
     with NatsServer(config={"max_pending": 2 * 2**30}) as server, contextlib.ExitStack() as links:
         near = far = server.url
@@ -172,6 +182,9 @@ def main() -> None:
             print(f"{'case':<30}{'rows':>13}{'here':>8}{'server':>8}")
             for case in used:
                 print(case.line(all_cases))
+            if chosen.record:
+                about = {name: getattr(chosen, name) for name in ("rows", "size", "rounds", "rtt")}
+                record.keep({case.name: case.figures for case in used}, about)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Streaming on PySpark 4.0 and 4.1: offsets without limits, and rows instead of Arrow.
 
 There Spark asks for the latest offset without saying where a batch begins. A process knows that
-from what it answered before, or from the batch that it planned last; the first batch after a
-restart has to be taken as it comes.
+from what it answered before, or from the batch that it planned last; the first batch of a process
+has to be taken as it comes.
 """
 
 # pyspark is optional, so its base classes are unknown where it is not installed.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.stream_reader import JetStreamStreamReader
-from jetsync.spark.versions import arrow_schema
+from jetsync.spark.versions import ReadAllAvailable, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,7 @@ class OlderStreamReader(JetStreamStreamReader):
     """The streaming reader for PySpark 4.0 and 4.1."""
 
     _position: dict[str, Any] | None = None
+    _answered = False
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; always the same in one process. Blocks."""
@@ -43,14 +44,17 @@ class OlderStreamReader(JetStreamStreamReader):
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         """Return the end of the next batch; the last one again if there is nothing to read.
 
-        Blocks. After a restart this is the head of the streams, whatever maxOffsetsPerTrigger
-        says: Spark does not tell where the checkpoint stands.
+        Blocks. The first answer of a process is the head of the streams, whatever
+        maxOffsetsPerTrigger says: a run with ``availableNow`` asks only once, and after a restart
+        Spark does not tell where the checkpoint stands.
         """
+        limit = self.getDefaultReadLimit() if self._answered else ReadAllAvailable()
         if self._position is None:
             marks = self._ask_each(lambda _, head: Mark(head.last_seq, head.created))
             self._position = Offset(marks, {}, self._filters).to_dict()
         else:
-            self._position = super().latestOffset(self._position, self.getDefaultReadLimit())
+            self._position = super().latestOffset(self._position, limit)
+        self._answered = True
         return self._position
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

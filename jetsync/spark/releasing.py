@@ -61,8 +61,18 @@ def release(js: JetStream, name: str, mark: Mark, options: ReadOptions) -> None:
             stream.purge(seq=mark.seq + 1, subject=subject)
     if options.on_commit == ACK and options.anchor_consumer is not None:
         anchor = stream.consumer(options.anchor_consumer)
-        if anchor.cached_info.ack_floor.stream_seq < mark.seq:
+        floor = anchor.cached_info.ack_floor.stream_seq
+        if floor < mark.seq:
             anchor.reset(mark.seq + 1)
+        elif floor > mark.seq:
+            log.warning(
+                "anchor %s of stream %s stands at %d, beyond %d, up to which this query is done: "
+                "does another query move it, too? Give each query an anchorConsumer of its own",
+                anchor.name,
+                name,
+                floor,
+                mark.seq,
+            )
 
 
 def _anchor(stream: Stream, options: ReadOptions) -> Consumer:

@@ -67,6 +67,7 @@ PARTS: dict[str, list[str]] = {
     ],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
     "spark": ["tests/spark", "tests/cli/test_demo_run.py"],
+    "pysparks": ["tests/spark/test_versions.py"],
 }
 
 

@@ -17,7 +17,7 @@ COUNT = 200
 def make_world(js):
     """What the examples take for granted."""
     js.create_stream(name="ORDERS", subjects=["orders.>"])
-    for name in ("RESULTS", "COPY", "COUNTS"):
+    for name in ("RESULTS", "COPY", "COPIES", "COUNTS"):
         js.create_stream(name=name, subjects=[f"{name.lower()}.>"])
     js.create_stream(name="JOBS", subjects=["jobs"], retention="workqueue")
     js.create_consumer("JOBS", durable_name="workers", ack_policy="explicit")
@@ -44,6 +44,19 @@ def finish(spark):
     for query in spark.streams.active:
         query.processAllAvailable()
         query.stop()
+
+
+def run_sql(spark, url):
+    """The SQL of the guide, which takes two tables of the catalog for granted."""
+    spark.sql("CREATE TABLE order_table USING jetstream")
+    spark.sql("CREATE TABLE copy_table (subject string, data binary) USING jetstream")
+    try:
+        text = "".join(re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL))
+        for statement in text.replace("nats://a:4222", url).split(";\n")[:-1]:
+            spark.sql(statement)
+    finally:
+        spark.sql("DROP TABLE order_table")
+        spark.sql("DROP TABLE copy_table")
 
 
 def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
@@ -101,6 +114,9 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         assert js.stream("COPY").get_msg(COUNT).subject == "copy.orders.eu.new"
         assert js.stream("COPY").info().state.messages == COUNT
         spark.streams.removeListener(names["listener"])
+
+        run_sql(spark, url)
+        assert js.stream("COPIES").info().state.messages == COUNT - 100 + COUNT
 
         exec(connect, names)
         assert "orders.eu.new" in capsys.readouterr().out

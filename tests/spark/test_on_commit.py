@@ -161,6 +161,23 @@ def test_a_restart_finds_the_anchor_again(new_stream):
     assert planned(again, end, again.latestOffset(end, ALL)) == [6, 7]
 
 
+def test_an_anchor_that_another_query_moves_too_is_told(new_stream, caplog):
+    """The slower query is told, and its next batch fails instead of leaving messages out."""
+    stream = new_stream(retention="interest")
+    slow, fast = anchored(stream, "shared"), anchored(stream, "shared")
+    slow.initialOffset()
+    stream.fill(5)
+    end = end_of_batch(slow)
+    slow.commit(end)
+    assert "anchorConsumer of its own" not in caplog.text
+    stream.fill(5)
+    fast.commit(travel(fast.latestOffset(end, ALL)))
+    slow.commit(end)
+    assert "stands at 10, beyond 5" in caplog.text
+    stream.fill(1)
+    assert code_of(lambda: slow.latestOffset(end, ALL)) == "JETSYNC_DATA_LOSS"
+
+
 def test_an_anchor_on_an_ordinary_stream_shows_the_lag(js, new_stream):
     stream = new_stream(10)
     made = anchored(stream, "keeper")

@@ -33,8 +33,47 @@ def test_every_setting_of_a_streaming_write_is_taken(spark, new_stream, tmp_path
     assert target.messages == 10
 
 
-def test_sql_reads_and_writes(spark, new_stream):
+def test_every_setting_of_a_streaming_read_is_taken(spark, new_stream, tmp_path):
     source, target = new_stream(10), new_stream()
+    frame = (
+        spark.readStream.format("jetstream")
+        .schema("seq bigint, data binary")
+        .option("maxOffsetsPerTrigger", 4)
+        .options(**source.read_options)
+        .load()
+    )
+    assert frame.isStreaming
+    query = (
+        frame.selectExpr(f"'{target.name}.copy' as subject", "data")
+        .writeStream.format("jetstream")
+        .options(**target.write_options)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(once=True)  # Spark still takes it, and reads everything in one batch
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert (target.messages, query.lastProgress["numInputRows"]) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (lambda writer: writer.outputMode("update"), "does not support Update mode"),
+        (lambda writer: writer.trigger(continuous="1 second"), "does not support continuous"),
+    ],
+)
+def test_what_spark_offers_no_python_sink_is_told_by_spark(
+    spark, new_stream, tmp_path, setting, sentence
+):
+    source = new_stream(1)
+    copied = copy_of(spark, source, source).writeStream.format("jetstream")
+    writer = copied.options(**source.write_options).option("checkpointLocation", str(tmp_path))
+    with pytest.raises(Exception, match=f"(?i){sentence}"):
+        setting(writer).start().awaitTermination(120)
+
+
+def test_sql_reads_and_writes_views(spark, new_stream):
+    source, target = new_stream(10), new_stream(allow_direct=True)
     where = f"servers '{source.url}'"
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW source_view USING jetstream "
@@ -42,10 +81,37 @@ def test_sql_reads_and_writes(spark, new_stream):
     )
     assert spark.sql("SELECT max(seq) AS last FROM source_view WHERE seq <= 7").head().last == 7
     spark.sql(
-        "CREATE OR REPLACE TEMPORARY VIEW target_view USING jetstream "
-        f"OPTIONS ({where}, stream '{target.name}', columns 'subject,data')"
+        "CREATE OR REPLACE TEMPORARY VIEW target_view (subject string, data binary) "
+        f"USING jetstream OPTIONS ({where}, publishStream '{target.name}')"
     )
-    assert spark.sql("SELECT * FROM target_view").count() == 0
+    spark.sql(
+        f"INSERT INTO target_view SELECT '{target.name}.view', data FROM source_view WHERE seq > 6"
+    )
+    spark.sql(f"INSERT INTO target_view VALUES ('{target.name}.view', CAST('x' AS binary))")
+    stored = target.js.stream(target.name).get_msgs(1, max_messages=100)
+    assert sorted(bytes(message.data) for message in stored) == [b"10", b"7", b"8", b"9", b"x"]
+
+
+@pytest.fixture
+def tables(spark, tmp_path):
+    """Tables of the catalog; they keep their columns, but none of the options."""
+    for name, columns in {"orders": "", "copies": "(subject string, data binary)"}.items():
+        spark.sql(f"CREATE TABLE {name} {columns} USING jetstream")
+    yield
+    for name in ("orders", "copies"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+def test_sql_reads_and_writes_tables_of_the_catalog(spark, new_stream, tables):
+    source, target = new_stream(10), new_stream(allow_direct=True)
+    server = f"'servers' = '{source.url}'"
+    spark.sql(
+        f"INSERT INTO copies WITH ({server}, 'publishStream' = '{target.name}') "
+        f"SELECT '{target.name}.table', data "
+        f"FROM orders WITH ({server}, 'stream' = '{source.name}') WHERE seq <= 3"
+    )
+    stored = target.js.stream(target.name).get_msgs(1, max_messages=100)
+    assert sorted(bytes(message.data) for message in stored) == [b"1", b"2", b"3"]
 
 
 def test_without_options_several_tasks_read(spark, new_stream):
@@ -66,3 +132,23 @@ def test_the_sentence_of_an_error_is_found_in_what_spark_raises(spark, new_strea
     with pytest.raises(PySparkException) as caught:
         spark.read.format("jetstream").option("maxOffsetsPerTrigger", 1).load().count()
     assert "is for streaming reads only" in reason(caught.value)
+
+
+SECRET = "hidden-word"
+
+
+def shown(spark, frame):
+    """Everything that Spark shows of a frame, and of the queries it has run so far."""
+    plan = frame._jdf.queryExecution()
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    details = [executions.apply(n).physicalPlanDescription() for n in range(executions.size())]
+    return "\n".join([plan.toString(), *details])
+
+
+def test_a_password_in_servers_is_in_no_plan(spark, new_stream):
+    source = new_stream(3)
+    url = source.url.replace("nats://", f"nats://ali:{SECRET}@")
+    options = {"servers": url, "stream": source.name}
+    frame = spark.read.format("jetstream").options(**options).load()
+    assert frame.count() == 3
+    assert SECRET not in shown(spark, frame)

@@ -339,21 +339,28 @@ def test_without_a_start_a_process_goes_on_from_what_it_knows(new_stream):
 
     made = older()
     ends = [travel(made.initialOffset())]
+    # A run that reads what is available asks only once.
+    ends.append(travel(made.latestOffset()))
+    stream.fill(10)
     while (end := travel(made.latestOffset())) != ends[-1]:
         ends.append(end)
     assert [planned(made, one, two) for one, two in itertools.pairwise(ends)] == [
-        [1, 2, 3, 4],
-        [5, 6, 7, 8],
-        [9, 10],
+        list(range(1, 11)),
+        [11, 12, 13, 14],
+        [15, 16, 17, 18],
+        [19, 20],
     ]
     stream.fill(7)
-    # A restart: the checkpoint stands at 10, which this process is not told.
+    # A restart: the checkpoint stands at 20, which this process is not told.
     again = older()
     late = travel(again.latestOffset())
-    assert planned(again, ends[-1], late) == list(range(11, 18))
+    assert planned(again, ends[-1], late) == list(range(21, 28))
     stream.fill(1)
-    assert planned(again, late, travel(again.latestOffset())) == [18]
+    assert planned(again, late, travel(again.latestOffset())) == [28]
     # Another restart, in the middle of a batch: Spark plans that one first.
     third = older()
-    assert planned(third, ends[1], ends[2]) == [5, 6, 7, 8]
-    assert planned(third, ends[2], travel(third.latestOffset())) == [9, 10, 11, 12]
+    assert planned(third, ends[1], ends[2]) == [11, 12, 13, 14]
+    first = travel(third.latestOffset())
+    assert planned(third, ends[2], first) == list(range(15, 29))
+    stream.fill(9)
+    assert planned(third, first, travel(third.latestOffset())) == [29, 30, 31, 32]
