@@ -13,7 +13,18 @@ ROOT = Path(__file__).parents[2] / "jetsync"
 
 # Rooms of Python code, from below. `_core` is compiled; what its .pxd files declare with an
 # underscore is shared with the rooms that derive from its classes, see SHARED.
-ROOMS = ("protocol", "client", "jetstream", "kv", "objectstore", "spark", "worker", "server", "cli")
+ROOMS = (
+    "protocol",
+    "client",
+    "jetstream",
+    "kv",
+    "objectstore",
+    "spark",
+    "worker",
+    "server",
+    "testing",
+    "cli",
+)
 
 # Private names that a room may use although another one declares them: (room, name) -> why.
 ALLOWED: dict[tuple[str, str], str] = {

@@ -1,0 +1,84 @@
+"""Assertions about streams and consumers that wait for what is still on its way."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+from jetsync.errors import ConfigError
+from jetsync.testing.waiting import wait_until
+
+if TYPE_CHECKING:
+    from jetsync import Consumer, JetStream, JetStreamMsg
+
+__all__ = ["assert_acked", "assert_published"]
+
+
+def assert_published(
+    js: JetStream,
+    subject: str,
+    *,
+    count: int = 1,
+    data: bytes | None = None,
+    since: datetime.datetime | None = None,
+    timeout: float = 2.0,
+) -> list[JetStreamMsg]:
+    """Assert that a stream has ``count`` messages on a subject (wildcards allowed); return them.
+
+    ``data``: with this payload; ``since``: stored at this time or later. Blocks up to ``timeout``
+    seconds for the last of them. Raises AssertionError, also when there are more; and
+    StreamNotFoundError when no stream has the subject.
+    """
+    if since is not None and since.tzinfo is None:
+        raise ConfigError("since must have a time zone")
+    stream = js.stream(js.stream_name_by_subject(subject))
+
+    def found() -> list[JetStreamMsg]:
+        with stream.ordered_consumer(filter_subjects=[subject]) as consumer:
+            stored: list[JetStreamMsg] = []
+            while len(batch := consumer.fetch_no_wait(1000)):
+                stored += batch
+        return [
+            msg
+            for msg in stored
+            if (data is None or msg.data == data)
+            and (since is None or msg.metadata.timestamp >= since)
+        ]
+
+    last: list[JetStreamMsg] = []
+
+    def enough() -> bool:
+        last[:] = found()
+        return len(last) >= count
+
+    try:
+        wait_until(enough, timeout)
+    except AssertionError:
+        pass
+    if len(last) != count:
+        about = "" if data is None else f" with data {data[:80]!r}"
+        raise AssertionError(
+            f"{subject!r} has {len(last)} messages{about} in stream {stream.name!r}, not {count}: "
+            f"{[(msg.subject, msg.data[:40]) for msg in last[:10]]}"
+        )
+    return last
+
+
+def assert_acked(consumer: Consumer, timeout: float = 2.0) -> None:
+    """Assert that a consumer has delivered everything, and that all of it is acknowledged.
+
+    Blocks up to ``timeout`` seconds; raises AssertionError.
+    """
+
+    def settled() -> bool:
+        info = consumer.info()
+        return not info.num_ack_pending and not info.num_pending
+
+    try:
+        wait_until(settled, timeout)
+    except AssertionError:
+        info = consumer.info()
+        raise AssertionError(
+            f"{info.num_ack_pending} messages of {consumer!r} are delivered and not acknowledged, "
+            f"{info.num_pending} are not delivered"
+        ) from None

@@ -1,0 +1,101 @@
+"""make_message: a message of a consumer without any server, so that handlers are unit-tested."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from jetsync._core.encoding import encode_headers
+from jetsync._deadline import Seconds, to_seconds
+from jetsync.errors import ConfigError
+from jetsync.headers import HeaderInput
+from jetsync.jetstream import JetStreamMsg
+
+__all__ = ["MadeMessage", "make_message"]
+
+_FIELDS = ("consumer", "consumer_seq", "timestamp_ns", "num_pending", "domain", "account_hash")
+
+
+class MadeMessage(JetStreamMsg):
+    """What ``make_message`` returns: it notes what a handler says about it."""
+
+    outcome: str | None
+    outcome_delay: float | None
+    outcome_reason: str | None
+
+    def _say(self, outcome: str, delay: Seconds | None = None, reason: str | None = None) -> None:
+        if not self.is_acked:
+            self.outcome = outcome
+            self.outcome_delay = None if delay is None else to_seconds(delay, "delay")
+            self.outcome_reason = reason
+
+    def ack(self) -> None:
+        """Note it."""
+        self._say("ack")
+
+    def ack_sync(self, timeout: Seconds | None = None) -> None:
+        """Note it as an ``ack``."""
+        self._say("ack")
+
+    def nak(self, delay: Seconds | None = None) -> None:
+        """Note it, with the delay."""
+        self._say("nak", delay)
+
+    def term(self, reason: str | None = None) -> None:
+        """Note it."""
+        if reason is not None and ("\r" in reason or "\n" in reason):
+            raise ConfigError("the reason of term() must be one line")
+        self._say("term", None, reason)
+
+    def in_progress(self) -> None:
+        """Note it, unless the message is settled."""
+        self._say("in_progress")
+
+    @property
+    def is_acked(self) -> bool:
+        """Whether a terminal acknowledgement (ack, nak, term) was sent for the delivery."""
+        return self.outcome in ("ack", "nak", "term")
+
+
+def make_message(
+    data: bytes = b"",
+    *,
+    subject: str = "test",
+    headers: HeaderInput | None = None,
+    num_delivered: int = 1,
+    stream: str = "TEST",
+    seq: int = 1,
+    **metadata: Any,
+) -> MadeMessage:
+    """Return a message as a consumer delivers it. Needs no server; does not block.
+
+    ``metadata`` are further fields of ``MsgMetadata``. Its ``outcome`` is None, ``ack``, ``nak``,
+    ``term`` or ``in_progress``, what was said last; a ``nak`` has ``outcome_delay``. Raises
+    ConfigError for unknown fields.
+    """
+    unknown = set(metadata) - set(_FIELDS)
+    if unknown:
+        raise ConfigError(f"make_message has no {', '.join(sorted(unknown))}")
+    given = {
+        "consumer": "test",
+        "consumer_seq": seq,
+        "timestamp_ns": time.time_ns(),
+        "num_pending": 0,
+        "domain": None,
+        "account_hash": None,
+        **metadata,
+    }
+    domain, account = given["domain"] or "_", given["account_hash"] or "none"
+    reply = (
+        f"$JS.ACK.{domain}.{account}.{stream}.{given['consumer']}.{num_delivered}.{seq}."
+        f"{given['consumer_seq']}.{given['timestamp_ns']}.{given['num_pending']}.0"
+    )
+    if domain == "_" and account == "none":
+        reply = (
+            f"$JS.ACK.{stream}.{given['consumer']}.{num_delivered}.{seq}."
+            f"{given['consumer_seq']}.{given['timestamp_ns']}.{given['num_pending']}"
+        )
+    raw = encode_headers(headers) if headers else b""
+    msg = MadeMessage._make(subject, data, reply, raw)
+    msg.outcome = msg.outcome_delay = msg.outcome_reason = None
+    return msg

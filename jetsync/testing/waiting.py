@@ -1,0 +1,28 @@
+"""Waiting for conditions instead of sleeping for luck."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["wait_until"]
+
+T = TypeVar("T")
+
+_LOOK_EVERY = 0.005
+
+
+def wait_until(predicate: Callable[[], T], timeout: float = 5.0, message: str | None = None) -> T:
+    """Return what ``predicate()`` gives as soon as that is true. Blocks up to ``timeout`` seconds.
+
+    Raises AssertionError then, with ``message``. What the predicate raises goes through.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        is_last_look = time.monotonic() > deadline
+        if held := predicate():
+            return held
+        if is_last_look:
+            raise AssertionError(message or f"the condition did not hold within {timeout:g} s")
+        time.sleep(_LOOK_EVERY)

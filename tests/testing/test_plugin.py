@@ -1,0 +1,185 @@
+"""The pytest plugin, in runs of pytest on projects of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jetsync.server import NatsServer
+from tests.harness.soak import SOAKING, scaled
+from tests.harness.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+OUTCOMES = """
+import time, jetsync, pytest
+
+def test_leaks(nats_url):
+    global nc
+    nc = jetsync.connect(nats_url)
+
+@pytest.mark.nats(config="max_payload: 1000")
+def test_config(nats_connection):
+    assert nats_connection.server_info.max_payload == 1000
+
+@pytest.mark.nats(min_version="99.1")
+def test_newer(nats_js):
+    raise AssertionError
+
+def test_log(nats_js):
+    nats_js.create_stream(name="S")
+    raise ValueError("on purpose")
+
+def test_after(nats_js):
+    assert list(nats_js.stream_names()) == []
+"""
+
+WAITS = """
+import pathlib, time
+
+def test_waits(nats_js):
+    nats_js.create_stream(name="S")
+    pathlib.Path("ready").touch()
+    time.sleep(60)
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    """Without other plugins, which take seconds to load."""
+    return [sys.executable, "-m", "pytest", "-p", "jetsync.testing.plugin", *arguments]
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """Servers keep their files below a folder of the test, so they are known by it."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    return {
+        **kept,
+        "TMPDIR": str(folder / "tmp"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        **more,
+    }
+
+
+def run(folder: Path, *arguments: str, **more: str) -> tuple[int, str]:
+    (folder / "pytest.ini").touch()
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(folder, **more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def servers_of(folder: Path) -> list[int]:
+    """The processes whose command line names a folder."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal() and int(process.name) != os.getpid():
+            try:
+                line = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"nats-server" in line and str(folder).encode() in line:
+                found.append(int(process.name))
+    return found
+
+
+def test_the_tests_of_a_project_run_side_by_side_without_seeing_each_other(tmp_path):
+    """The hundred tests of the example; on every commit a few of them."""
+    project = shutil.copytree(ROOT / "examples/testing", tmp_path / "project")
+    processes, rounds = scaled(("2", "1"), ("8", "14"))
+    code, out = run(project, "-q", "-p", "xdist", "-n", processes, ROUNDS=rounds)
+    assert code == 0, out
+    found = re.search(r"(\d+) passed in ([\d.]+)s", out)
+    assert found is not None, out
+    assert int(found[1]) == 7 * int(rounds) + 2
+    assert not SOAKING or float(found[2]) < 20
+    assert servers_of(tmp_path) == []
+
+
+def test_a_test_fails_by_what_it_leaves_behind_and_shows_the_log_of_its_server(tmp_path):
+    (tmp_path / "test_it.py").write_text(OUTCOMES)
+    code, out = run(tmp_path, "-rA")
+    assert code == 1
+    assert re.search(r"ERROR test_it.py::test_leaks - .*left behind: jetsync-", out), out
+    assert "PASSED test_it.py::test_config" in out
+    assert "needs nats-server 99.1, this is 2." in out
+    assert "FAILED test_it.py::test_log" in out
+    assert "PASSED test_it.py::test_after" in out
+    assert "log of nats-server (call)" in out
+    code, out = run(tmp_path, "-o", "nats_leaks=off", "-k", "leaks")
+    assert code == 0, out
+
+
+def test_a_missing_server_is_an_error_that_names_the_remedy(tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_it(nats_js): ...\n")
+    binary = ("--nats-binary", str(tmp_path / "none"))
+    code, out = run(tmp_path, *binary)
+    assert code == 1
+    assert 'pip install "jetsync[testing]"' in out
+    code, out = run(tmp_path, *binary, "--nats-optional")
+    assert code == 0
+    assert "1 skipped" in out
+
+
+def test_a_running_server_is_used_and_left_as_it_was(tmp_path, fresh_server: NatsServer):
+    (tmp_path / "test_it.py").write_text(
+        "import jetsync\n"
+        "def test_it(nats_js, nats_url):\n"
+        "    assert list(nats_js.stream_names()) == ['MINE']\n"
+        "    nats_js.create_stream(name='TEST')\n"
+    )
+    import jetsync
+
+    with jetsync.connect(fresh_server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="MINE")
+        code, out = run(tmp_path, "--nats-url", fresh_server.url)
+        assert code == 0, out
+        assert list(js.stream_names()) == ["MINE"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_server_outlives_pytest(tmp_path, number):
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "test_it.py").write_text(WAITS)
+    process = subprocess.Popen(
+        command("-q"), cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until((tmp_path / "ready").exists, timeout=30)
+        assert servers_of(tmp_path)
+        process.send_signal(number)
+        process.wait(20)
+        wait_until(lambda: not servers_of(tmp_path), timeout=10)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def test_pytest_finds_the_plugin():
+    text = (ROOT / "pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\njetsync = "jetsync.testing.plugin"' in text
+
+
+def test_the_plugin_imports_neither_client_nor_server():
+    code = (
+        "import sys, pytest, jetsync.testing.plugin\n"
+        "print(*sorted({m.split('.')[1] for m in sys.modules if m.startswith('jetsync.')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded <= {"_core", "_printable", "_version", "errors", "headers", "testing"}
