@@ -35,7 +35,10 @@ SPECS = (
     Spec("natsio", "natsio_peer.py", "natsio", slow=True, requires="natsio>=1", python=(3, 13)),
     Spec("natsrpy", "natsrpy_peer.py", "natsrpy", slow=True, requires="natsrpy>=0.1.4"),
 )
-GROWTH = Spec("jetsync", "jetsync_growth.py", "jetsync")
+GROWTH = (
+    Spec("jetsync", "jetsync_growth.py", "jetsync"),
+    Spec("nats_py", "nats_py_growth.py", "nats-py", slow=True, requires="nats-py>=2.16"),
+)
 
 
 @dataclass(frozen=True)

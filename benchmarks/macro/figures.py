@@ -103,11 +103,15 @@ class Table:
         }
 
 
-def growth_points(result: dict[str, Any], name: str) -> dict[int, Figure]:
-    """The figure of each point that was measured."""
+def growth_points(result: dict[str, Any], name: str, peer: str = "jetsync") -> dict[int, Figure]:
+    """The figure of each point that was measured. Rows of old results are jetsync's."""
     measure = {
         "CPU s per million messages": cpu,
         "CPU us per subscription": cpu,
+        "CPU us per connection": cpu,
+        "CPU us per key": cpu,
+        "CPU us per stream": cpu,
+        "CPU us per header": cpu,
         "requests per second": rate,
         "CPU s per GiB": per_gib,
         "bytes per subscription": field("bytes_each"),
@@ -117,7 +121,7 @@ def growth_points(result: dict[str, Any], name: str) -> dict[int, Figure]:
         figure = Figure.of(
             measure(row)
             for row in result["growth"]
-            if row["growth"] == name and row["point"] == point
+            if (row["growth"], row["point"], row.get("peer", "jetsync")) == (name, point, peer)
         )
         if figure:
             found[point] = figure

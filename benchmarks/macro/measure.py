@@ -109,7 +109,7 @@ class Bench:
         if what.flood:
             wishes["subject"] = f"flood.{self._number}"
             helper = {**wishes, "workload": "flood"}
-            if what.name == "subscriptions":
+            if isinstance(what, Growth) and what.spread:
                 helper["spread"] = wishes["point"]
         try:
             return self._measure(peer.command, wishes, helper)

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.macro import environments, report
 from benchmarks.macro.environments import Peer
 from benchmarks.macro.measure import Bench, FailedError
-from benchmarks.macro.workloads import ALL, GROWTH, SHORT, SIZES
+from benchmarks.macro.workloads import ALL, GROWTH, SHORT, SIZES, Growth
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "bench"
@@ -98,25 +98,33 @@ class Plan:
                         self._one(peer, name, size, number)
 
     def growth(self) -> None:
-        """Only jetsync's own cost is looked at here."""
+        """How costs grow, for each client that has such a call."""
         options = self._options
         if not options.growth:
             return
-        peer = environments.prepare(environments.GROWTH, options.out / "peers")
-        rows = self._result["growth"] = []
+        found = [environments.prepare(spec, options.out / "peers") for spec in environments.GROWTH]
+        peers = [peer for peer in found if not peer.missing]
+        self._result["growth"] = []
         for number in range(1, options.rounds + 1):
             for name in options.growth:
                 growth = GROWTH[name]
                 for point in growth.points:
-                    if self._late():
-                        return
-                    say(f"round {number}: {name} at {point}")
-                    try:
-                        figures = self._bench.grow(peer, growth, point, options.scale)
-                    except FailedError as error:
-                        self._result["failed"][f"{name} at {point}"] = str(error)
-                        continue
-                    rows.append({"growth": name, "point": point, "round": number, **figures})
+                    for peer in peers:
+                        if self._late():
+                            return
+                        if name in peer.workloads:
+                            self._grow(peer, growth, point, number)
+
+    def _grow(self, peer: Peer, growth: Growth, point: int, number: int) -> None:
+        say(f"round {number}: {growth.name} at {point}, {peer.spec.name}")
+        scale = self._options.scale * (0.1 if peer.spec.slow else 1.0)
+        try:
+            figures = self._bench.grow(peer, growth, point, scale)
+        except FailedError as error:
+            self._result["failed"][f"{growth.name} at {point}, {peer.spec.name}"] = str(error)
+            return
+        key = {"growth": growth.name, "point": point, "peer": peer.spec.name, "round": number}
+        self._result["growth"].append({**key, **figures})
 
     def _one(self, peer: Peer, name: str, size: int, number: int) -> None:
         workload = ALL[name]

@@ -149,7 +149,7 @@ SHORT = (
 
 @dataclass(frozen=True)
 class Growth:
-    """How the cost of jetsync grows with one number; measured at ``points``."""
+    """How a cost grows with one number; measured at ``points``, for each client that can do it."""
 
     name: str
     does: str
@@ -159,6 +159,7 @@ class Growth:
     count: int
     goal: str
     flood: bool = False
+    spread: bool = False  # over so many subjects as the point says
     source: bool = False
     sink: bool = False
     echo: bool = False
@@ -178,7 +179,7 @@ GROWTH = {
     for g in (
         Growth("subscriptions", "core messages spread over subscriptions, taken with next()",
                "subscriptions", "CPU s per million messages", _POWERS, 200_000, "flat",
-               flood=True),
+               flood=True, spread=True),
         Growth("request_threads", "requests from threads on one connection", "threads",
                "requests per second", _POWERS[:5], 8000, "rises, then flat", echo=True),
         Growth("publish_threads", "core publishes from threads on one connection", "threads",
@@ -195,5 +196,19 @@ GROWTH = {
                "subscriptions", "bytes per subscription", (1000, 10_000, 100_000), 0, "flat"),
         Growth("among_many", "messages of one subscription among so many others", "subscriptions",
                "CPU s per million messages", (1, 1000, 100_000), 100_000, "flat", flood=True),
+        Growth("callbacks", "core messages spread over subscriptions with a callback",
+               "subscriptions", "CPU s per million messages", (10, 100, 1000, 5000), 200_000,
+               "at most twice as much from 10 to 5,000", flood=True, spread=True),
+        Growth("connections", "connections of one process lose their links at once and come back",
+               "connections", "CPU us per connection", (10, 100, 300, 1000), 0,
+               "flat, at most 2,000 us"),
+        Growth("refused", "subscriptions that the server refuses, beside as many that it takes",
+               "subscriptions", "CPU us per subscription", (100, 1000, 3000, 10_000), 0, "flat"),
+        Growth("keys", "list the keys of a bucket", "keys", "CPU us per key",
+               (100, 1000, 10_000, 100_000), 0, "flat, at most nats-py's"),
+        Growth("streams", "list the streams with all that is known of them", "streams",
+               "CPU us per stream", (10, 50, 250, 1000), 0, "flat, at most nats-py's"),
+        Growth("headers", "all headers of one message as a dict", "headers", "CPU us per header",
+               (16, 256, 4096, 65_536), 0, "flat"),
     )
 }  # fmt: skip

@@ -21,7 +21,7 @@ def peers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peers")
     made = {spec.name: environments.prepare(spec, folder) for spec in (RAW, JETSYNC)}
     assert [peer.missing for peer in made.values()] == ["", ""]
-    made["growth"] = environments.prepare(environments.GROWTH, folder)
+    made["growth"] = environments.prepare(environments.GROWTH[0], folder)
     return made
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import logging
+import resource
 import threading
+import time
 from collections.abc import Callable
 
 from jetsync_peer import take, unlimited
 from meter import Job, main, resident
 
 import jetsync
+from jetsync.server import NatsServer
 
 
 def subscriptions(job: Job) -> None:
@@ -106,6 +110,108 @@ def among_many(job: Job) -> None:
     del others
 
 
+def callbacks(job: Job) -> None:
+    nc = jetsync.connect(job.url)
+    seen = [0, 0]  # messages, bytes: of several threads, hence counted by each subscription
+
+    def counting() -> tuple[list[int], Callable[[jetsync.Msg], None]]:
+        mine = [0, 0]
+
+        def callback(msg: jetsync.Msg) -> None:
+            mine[0] += 1
+            mine[1] += len(msg.data)
+
+        return mine, callback
+
+    counts = []
+    for n in range(job.point):
+        mine, callback = counting()
+        counts.append(mine)
+        nc.subscribe(
+            f"{job.subject}.{n}",
+            callback=callback,
+            pending_messages_limit=0,
+            pending_bytes_limit=0,
+        )
+    nc.flush(timeout=60)
+    job.start()
+    while seen[0] < job.count:
+        time.sleep(0.02)
+        seen = [sum(mine[k] for mine in counts) for k in (0, 1)]
+    job.stop(*seen)
+
+
+def connections(job: Job) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16 * job.point)), hard))
+    links = [jetsync.connect(job.url, connect_timeout=10) for _ in range(job.point)]
+    job.start()
+    for nc in links:
+        nc.force_reconnect()
+    while any(nc.stats.reconnects < 1 or not nc.is_connected for nc in links):
+        time.sleep(0.05)
+    job.stop(job.point, job.point * job.size)
+
+
+def refused(job: Job) -> None:
+    config = "authorization { users = [ { user: u, password: p, permissions: { subscribe: "
+    config += '{ allow: ["good.>", "_INBOX.>"] } } } ] }'
+    with NatsServer(config=config, jetstream=False) as server:
+        ended = threading.Semaphore(0)
+        nc = jetsync.connect(
+            server.url, user="u", password="p", on_error=lambda _event: ended.release()
+        )
+        logging.getLogger("jetsync").setLevel(logging.CRITICAL)
+        good = [nc.subscribe(f"good.{n}") for n in range(job.point)]
+        nc.flush(timeout=60)
+        job.start()
+        bad = [nc.subscribe(f"bad.{n}") for n in range(job.point)]
+        nc.flush(timeout=60)
+        while any(sub.is_active for sub in bad):
+            time.sleep(0.02)
+        job.stop(job.point, job.point * job.size)
+        del good
+
+
+def keys(job: Job) -> None:
+    js = jetsync.connect(job.url).jetstream()
+    kv = js.create_key_value(bucket=f"keys_{job.point}", storage="memory")
+    try:
+        for n in range(job.point):
+            js.publish_async(f"$KV.{kv.bucket}.key.{n}", b"v")
+        js.publish_async_wait(timeout=120)
+        job.start()
+        found = len(kv.keys())
+        job.stop(found, found * job.size)
+    finally:
+        js.delete_key_value(kv.bucket)
+
+
+def streams(job: Job) -> None:
+    js = jetsync.connect(job.url).jetstream(timeout=60)
+    names = [f"MANY_{n}" for n in range(job.point)]
+    try:
+        for name in names:
+            js.create_stream(name=name, subjects=[f"many_streams.{name}"], storage="memory")
+        job.start()
+        found = [one.config.name for one in js.streams()]
+        job.stop(len(found), len(found) * job.size)
+    finally:
+        for name in names:
+            js.delete_stream(name)
+
+
+def headers(job: Job) -> None:
+    nc = jetsync.connect(job.url)
+    sub = nc.subscribe("headers")
+    nc.publish("headers", b"", headers={f"h{n}": "1" for n in range(job.point)})
+    msg = sub.next(timeout=60)
+    rounds = max(1, 100_000 // job.point)
+    job.start()
+    read = sum(len(dict(msg.headers)) for _ in range(rounds))
+    job.stop(read, read * job.size)
+
+
 if __name__ == "__main__":
     main(
         f"jetsync {jetsync.__version__}",
@@ -118,5 +224,11 @@ if __name__ == "__main__":
             "many_subscriptions": many_subscriptions,
             "many_memory": many_memory,
             "among_many": among_many,
+            "callbacks": callbacks,
+            "connections": connections,
+            "refused": refused,
+            "keys": keys,
+            "streams": streams,
+            "headers": headers,
         },
     )
