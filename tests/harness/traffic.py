@@ -51,6 +51,8 @@ class Traffic:
         """Deliveries after a confirmed acknowledgement."""
         self.late: list[tuple[str, float]] = []
         """Calls that took longer than they were given, with the seconds beyond that."""
+        self.lost: list[bytes] = []
+        """Confirmed messages that are not in the stream."""
         self.slowest = 0.0
         self._js, self._stream, self._subject = js, stream, subject
         self._owner = owner or js
@@ -201,6 +203,11 @@ class Traffic:
 
         return threading.Thread(target=run, name=f"traffic{work.__name__}", daemon=True)
 
+    @property
+    def faults(self) -> int:
+        """What was lost, came again, or was late; known when the block has ended."""
+        return len(self.lost) + len(self.again) + len(self.late)
+
     def check(self) -> None:
         """Raise what ended a publisher or reader."""
         if self._problems:
@@ -249,6 +256,7 @@ class Traffic:
     def _judge(self) -> None:
         self.check()
         found, sequences = contents(self._owner, self._stream)
+        self.lost = [payload for payload in self.ledger.stored if payload not in found]
         self.ledger.compare(found, sequences)
         there = set(sequences.values())
 

@@ -68,7 +68,7 @@ def test_a_stream_of_another_account_is_used_through_imports_while_accounts_chan
             traffic.goes_on()
         record_figure("G39 imports: reloads", RELOADS)
         record_figure("G39 imports: confirmed", len(traffic.ledger.stored))
-        record_figure("G39 imports: lost, doubled, late calls", 0, goal="0")
+        record_figure("G39 imports: lost, doubled, late calls", traffic.faults, goal="0")
 
 
 class Callout:
@@ -149,4 +149,4 @@ def test_users_that_expire_sign_in_again_by_the_callout_and_nothing_is_lost(reco
         record_figure("G39 auth callout: sign-ins", callout.asked)
         record_figure("G39 auth callout: confirmed", len(traffic.ledger.stored))
         record_figure("G39 auth callout: outcome unknown", len(traffic.ledger.unknown))
-        record_figure("G39 auth callout: lost, doubled, late calls", 0, goal="0")
+        record_figure("G39 auth callout: lost, doubled, late calls", traffic.faults, goal="0")

@@ -26,7 +26,7 @@ def record(record_figure, what, count, traffic):
     record_figure(f"G39 {what}", count)
     record_figure(f"G39 {what}: confirmed", len(traffic.ledger.stored))
     record_figure(f"G39 {what}: outcome unknown", len(traffic.ledger.unknown))
-    record_figure(f"G39 {what}: lost, doubled, late calls", 0, goal="0")
+    record_figure(f"G39 {what}: lost, doubled, late calls", traffic.faults, goal="0")
     record_figure(f"G39 {what}: longest call", traffic.slowest, "s")
 
 
