@@ -253,10 +253,14 @@ def test_requests_that_wait_take_no_more_memory_than_a_subscription_may(url, ask
         nc.flush()
         inbox = asking.new_inbox()
         with asking.subscribe(inbox) as sub:
+
+            def admitted(number: int) -> None:
+                wait_until(lambda: endpoint.stats().num_requests == number, timeout=LONG)
+
             for number in range(1, 6):
                 asking.publish(name, bytes(40_000), reply=inbox)
                 # One at a time: the subscription itself holds no more either.
-                wait_until(lambda number=number: endpoint.stats().num_requests == number)
+                admitted(number)
                 assert began.wait(LONG)
             codes = [sub.next(timeout=LONG).headers["Nats-Service-Error-Code"] for _ in range(2)]
             assert codes == ["503", "503"]
