@@ -21,7 +21,7 @@ typedef struct link_queue {
     uint64_t max_messages; /* 0: no limit; after that many it is finished */
     double last_put;       /* monotonic; of the last message, status or repeated heartbeat */
     uint64_t last_reads;   /* the reader's count of receives then */
-    uint64_t heartbeat;    /* a hash of the heartbeat that came last; 0: something else came */
+    uint64_t heartbeat;    /* a hash of the heartbeat that came last; 0: a message came */
     size_t least;          /* what the taker waits for, unless a status comes */
     int slow;              /* inside an episode of dropping */
     int finished;          /* nothing more will come */
@@ -71,7 +71,7 @@ typedef struct link_counts {
 
 void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_t limit_bytes);
 /* Before it is used: a heartbeat (status 100 without payload and reply) whose headers are those of
- * the one before, with nothing between them, only moves `last_put` and `last_reads`. No taker wakes
+ * the one before, with no message between them, only moves `last_put` and `last_reads`. No taker wakes
  * for it. */
 void link_queue_absorb(link_queue *q);
 void link_queue_free(link_queue *q);

@@ -18,6 +18,7 @@ cdef class Mailbox:
     cdef MessageFactory factory
     cdef link_inbound *reader   # of the link that fills this; NULL: it has none
     cdef object inbound         # keeps `reader` alive
+    cdef int vain               # how often a taker has read the link since a message came
     cdef readonly object error  # why it ended, None for an ordinary end
 
     cdef int _fill(self, double deadline, size_t least=*, double patience=*,

@@ -24,6 +24,10 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 
+# A taker that has read the link so often in vain leaves that to the reader until a message comes.
+cdef int VAIN = 3
+
+
 cdef class Mailbox:
     """A bounded inbox of messages. Thread-safe.
 
@@ -52,7 +56,7 @@ cdef class Mailbox:
         0 does not wait. With `patience` it also ends after so many seconds without a sign of life,
         counted from `since` or from the last one."""
         cdef bint patient = deadline != 0
-        cdef bint follow = self.reader != NULL
+        cdef bint follow = self.reader != NULL and self.vain < VAIN
         cdef link_found found
         while True:
             found = link_queue_find(&self.queue, least, patient, not follow, False)
@@ -60,6 +64,8 @@ cdef class Mailbox:
                 with nogil:
                     found = link_queue_find(&self.queue, least, patient, not follow, True)
             if found == LINK_FOUND:
+                if self.queue.ready.count > self.queue.ready.statuses:
+                    self.vain = 0
                 return 1
             if found == LINK_NOTHING:
                 return 0
@@ -77,6 +83,7 @@ cdef class Mailbox:
         cdef double until
         if not link_reader_turn_take(&reader.turn, False):
             return 0
+        self.vain += 1
         with nogil:
             until = monotonic() + follow_time()
             if 0 < deadline < until:

@@ -44,9 +44,13 @@ void suite_heartbeats(void) {
     put_one(&q, S("m"), 0, LINK_PUT_NOTHING);
     put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 4.0);
     CHECK(link_queue_snapshot(&q).messages == 4);
+    /* The end of a pull between them is none. */
+    put_one(&q, S(""), 408, LINK_PUT_NOTHING);
+    put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 5.0);
+    CHECK(link_queue_snapshot(&q).messages == 5);
     put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
     put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
-    CHECK(link_queue_snapshot(&q).messages == 6);
+    CHECK(link_queue_snapshot(&q).messages == 7);
     link_queue_free(&q);
     /* Others keep every one. */
     link_queue_init(&q, &pool, 0, 0);

@@ -1,0 +1,1 @@
+"""What many idle readers of one connection cost, see benchmarks/README.md."""
