@@ -16,6 +16,7 @@ SUITES = (
     "parser",
     "puback",
     "queue",
+    "heartbeats",
     "reader_turn",
     "resend",
     "send",

@@ -29,7 +29,7 @@ static void put_heartbeat(link_queue *q, jet_span header, double now) {
 }
 
 void suite_heartbeats(void) {
-    jet_pool pool = {{NULL}};
+    jet_pool pool = {{NULL}, 0, 0};
     link_queue q;
     link_queue_init(&q, &pool, 0, 0);
     link_queue_absorb(&q);
