@@ -161,6 +161,8 @@ setup(
             "cdivision": True,
             "embedsignature": True,
             "binding": True,
+            # What Cython makes for pickling takes any tuple for a state: a wrong one crashes it.
+            "auto_pickle": False,
         },
         show_all_warnings=False,
     ),

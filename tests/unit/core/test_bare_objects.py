@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import jetsync._core
+from tests.harness.places import SEARCH_PATH
+from tests.harness.soak import scaled
 
 PROGRAM = """
 import faulthandler, importlib, sys, types
@@ -86,3 +92,14 @@ def test_an_object_made_in_any_way_raises_and_never_crashes() -> None:
     command = [sys.executable, "-c", PROGRAM, *extension_types()]
     run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert run.returncode == 0, run.stderr[-1500:]
+
+
+@pytest.mark.parametrize("seed", range(scaled(3, 60)))
+def test_random_use_of_any_object_raises_and_never_crashes(seed) -> None:
+    command = [sys.executable, "-m", "tests.fuzz.objects", str(seed), str(scaled(2_000, 20_000))]
+    environment = {**os.environ, "PYTHONPATH": SEARCH_PATH}
+    run = subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=300, check=False
+    )
+    assert run.returncode == 0, run.stderr[-1500:]
+    assert json.loads(run.stdout)["returned"] > 200  # it found ways that work, too
