@@ -103,7 +103,9 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         held.append(batch)
         rows += batch.num_rows
-        size += batch.nbytes
+        # Not nbytes, which follows the offsets of lists: Spark before 4.2 leaves them out where a
+        # column has no entries, and the process would crash.
+        size += batch.get_total_buffer_size()
         if rows >= JOINED_ROWS or size >= _JOINED_BYTES:
             yield held[0] if len(held) == 1 else pa.concat_batches(held)
             held, rows, size = [], 0, 0
