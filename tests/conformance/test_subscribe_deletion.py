@@ -159,18 +159,18 @@ def test_draining_the_connection_deletes_what_its_subscriptions_made(
         pulling.fetch(1)
 
 
-def test_draining_deletes_also_where_the_callback_thread_is_done_at_once(
+def test_draining_deletes_also_where_the_callback_is_done_at_once(
     url, js, stream, subject, monkeypatch
 ):
-    """The thread may have ended before the drain comes to this subscription."""
+    """The callback may have had its last message before the drain comes to this subscription."""
     with jetsync.connect(url) as other:
         sub = other.jetstream().subscribe(subject, durable="d", callback=lambda msg: None)
         close_all = type(other._routes).close_all
 
         def close_and_wait(routes, stopped):
             close_all(routes, stopped)
-            assert sub._thread is not None
-            sub._thread.join(20)
+            assert sub._dispatched is not None
+            assert sub._dispatched.wait(20)
 
         monkeypatch.setattr(type(other._routes), "close_all", close_and_wait)
     assert list(js.consumer_names(stream.name)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ ERRORS = sorted(
 
 @pytest.mark.parametrize("cls", ERRORS, ids=lambda cls: cls.__name__)
 def test_errors_keep_class_text_and_attributes(cls):
-    error = cls(500, "what happened") if cls is jetsync.ServiceError else cls("what happened")
+    error: Any = cls(500, "what happened") if cls is jetsync.ServiceError else cls("what happened")
     error.note = "kept"
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is cls
