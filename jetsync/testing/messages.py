@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from jetsync._core.encoding import encode_headers
+from jetsync._core.message import ACKED, DONE
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput
@@ -28,6 +29,8 @@ class MadeMessage(JetStreamMsg):
             self.outcome = outcome
             self.outcome_delay = None if delay is None else to_seconds(delay, "delay")
             self.outcome_reason = reason
+            if self.is_acked:
+                self._flags = DONE | ACKED if outcome == "ack" else DONE
 
     def ack(self) -> None:
         """Note it."""

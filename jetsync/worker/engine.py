@@ -22,7 +22,7 @@ from jetsync.errors import (
     NoRespondersError,
     TimeoutError,
 )
-from jetsync.jetstream.settle import DeadLetters, Settler
+from jetsync.jetstream.settle import DeadLetters, Settler, is_refused
 from jetsync.worker.clock import Clock
 from jetsync.worker.intake import Finished, Order, make_job
 from jetsync.worker.lanes import Job, Lanes
@@ -176,16 +176,18 @@ class Engine:
     def _release_waiting(self) -> None:
         if self._lanes is not None:
             self._lanes.clear()
-        while True:
-            try:
-                self._ready.get_nowait()
-            except Empty:
-                break
-        for seq in sorted(list(self._waiting)):
-            job = self._waiting.pop(seq, None)
-            if job is not None:
-                self._quietly(job.msg.nak)
-                self._settled(job, "released", None, None, 0.0)
+        for job in sorted(list(self._waiting.values())):
+            self._release(job)
+
+    def _release(self, job: Job) -> None:
+        """Hand a job back that no thread has begun; what is still in the queue is skipped there."""
+        if self._claim(job):
+            self._quietly(job.msg.nak)
+            self._settled(job, "released", None, None, 0.0)
+
+    def _claim(self, job: Job) -> bool:
+        """Whether a job has waited until now, and is the caller's from here on."""
+        return self._waiting.get(job.seq) is job and self._waiting.pop(job.seq, None) is job
 
     def _quietly(self, call: Callable[[], object]) -> None:
         try:
@@ -208,7 +210,9 @@ class Engine:
                 logger.error("the worker ends: %s", self._reason)
                 self.stop(self._reason)
         if self._order is not None:
-            self._order.look()
+            # Deliveries that were lost do not come to this worker any more.
+            for job in self._order.end():
+                self._release(job)
         while self._held and not self._draining.wait(0.02):
             if self._opened is not None and self._opened.connection.is_closed:
                 break
@@ -241,9 +245,11 @@ class Engine:
             self._order.saw(consumer_seq)
         held = self._held.get(job.seq)
         if held is not None and held.stamp == job.stamp:
+            if held.in_hand is not None and is_refused(held.in_hand):
+                held.came_again = True  # what its handler said does not count for this delivery
             held.msg = msg  # delivered again although it is alive here: it is settled by this one
             held.deliveries = max(held.deliveries, job.deliveries)
-        elif self._finished.has(job.seq, job.stamp):
+        elif job.deliveries > 1 and self._finished.has(job.seq, job.stamp):
             self._quietly(msg.ack)  # the acknowledgement before got lost
         else:
             self._held[job.seq] = self._waiting[job.seq] = job
@@ -256,7 +262,7 @@ class Engine:
 
     def _work(self) -> None:
         while (job := self._ready.get()) is not None:
-            if self._waiting.pop(job.seq, None) is job:
+            if self._claim(job):
                 self._running[job.seq] = job
                 try:
                     self._run(job)
@@ -270,6 +276,7 @@ class Engine:
             self._give_up(job, "crashed", None, 0.0)
             return
         msg, tries = job.msg, job.deliveries + job.tries_here
+        job.in_hand = msg
         job.begun = begun = time.monotonic()
         error: BaseException | None = None
         try:
@@ -279,6 +286,10 @@ class Engine:
         seconds = time.monotonic() - begun
         if job.is_over:
             self._running.pop(job.seq, None)
+        elif is_refused(msg):  # by its handler: the server delivers it again, or never
+            self._settled(job, "done", error, None, seconds)
+            if job.came_again:
+                self._quietly(job.msg.nak)
         elif msg.is_acked or error is None:
             self._acknowledge(job, error, seconds)
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
@@ -317,6 +328,7 @@ class Engine:
                 if self._draining.wait(_SETTLE_AGAIN):
                     logger.warning("message %s is not acknowledged: %s", job.seq, failure)
                     break
+        self._finished.add(job)
         self._settled(job, "done", error, None, seconds)
 
     def _give_up(self, job: Job, reason: str, error: BaseException | None, seconds: float) -> None:
@@ -324,6 +336,7 @@ class Engine:
         if kind is None:
             self._try_again(job, self._settler.limit, error, seconds)
         else:
+            self._finished.add(job)
             self._settled(job, kind, error, None, seconds)
 
     def _try_again(
@@ -347,8 +360,6 @@ class Engine:
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
         """A message has left the worker."""
-        if kind not in ("released", "retried"):
-            self._finished.add(job)
         self._count(job, kind, error, delay, seconds)
         self._held.pop(job.seq, None)
         self._running.pop(job.seq, None)

@@ -112,6 +112,11 @@ class Order:
         for job in parked:
             self._lanes.add(job)
 
+    def end(self) -> list[Job]:
+        """Return the jobs that wait for lost deliveries, which come no more: no lane gets them."""
+        parked, self._parked = sorted(self._parked), []
+        return parked
+
 
 def make_job(msg: JetStreamMsg) -> tuple[Job, int]:
     """Return the job of a message, and the number of its delivery."""

@@ -18,7 +18,9 @@ class Job:
 
     __slots__ = (
         "begun",
+        "came_again",
         "deliveries",
+        "in_hand",
         "is_over",
         "is_stuck",
         "key",
@@ -39,6 +41,8 @@ class Job:
         self.taken = taken
         self.key: Hashable = None
         self.tries_here = 0
+        self.in_hand: JetStreamMsg | None = None  # what its handler got
+        self.came_again = False  # after its handler, which goes on, has refused it
         self.begun = 0.0
         self.is_stuck = False
         self.is_over = False

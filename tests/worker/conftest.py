@@ -11,6 +11,9 @@ import pytest
 import jetsync
 from jetsync import Connection, Consumer, JetStream
 from jetsync.server import NatsServer
+from tests.worker.sources import made_source
+
+__all__ = ["Place", "made_source"]
 
 _numbers = itertools.count(1)
 

@@ -9,7 +9,7 @@ Not here:  threads and processes that do the work (worker/, spark/).
 
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Reject, Retry
 from jetsync.jetstream.settle.dead_letter import DeadLetters
-from jetsync.jetstream.settle.feed import Feed, delivery_of
+from jetsync.jetstream.settle.feed import Feed, delivery_of, is_refused
 from jetsync.jetstream.settle.rules import Settler, Verdict
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "Settler",
     "Verdict",
     "delivery_of",
+    "is_refused",
 ]

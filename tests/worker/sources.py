@@ -1,0 +1,85 @@
+"""A source without a server: a test says what is delivered, and sees what was said about it."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jetsync import Error, JetStreamMsg
+from jetsync.testing import make_message
+from jetsync.testing.messages import MadeMessage
+
+__all__ = ["MadeSource", "made_source"]
+
+
+class MadeSource:
+    """Stands for what a worker opens: the feed, and the connection."""
+
+    is_closed = False
+    is_connected = True
+    stream = "TEST"
+    consumer = "test"
+    pending_acks = 0
+    ack_wait = 30.0
+    credit = 0
+
+    def __init__(self) -> None:
+        self.feed = self.connection = self
+        self.events: list[str] = []
+        self.taken = 0
+        self.is_kept_alive = self.is_open = True
+        self._coming: queue.Queue[MadeMessage] = queue.Queue()
+
+    def deliver(self, seq: int, consumer_seq: int, num_delivered: int = 1) -> MadeMessage:
+        """Deliver a message; return it, so that its outcome can be seen."""
+        msg = make_message(
+            seq=seq, consumer_seq=consumer_seq, num_delivered=num_delivered, timestamp_ns=1000 + seq
+        )
+        self._coming.put(msg)
+        return msg
+
+    def free(self, count: int) -> None:
+        self.credit += count
+
+    def take(self, seconds: float) -> list[JetStreamMsg]:
+        try:
+            msg = self._coming.get(timeout=min(seconds, 0.05))
+        except queue.Empty:
+            return []
+        self.credit -= 1
+        self.taken += 1
+        return [msg]
+
+    def stop(self) -> None:
+        """It asks for nothing more."""
+
+    @contextlib.contextmanager
+    def keep_alive(self, messages: Any) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.is_kept_alive = False
+
+    def tell(self, kind: str, msg: JetStreamMsg, error: Error) -> None:
+        self.events.append(kind)
+
+    def flush(self, deadline: object) -> None:
+        """There is no server to wait for."""
+
+    def jetstream(self) -> MadeSource:
+        return self
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+@pytest.fixture
+def made_source(monkeypatch: pytest.MonkeyPatch) -> MadeSource:
+    """A source that each worker of the test opens."""
+    source = MadeSource()
+    monkeypatch.setattr("jetsync.worker.engine.Opened", lambda _source, _options: source)
+    return source
