@@ -31,8 +31,8 @@ class Mailbox:
         limit: int,
         timeout: float | None = 0,
         least: int = 1,
-        patience: float = 0,
-        since: float = 0,
+        patience: float = 0.0,
+        since: float = 0.0,
     ) -> list[Msg]: ...
     def new_batch(
         self,

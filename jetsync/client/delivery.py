@@ -24,7 +24,7 @@ class Delivery:
     on that thread, once. Until then the dispatcher holds the functions, and what they refer to.
     """
 
-    __slots__ = ("_ended", "_latch", "_over", "_task")
+    __slots__ = ("_ended", "_over", "_task", "_waiters")
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Delivery:
         step: Callable[[], Mailbox | None] | None = None,
     ) -> None:
         self._over = False
-        self._latch: Latch | None = None  # made by the first that waits
+        self._waiters: list[Latch] = []
         self._ended: Callable[[BaseException | None], Any] | None = ended
         self._task = port.dispatch(mailbox, callback, self._end, step)
 
@@ -47,8 +47,8 @@ class Delivery:
                 ended(error)
         finally:
             self._over = True
-            if self._latch is not None:
-                self._latch.set()
+            for waiter in self._waiters:
+                waiter.set()
 
     @property
     def on_this_thread(self) -> bool:
@@ -57,12 +57,11 @@ class Delivery:
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the callback has had everything; returns whether it has."""
-        latch = self._latch
-        if latch is None:
-            self._latch = latch = Latch()
+        waiter = Latch()
+        self._waiters.append(waiter)
         if self._over:
-            latch.set()  # `_end` may have been a moment too early to see it
-        return latch.wait(timeout)
+            waiter.set()  # `_end` may have been a moment too early to see it
+        return waiter.wait(timeout)
 
 
 class SubscriptionDelivery(Member):

@@ -134,6 +134,7 @@ class Requests:
         link when the buffer for the time without one is full."""
         while True:
             seconds = deadline.remaining()
+            linked = self._nc.is_connected  # asked before: the link may come back while it is tried
             try:
                 if header is None:
                     self._outbound.ask(subject, reply, data, seconds)
@@ -141,7 +142,7 @@ class Requests:
                     self._outbound.publish(subject, data, reply, header, False, seconds, link)
                 break
             except OutboundFullError:
-                if link or self._nc.is_connected or deadline.expired:
+                if link or (linked and self._nc.is_connected) or deadline.expired:
                     raise
             self._nc._lifecycle.wait_closed(deadline.within(_LINK_WAIT))
         self._outbound.send_now()

@@ -13,7 +13,7 @@ from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_j
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.client.port import port_of
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.jetstream.acks.confirm import confirm, confirm_all
 from jetsync.jetstream.acks.keep_alive import KeepAlive, interval_of
 from jetsync.jetstream.acks.wait import tell_if_late
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "parse_ack_subject"]
+__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "origin", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
 _LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
@@ -185,6 +185,16 @@ class JetStreamMsg(Delivered):
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
         return KeepAlive(self, port_of(self._owner), interval_of(self._context, interval))
+
+
+def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:
+    """The stream and the consumer that a message came from; None and None for what any publisher
+    sent to the inbox of a consumer."""
+    try:
+        about = msg.metadata
+    except NotJetStreamMessageError:
+        return None, None
+    return about.stream, about.consumer
 
 
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):

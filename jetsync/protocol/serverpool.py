@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from jetsync._deadline import Seconds, to_seconds
@@ -178,6 +178,8 @@ class ServerPool:
         replacement, self._replacement = self._replacement, None
         if replacement is not None:
             self._entries = _replaced(self._entries, replacement)
+            # The waits begin anew: a server that is new has not been waited for.
+            self._waited_level = min(e.tries for e in self._entries) + self._short_links
         if self._linked is not None:
             self._begin_reconnect()
         left = [e for e in self._entries if self._max_reconnects < 0 or e.tries < self._allowed]
@@ -302,13 +304,11 @@ class ServerPool:
         self._entries = [other for other in self._entries if other is not entry] + [entry]
 
 
-def _replaced(entries: list[_Entry], urls: Iterable[ServerURL]) -> list[_Entry]:
+def _replaced(entries: list[_Entry], urls: Sequence[ServerURL]) -> list[_Entry]:
     """Return the entries with these as the user's own; what is known of a server is kept."""
     known = {entry.server: entry for entry in entries}
-    own = [known.get(url) or _Entry(url, discovered=False) for url in urls]
-    for entry in own:
-        entry.discovered = False
-    return own + [entry for entry in entries if entry.discovered]
+    own = [replace(known.get(url) or _Entry(url, False), discovered=False) for url in urls]
+    return own + [entry for entry in entries if entry.discovered and entry.server not in urls]
 
 
 def _address(entry: _Entry) -> tuple[str, int]:

@@ -35,7 +35,7 @@ def assert_one_sentence(ended: Ended, code: int, *words: str) -> None:
 
 def test_an_unreachable_server(tmp_path: Path) -> None:
     url = f"nats://127.0.0.1:{free_port()}"
-    assert_one_sentence(demo(tmp_path, "--servers", url).end(), 1, url.removeprefix("nats://"))
+    assert_one_sentence(demo(tmp_path, "--servers", url).end(), 4, url.removeprefix("nats://"))
 
 
 def test_a_taken_port(tmp_path: Path) -> None:

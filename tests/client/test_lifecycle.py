@@ -88,12 +88,16 @@ def test_a_pending_request_fails_as_soon_as_the_link_breaks(server):
 
 
 def test_a_frozen_server_is_left_within_its_pings(server):
-    with jetsync.connect(server.url, ping_interval=0.2, max_pings_outstanding=2) as nc:
+    left: list[jetsync.Event] = []
+    with jetsync.connect(
+        server.url, ping_interval=0.2, max_pings_outstanding=2, on_disconnected=left.append
+    ) as nc:
         server.pause()
         wait_until(lambda: not nc.is_connected, timeout=0.2 * 3 + 2)
         server.resume()
         wait_until(lambda: nc.is_connected, timeout=10)
-        assert isinstance(nc.last_error, Exception)
+        wait_until(lambda: left, timeout=10)
+        assert isinstance(left[0].error, jetsync.StaleConnectionError)
 
 
 def test_without_reconnect_the_connection_ends_and_waiters_are_told(server):

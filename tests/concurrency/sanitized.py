@@ -56,7 +56,9 @@ class Copy:
         ]
         self.environment = {
             "LD_PRELOAD": " ".join(runtimes),
-            "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter itself keeps memory till its end
+            # The interpreter itself keeps memory till its end, and a size beyond all memory is
+            # a MemoryError as without the sanitizer.
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONMALLOC": "malloc",  # one allocation each, so that its ends are seen
             "PYTHONPATH": str(folder),

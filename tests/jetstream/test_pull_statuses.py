@@ -153,9 +153,9 @@ def api_level(js, stream):
     consumer = stream.create_consumer(durable_name="c")
     with engine_of(consumer) as engine:
         js._nc.publish(
-            engine._subject,
+            f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.c",
             b"",
-            reply=f"{engine._inbox}.1",
+            reply=f"{engine._prefix}1",
             headers={"Nats-Required-Api-Level": "99"},
         )
         return statuses(engine, until=412)[-1]

@@ -131,6 +131,28 @@ def test_what_is_no_delivery_is_an_error_and_not_handed_out(js, nc, stream, subj
         first(errors, NotJetStreamMessageError)
 
 
+@pytest.mark.parametrize("manual_ack", [True, False])
+def test_a_callback_goes_on_after_what_any_publisher_sent(
+    js, nc, stream, subject, errors, manual_ack
+):
+    """With a queue group a stray message comes to the callback; it fails, the next one comes."""
+    seen = []
+
+    def handle(msg):
+        seen.append(msg.data)
+        if manual_ack:
+            raise ValueError("not expected")
+
+    with js.subscribe(
+        subject, queue="q", durable="q", callback=handle, manual_ack=manual_ack
+    ) as sub:
+        nc.publish(sub.subject, b"stray")
+        wait_until(lambda: seen == [b"stray"], timeout=20)
+        js.publish(subject, b"real")
+        wait_until(lambda: b"real" in seen, timeout=20)
+        first(errors, ValueError if manual_ack else NotJetStreamMessageError)
+
+
 # -- flow control ---------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import Member
 from jetsync.client.runner import run_callbacks
 from jetsync.errors import ForkedError, TimeoutError
-from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.message import JetStreamMsg, origin
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port
@@ -81,8 +81,8 @@ class ConsumeContext:
             self._port.detach(self._member)
 
     def _callback_failed(self, error: BaseException, msg: JetStreamMsg) -> None:
-        about = msg.metadata
-        self._port.callback_failed(error, msg, stream=about.stream, consumer=about.consumer)
+        stream, consumer = origin(msg)
+        self._port.callback_failed(error, msg, stream=stream, consumer=consumer)
 
     def stop(self) -> None:
         """End after the present message; the rest is handed back. Does not wait."""

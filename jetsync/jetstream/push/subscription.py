@@ -19,7 +19,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
-from jetsync.jetstream.message import JetStreamMsg
+from jetsync.jetstream.message import JetStreamMsg, origin
 from jetsync.jetstream.push.receiver import PushReceiver
 
 __all__ = ["PushSubscription"]
@@ -60,8 +60,8 @@ class PushSubscription(PushReceiver):
                 if acknowledges:
                     msg.ack()  # nothing happens when the callback has settled it
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                about = msg.metadata
-                self._port.callback_failed(error, msg, stream=about.stream, consumer=about.consumer)
+                stream, consumer = origin(msg)
+                self._port.callback_failed(error, msg, stream=stream, consumer=consumer)
         if self._port.closed or self._exhausted:
             return None
         due = self._suspect_since

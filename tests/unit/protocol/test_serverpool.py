@@ -526,3 +526,21 @@ def test_no_gossip_raises(urls: list[str]) -> None:
     pool = make("a")
     pool.update_discovered(urls, current=pool.servers[0])
     assert parse_server("a") in pool.servers
+
+
+def test_a_new_server_is_waited_for_as_if_the_outage_had_just_begun() -> None:
+    pool = make("a", max_reconnects=20)
+    fail(pool, 15)
+    pool.replace_own(parse_servers("b"))
+    delays = [attempt.delay for attempt in fail(pool, 10)]
+    assert delays[0] == 0
+    assert all(delay > 0 for delay in delays[1:])
+
+
+def test_looking_at_the_servers_changes_none() -> None:
+    pool = make("a")
+    pool.update_discovered(["b:4222"], current=parse_server("a"))
+    pool.replace_own(parse_servers("a,b"))
+    assert [state.discovered for state in pool.states()] == [False, False]
+    pool.replace_own(parse_servers("a"))
+    assert [str(state.url.host) for state in pool.states() if state.discovered] == ["b"]
