@@ -31,7 +31,7 @@ def accounts_config() -> str:
 
 
 class Place:
-    """The URL of one test, and what was there before it."""
+    """The URL of one test, the threads that ran before it, and what it has to clear away."""
 
     def __init__(self, url: str, *, has_accounts: bool) -> None:
         if has_accounts:
@@ -40,27 +40,26 @@ class Place:
             url = f"{parts.scheme}://t{number}:t{number}@{parts.hostname}:{parts.port}"
         self.url = url
         self.threads = library_threads()
-        self.streams: set[str] | None = None
+        self.has_accounts = has_accounts
+        self.created: set[str] = set()
+        """The streams that ``nats_js`` created, where the test has no account of its own."""
 
 
-def stream_names(url: str) -> set[str]:
-    """Return the streams at a URL. Blocks."""
-    from jetsync import connect
+def remove_streams(url: str, names: Iterable[str] | None = None) -> list[str]:
+    """Delete streams at a URL with all that is in them; return those that stayed. Blocks.
 
-    with connect(url) as nc:
-        return set(nc.jetstream().stream_names())
-
-
-def remove_streams(url: str, but: Iterable[str] = ()) -> list[str]:
-    """Delete the streams at a URL with all that is in them; return those that stayed. Blocks."""
-    from jetsync import Error, connect
+    ``names`` None: all of the account, which belongs to the test then.
+    """
+    from jetsync import Error, StreamNotFoundError, connect
 
     stayed = []
     with connect(url) as nc:
         js = nc.jetstream()
-        for name in set(js.stream_names()) - set(but):
+        for name in list(js.stream_names() if names is None else names):
             try:
                 js.delete_stream(name)
+            except StreamNotFoundError:  # another client was faster
+                continue
             except Error as error:
                 stayed.append(f"stream {name} ({error})")
     return stayed

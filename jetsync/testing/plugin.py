@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
-    from jetsync import Connection, JetStream
+    from jetsync import Connection, Error, JetStream
     from jetsync.server import NatsCluster, NatsServer
     from jetsync.testing.faults import Faults
     from jetsync.testing.places import Place
@@ -61,9 +61,14 @@ def _start(config: pytest.Config, more: str) -> NatsServer:
     try:
         return server.start()
     except ServerUnavailableError as error:
-        if config.getoption("--nats-optional"):
-            pytest.skip(f"needs a nats-server: {error}")
-        pytest.fail(f"no nats-server for the test: {error}\n{_REMEDY}", pytrace=False)
+        _do_without(config, error)
+
+
+def _do_without(config: pytest.Config, error: Error) -> NoReturn:
+    """Skip the test, or fail it with a remedy: there is no server for it."""
+    if config.getoption("--nats-optional"):
+        pytest.skip(f"needs a nats-server: {error}")
+    pytest.fail(f"no nats-server for the test: {error}\n{_REMEDY}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -84,15 +89,23 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[NatsServer]:
 @pytest.fixture(scope="session")
 def nats_cluster(request: pytest.FixtureRequest) -> Iterator[NatsCluster]:
     """Three nats-servers for the session, started when a test first asks for them."""
+    from jetsync.errors import ServerUnavailableError
     from jetsync.server import NatsCluster
 
-    with NatsCluster(3, binary=request.config.getoption("--nats-binary")) as cluster:
+    cluster = NatsCluster(3, binary=request.config.getoption("--nats-binary"))
+    try:
+        try:
+            cluster.start()
+        except ServerUnavailableError as error:
+            _do_without(request.config, error)
         yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture
 def _nats_place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    from jetsync.testing.places import Place, find_leaks, remove_streams, stream_names
+    from jetsync.testing.places import Place, find_leaks
 
     marker = request.node.get_closest_marker("nats")
     wanted: dict[str, Any] = {} if marker is None else marker.kwargs
@@ -100,7 +113,6 @@ def _nats_place(request: pytest.FixtureRequest) -> Iterator[Place]:
     own: NatsServer | None = None
     if outside:
         place = Place(outside, has_accounts=False)
-        place.streams = stream_names(outside)
     elif wanted.get("config"):
         own = _start(request.config, wanted["config"])
         place = Place(own.url, has_accounts=False)
@@ -115,12 +127,22 @@ def _nats_place(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield place
         checked = request.config.getini("nats_leaks") != "off"
         left = find_leaks(place.threads) if checked else []
-        stayed = [] if own else remove_streams(place.url, place.streams or ())
+        stayed = [] if own else _clear(place)
         if checked and (left or stayed):
             pytest.fail(f"left behind: {', '.join(left + stayed)}", pytrace=False)
     finally:
         if own is not None:
             own.stop()
+
+
+def _clear(place: Place) -> list[str]:
+    """Remove the streams of a test. A server without accounts has those of others as well: only
+    what the test created goes there."""
+    from jetsync.testing.places import remove_streams
+
+    if place.has_accounts:
+        return remove_streams(place.url)
+    return remove_streams(place.url, place.created) if place.created else []
 
 
 def _skip_older(url: str, oldest: str) -> None:
@@ -156,9 +178,14 @@ def nats_connection(nats_url: str) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def nats_js(nats_connection: Connection) -> JetStream:
-    """JetStream in an account of the test's own. Its streams are removed afterwards."""
-    return nats_connection.jetstream()
+def nats_js(nats_connection: Connection, _nats_place: Place) -> JetStream:
+    """JetStream in an account of the test's own. Its streams are removed afterwards; with
+    ``--nats-url`` those that were created through this object, and no others."""
+    if _nats_place.has_accounts:
+        return nats_connection.jetstream()
+    from jetsync.testing.recording import RecordingJetStream
+
+    return RecordingJetStream(nats_connection, _nats_place.created)
 
 
 @pytest.fixture

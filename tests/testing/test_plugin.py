@@ -124,22 +124,33 @@ def test_a_test_fails_by_what_it_leaves_behind_and_shows_the_log_of_its_server(t
 
 
 def test_a_missing_server_is_an_error_that_names_the_remedy(tmp_path):
-    (tmp_path / "test_it.py").write_text("def test_it(nats_js): ...\n")
+    (tmp_path / "test_it.py").write_text(
+        "def test_it(nats_js): ...\ndef test_three(nats_cluster): ...\n"
+    )
     binary = ("--nats-binary", str(tmp_path / "none"))
     code, out = run(tmp_path, *binary)
     assert code == 1
-    assert 'pip install "jetsync[testing]"' in out
+    assert out.count('pip install "jetsync[testing]"') == 2
     code, out = run(tmp_path, *binary, "--nats-optional")
     assert code == 0
-    assert "1 skipped" in out
+    assert "2 skipped" in out
 
 
 def test_a_running_server_is_used_and_left_as_it_was(tmp_path, fresh_server: NatsServer):
+    """Only what a test created goes: not what was there, nor what others create meanwhile."""
     (tmp_path / "test_it.py").write_text(
         "import jetsync\n"
         "def test_it(nats_js, nats_url):\n"
         "    assert list(nats_js.stream_names()) == ['MINE']\n"
+        "    nats_js.create_stream(name='MINE')\n"
         "    nats_js.create_stream(name='TEST')\n"
+        "    nats_js.create_or_update_stream(name='TEST2')\n"
+        "    nats_js.create_key_value(bucket='TEST3')\n"
+        "    nats_js.create_object_store(bucket='TEST4')\n"
+        "    nats_js.create_stream(name='GIVEN').delete()\n"
+        "    with jetsync.connect(nats_url) as nc:\n"
+        "        nc.jetstream().create_stream(name='OTHERS')\n"
+        "        nc.jetstream().create_stream(name='GIVEN')\n"
     )
     import jetsync
 
@@ -148,7 +159,7 @@ def test_a_running_server_is_used_and_left_as_it_was(tmp_path, fresh_server: Nat
         js.create_stream(name="MINE")
         code, out = run(tmp_path, "--nats-url", fresh_server.url)
         assert code == 0, out
-        assert list(js.stream_names()) == ["MINE"]
+        assert sorted(js.stream_names()) == ["GIVEN", "MINE", "OTHERS"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

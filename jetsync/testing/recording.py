@@ -1,0 +1,79 @@
+"""A JetStream that remembers which streams it created, for a server that others use as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jetsync._deadline import to_seconds
+from jetsync.jetstream import JetStream
+from jetsync.jetstream.access import api_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jetsync import Connection, StreamConfig
+    from jetsync._deadline import Seconds
+    from jetsync.jetstream import Stream
+    from jetsync.jetstream.config.fields import StreamFields
+
+__all__ = ["RecordingJetStream"]
+
+
+class RecordingJetStream(JetStream):
+    """JetStream of a connection's options that adds to ``created`` the name of each stream which it
+    created and has not deleted. Streams of buckets count; a stream that was there before a call
+    does not, although the call succeeds. Thread-safe."""
+
+    def __init__(self, nc: Connection, created: set[str]) -> None:
+        options = nc.options
+        super().__init__(
+            nc,
+            domain=options.jetstream_domain,
+            api_prefix=options.jetstream_api_prefix,
+            timeout=to_seconds(options.timeout),
+            max_pending=None,
+            auto_msg_id=True,
+        )
+        self._created = created
+
+    def create_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Unpack[StreamFields],
+    ) -> Stream:
+        """See ``JetStream``."""
+        deadline = api_of(self).deadline(timeout)
+        there = set(self.stream_names(timeout=deadline.remaining()))
+        stream = super().create_stream(
+            config, timeout=deadline.remaining(), pedantic=pedantic, **fields
+        )
+        return self._remembered(stream, there)
+
+    def create_or_update_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: Seconds | None = None,
+        pedantic: bool = False,
+        **fields: Unpack[StreamFields],
+    ) -> Stream:
+        """See ``JetStream``."""
+        deadline = api_of(self).deadline(timeout)
+        there = set(self.stream_names(timeout=deadline.remaining()))
+        stream = super().create_or_update_stream(
+            config, timeout=deadline.remaining(), pedantic=pedantic, **fields
+        )
+        return self._remembered(stream, there)
+
+    def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
+        """See ``JetStream``."""
+        super().delete_stream(name, timeout=timeout)
+        self._created.discard(name)
+
+    def _remembered(self, stream: Stream, there: set[str]) -> Stream:
+        if stream.name not in there:
+            self._created.add(stream.name)
+        return stream
