@@ -198,7 +198,7 @@ class Endpoint:
             self._report(error, request)
             code, text = _INTERNAL
             if self._expose_errors:
-                text = f"{type(error).__name__}: {error}"
+                text = _described(error)
             self._answer_error(request, code, text)
 
     def _timed(self, request: ServiceRequest) -> bytes | None:
@@ -268,3 +268,11 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r}, subject={self.subject!r}, queue={self.queue_group!r})"
+
+
+def _described(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except BaseException:  # noqa: BLE001 - __str__ is the user's as well
+        return name

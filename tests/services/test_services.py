@@ -117,6 +117,26 @@ def test_any_other_error_is_told_here_and_hidden_there(nc, client, name, expose)
     assert request.data == b"data"
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_error_without_a_text_ends_no_endpoint(nc, client, name):
+    def fail(request: ServiceRequest) -> bytes:
+        if request.data:
+            return b"well"
+        raise Speechless
+
+    service = nc.add_service(name, "1.0.0", expose_errors=True)
+    service.add_endpoint("fail", fail, subject=name)
+    nc.flush()
+    with pytest.raises(jetsync.ServiceError) as caught:
+        client.call(name, b"")
+    assert (caught.value.code, caught.value.description) == (500, "Speechless")
+    assert client.call(name, b"data").data == b"well"
+
+
 def test_without_a_handler_for_errors_the_connection_hears_of_them(url, client, name):
     wrong: Any = lambda request: "text"  # noqa: E731 - a handler that types would refuse
     told: list[jetsync.Event] = []
