@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.output import Fields, Output, Table
 from jetsync.cli.stream_views import peers
@@ -137,7 +138,7 @@ def delivered(msg: Any) -> dict[str, object]:
 def delivered_text(out: Output, msg: Any) -> str:
     """Return a delivered message as text."""
     about = msg.metadata
-    title = out.style("bold", f"[{about.stream} #{about.stream_seq}] {msg.subject}")
+    title = out.style("bold", f"[{about.stream} #{about.stream_seq}] {printable(msg.subject)}")
     again = f", delivery {about.num_delivered}" if about.num_delivered > 1 else ""
     more = f"  {about.num_pending:,} more{again}"
     return f"{title}{more}\n{values.header_text(msg)}{values.body_text(msg.data)}\n"

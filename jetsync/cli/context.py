@@ -13,12 +13,16 @@ from jetsync.cli.output import Fields, Table
 from jetsync.cli.registry import Command
 from jetsync.errors import ConfigError, Error
 from jetsync.protocol.contexts import Context, ContextFolder
+from jetsync.protocol.proxy import ProxyURL
+from jetsync.protocol.references import scheme_of
+from jetsync.protocol.url import parse_servers
 
 __all__ = ["COMMANDS"]
 
 _NAME = argument("NAME", completes="context", help="name of the context")
 _OPTIONAL = argument("NAME", nargs="?", completes="context", help="default: the selected one")
 _SECRET = ("password", "token", "user_jwt", "user_seed", "nkey", "creds")
+_MASK = "***"
 # The connection flags, and the fields of a context that keep them.
 _FIELDS = {
     "server": "url",
@@ -60,7 +64,7 @@ def _ls(invocation: Invocation) -> None:
     for name in folder.names():
         try:
             context = folder.load(name)
-            description, url = context.text("description"), context.text("url")
+            description, url = context.text("description"), _masked_url(context.text("url"))
         except ConfigError as error:
             description, url = str(error), ""
         rows.append(("*" if name == selected else "", name, url, description))
@@ -165,8 +169,7 @@ def _show(invocation: Invocation, context: Context) -> None:
     fields = {key: value for key, value in context.fields.items() if value not in ("", None, False)}
     shown: dict[str, object] = {}
     for key, value in sorted(fields.items()):
-        hidden = key in _SECRET and not _is_path(key, str(value))
-        shown[key] = "***" if hidden else value
+        shown[key] = _without_secret(key, value)
     selected = context.name == ContextFolder().selected
     title = f"Context {context.name}{' (selected)' if selected else ''}"
     invocation.out.show(
@@ -175,8 +178,41 @@ def _show(invocation: Invocation, context: Context) -> None:
     )
 
 
+def _without_secret(key: str, value: object) -> object:
+    """Return a field for people to see, with what lets others in replaced by a mask."""
+    text = str(value)
+    if _is_content(text) or (key in _SECRET and not _is_path(key, text)):
+        return _MASK
+    if key == "url":
+        return _masked_url(text)
+    return _masked_proxy(text) if key == "socks_proxy" else value
+
+
+def _is_content(text: str) -> bool:
+    """Whether a field holds a key or a certificate itself and does not say where it is."""
+    return scheme_of(text.strip()) == "data" or "-----BEGIN" in text
+
+
 def _is_path(key: str, value: str) -> bool:
     return key in ("creds", "nkey") and (os.sep in value or os.path.exists(value))
+
+
+def _masked_url(text: str) -> str:
+    try:
+        return ",".join(map(str, parse_servers(text))) if "@" in text else text
+    except ConfigError:
+        return _behind_sign_in(text)
+
+
+def _masked_proxy(text: str) -> str:
+    try:
+        return str(ProxyURL.parse(text)) if "@" in text else text
+    except ConfigError:
+        return _behind_sign_in(text)
+
+
+def _behind_sign_in(text: str) -> str:
+    return f"{_MASK}@{text.rpartition('@')[2]}"
 
 
 _DESCRIPTION = argument("--description", metavar="TEXT", help="what it is for")

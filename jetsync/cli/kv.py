@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, confirm
 from jetsync.cli.flags import Argument, argument
@@ -104,8 +105,9 @@ def _get(invocation: Invocation) -> None:
     if invocation.out.json:
         invocation.out.item(_entry(entry), str)
     else:
-        end = b"\n" if invocation.out.is_terminal and not told.raw else b""
-        invocation.out.write(entry.value + end)
+        shown = invocation.out.is_terminal and not told.raw
+        text = f"{values.body_text(entry.value)}\n".encode() if shown else entry.value
+        invocation.out.write(text)
 
 
 def _put(invocation: Invocation) -> None:
@@ -183,7 +185,7 @@ def _entry(entry: Any) -> dict[str, object]:
 
 
 def _line(out: Any, entry: Any) -> str:
-    title = out.style("bold", values.body_text(entry.key.encode("utf-8", "replace")))
+    title = out.style("bold", printable(entry.key))
     head = f"[{entry.revision:,}] {entry.operation.value} {title}"
     return head if entry.operation != "PUT" else f"{head}: {values.body_text(entry.value)}"
 

@@ -79,10 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        out.error(error, "the disk is full: free some space, or choose another folder.")
+        out.error(error, _sentence(error))
         return 1
+
+
+def _sentence(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full: free some space, or choose another folder."
+    what = error.strerror or str(error) or type(error).__name__
+    return f"{what}." if error.filename is None else f"{os.fsdecode(error.filename)!r}: {what}."
 
 
 def _output(arguments: argparse.Namespace) -> Output:

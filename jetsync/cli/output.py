@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TextIO
 
-from jetsync._printable import printable
+from jetsync._printable import printable, printable_json
 
 __all__ = ["Fields", "Output", "Table", "document"]
 
@@ -107,7 +107,7 @@ class Output:
     def show(self, data: Any, view: View) -> None:
         """Print a result: ``data`` as one JSON document, or ``view`` as text."""
         if self.json:
-            self._print(json.dumps(document(data), indent=2, ensure_ascii=False))
+            self._print(_json(document(data), indent=2))
             return
         if callable(view):
             view = view()
@@ -117,7 +117,7 @@ class Output:
     def item(self, data: Any, view: Callable[[], str]) -> None:
         """Print one of many things that come one after the other: a line of JSON, or text."""
         if self.json:
-            self._print(json.dumps(document(data), ensure_ascii=False))
+            self._print(_json(document(data)))
         else:
             self._print(view())
 
@@ -138,7 +138,7 @@ class Output:
         if self.json:
             code = getattr(error, "err_code", None)
             about = {"type": type(error).__name__, "message": sentence, "err_code": code}
-            self._print(json.dumps({"error": about}, ensure_ascii=False))
+            self._print(_json({"error": about}))
 
     def style(self, name: str, text: str) -> str:
         """Return a text as bold, dim, red, green or yellow, where the output takes colours."""
@@ -171,6 +171,10 @@ def document(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def _whole(value: Any) -> dict[str, Any]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import shutil
 import subprocess
 from typing import Any
 
+from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
+from jetsync.errors import ConfigError, MaxPayloadError
 
 __all__ = ["COMMANDS"]
+
+_MOST_VARIABLE = 100_000
+"""Bytes of a request in an environment variable: Linux starts no program with one of 128 KiB."""
 
 
 def run(invocation: Invocation) -> None:
@@ -22,6 +29,7 @@ def run(invocation: Invocation) -> None:
     if sum(ways) != 1:
         raise UsageError("give one of BODY, --echo and --command.")
     fixed = values.read_body(told.body)
+    program = None if told.command is None else _program(told.command)
     with nc.subscribe(told.subject, queue=told.queue) as subscription:
         nc.flush()
         invocation.out.note(f"answering on {told.subject!r}")
@@ -29,37 +37,60 @@ def run(invocation: Invocation) -> None:
         for msg in subscription:
             if not msg.reply:
                 continue
-            data = _output(told.command, msg) if told.command else msg.data if told.echo else fixed
-            msg.respond(data)
+            more: dict[str, object] = {}
+            try:
+                msg.respond(_output(program, msg) if program else msg.data if told.echo else fixed)
+            except (CommandError, ConfigError, MaxPayloadError) as error:
+                # This request cannot be answered so; the next one may be.
+                invocation.out.note(str(error))
+                more["error"] = str(error)
+                _refuse(msg)
             answered += 1
             invocation.out.item(
-                values.message(msg, answered=answered),
-                lambda msg=msg, number=answered: (
-                    f"[#{number}] {values.body_text(msg.subject.encode())}"
-                ),  # type: ignore[misc]
+                values.message(msg, answered=answered, **more),
+                lambda msg=msg, number=answered: f"[#{number}] {printable(msg.subject)}",  # type: ignore[misc]
             )
             if answered == told.count:
                 nc.flush()
                 return
 
 
-def _output(command: str, msg: Any) -> bytes:
+def _program(command: str) -> list[str]:
+    """Return the words of a command line, whose program exists."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--command {command!r}: {error}.") from None
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"--command {command!r}: there is no such program.")
+    return words
+
+
+def _output(program: list[str], msg: Any) -> bytes:
     """Run the program, which finds the request on its standard input and in its environment."""
-    about = {
-        "NATS_REQUEST_SUBJECT": msg.subject,
-        "NATS_REQUEST_BODY": msg.data.decode("utf-8", "replace").replace("\0", ""),
-    }
+    about = {"NATS_REQUEST_SUBJECT": msg.subject}
+    text = msg.data.decode("utf-8", "replace").replace("\0", "")
+    if len(text.encode()) <= _MOST_VARIABLE:
+        about["NATS_REQUEST_BODY"] = text
+    inherited = {key: value for key, value in os.environ.items() if key != "NATS_REQUEST_BODY"}
     try:
         done = subprocess.run(
-            shlex.split(command),
+            program,
             input=msg.data,
             stdout=subprocess.PIPE,
-            env={**os.environ, **about},
+            env={**inherited, **about},
             check=False,
         )
     except (OSError, ValueError) as error:
-        raise CommandError(f"{command!r} could not be run: {error}") from None
+        raise CommandError(f"{program[0]!r} could not be run: {error}") from None
     return bytes(done.stdout)
+
+
+def _refuse(msg: Any) -> None:
+    from jetsync.services.request import error_headers
+
+    with contextlib.suppress(ConfigError):  # its reply subject may be the problem
+        msg.respond(b"", headers=error_headers(500, "the request could not be answered"))
 
 
 COMMANDS = (
@@ -75,7 +106,7 @@ COMMANDS = (
                 "--command",
                 metavar="PROGRAM",
                 help="answer with the output of a program; it gets the data on standard input, and "
-                "NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY",
+                "NATS_REQUEST_SUBJECT and (up to 100,000 bytes) NATS_REQUEST_BODY",
             ),
             argument(
                 "--queue",

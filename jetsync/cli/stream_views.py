@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.output import Fields, Output, Table
 
@@ -162,8 +163,7 @@ def stored(msg: Any) -> dict[str, object]:
 
 def stored_text(out: Output, msg: Any) -> str:
     """Return a stored message as text."""
-    subject = values.body_text(msg.subject.encode("utf-8", "replace"))
-    title = out.style("bold", f"[{msg.stream} #{msg.seq}] {subject}")
+    title = out.style("bold", f"[{msg.stream} #{msg.seq}] {printable(msg.subject)}")
     when = values.format_time(msg.time)
     return f"{title}  {when}\n{values.header_text(msg)}{values.body_text(msg.data)}\n"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
@@ -69,9 +70,9 @@ def _print(invocation: Invocation, number: int, msg: Any) -> None:
 
     def text() -> str:
         place = f"#{number}" if about is None else f"{about.stream} #{about.stream_seq}"
-        title = out.style("bold", f"[{place}] {values.body_text(msg.subject.encode())}")
+        title = out.style("bold", f"[{place}] {printable(msg.subject)}")
         size = f"  {len(msg.data):,} bytes"
-        reply = f"  reply {msg.reply}" if "reply" in more else ""
+        reply = f"  reply {printable(msg.reply)}" if "reply" in more else ""
         data = "" if told.headers_only else values.body_text(msg.data) + "\n"
         return f"{title}{size}{reply}\n{values.header_text(msg)}{data}"
 

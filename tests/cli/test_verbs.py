@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,8 +17,10 @@ import jetsync
 from jetsync import ConsumerInfo, StreamInfo
 from jetsync.cli.completion import complete
 from jetsync.cli.main import main
+from jetsync.cli.output import Output
 from jetsync.cli.reference import reference
 from tests.cli.run_command import Done, clean_environment, run
+from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
 
 
@@ -122,6 +126,105 @@ def test_hostile_text_cannot_steer_a_terminal(stream, nc, jet) -> None:
         assert b"\x1b" not in done.raw
         assert "a\\x1b[2J\nb" in done.out
     assert jet("stream", "get", stream.name, "1", "--raw").raw == b"a\x1b[2J\nb"
+
+
+def test_the_values_of_others_cannot_steer_a_terminal_either(nc, jet) -> None:
+    bucket = nc.jetstream().create_key_value(bucket="CLIODD", storage="memory")
+    try:
+        bucket.put("key", "a\x1b[2J\x9b2J\u202eb".encode())
+        with mock.patch.object(Output, "is_terminal", True):
+            assert jet("kv", "get", "CLIODD", "key").out == "a\\x1b[2J\\x9b2J\\u202eb\n"
+            raw = jet("kv", "get", "CLIODD", "key", "--raw")
+        assert raw.out == jet("kv", "get", "CLIODD", "key").out == "a\x1b[2J\x9b2J\u202eb"
+        found = jet("kv", "get", "CLIODD", "key", "--json")
+        assert found.json["data"] == "a\x1b[2J\x9b2J\u202eb"
+        assert '"a\\u001b[2J\\u009b2J\\u202eb"' in found.out
+    finally:
+        nc.jetstream().delete_key_value("CLIODD")
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_a_message_that_is_no_text_is_printed_and_acknowledged(url, stream, nc, jet, json) -> None:
+    """Neither its subject nor its headers are UTF-8, and its reply subject steers terminals."""
+    name = stream.name.encode()
+    head = b"NATS/1.0\r\nH: \xe9\xff\r\n\r\n"
+    size = b"%d %d" % (len(head), len(head) + 1)
+    with RawClient(url) as raw:
+        raw.handshake()
+        for subject in (b"a\x1b[2J\xff", b"b\xc2\x9b"):
+            raw.send(b"HPUB %s.%s %s\r\n%sx\r\n" % (name, subject, size, head))
+        wait_until(lambda: stream.info().state.messages == 2)
+    consumer = stream.create_consumer(durable_name="odd", ack_policy="explicit")
+    for done in (
+        jet("consumer", "next", stream.name, "odd", "--count", "2", *json),
+        jet("sub", "--stream", stream.name, "--count", "2", *json),
+        jet("stream", "view", stream.name, *json),
+    ):
+        assert (done.code, done.err.count("Traceback")) == (0, 0), done.err
+        assert not re.search(b"\x1b|\xc2\x9b", done.raw)
+        assert "\\udcff" in done.out
+    assert consumer.info().num_ack_pending == 0
+    with RawClient(url) as raw, ThreadPoolExecutor(1) as pool:
+        raw.handshake()
+        heard = threading.Event()
+        pool.submit(_repeat, heard, raw, b"PUB live.%s r\x1b\xff 1\r\nx\r\n" % name)
+        try:
+            done = jet("sub", f"live.{stream.name}", "--count", "1", *json)
+        finally:
+            heard.set()
+    assert (done.code, b"\x1b" in done.raw) == (0, False)
+    assert re.search(r"reply.*r\\(u00|x)1b\\udcff", done.out)
+
+
+def _repeat(enough: threading.Event, raw: RawClient, data: bytes) -> None:
+    while not enough.wait(0.05):
+        raw.send(data)
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_a_request_that_cannot_be_answered_does_not_end_the_replier(nc, url, jet, json) -> None:
+    """A program finds a large request on its standard input only."""
+    answers: list[jetsync.Msg] = []
+
+    def ask() -> None:
+        for data in (b"x" * 200_000, b"1" + b"\0" * 200_000, b"a"):
+            wait_until(lambda data=data: _answer(nc, "cli.count", data, answers), timeout=20)  # type: ignore[misc]
+
+    program = "head -c 1"
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask)
+        done = jet("reply", "cli.count", "--command", program, "--count", "3", *json)
+        asking.result(20)
+    assert (done.code, [msg.data for msg in answers]) == (0, [b"x", b"1", b"a"]), done.err
+
+
+def _answer(nc: jetsync.Connection, subject: str, data: bytes, answers: list[jetsync.Msg]) -> bool:
+    try:
+        answers.append(nc.request(subject, data, timeout=5))
+    except jetsync.NoRespondersError:
+        return False
+    return True
+
+
+def test_one_failed_execution_is_answered_with_an_error(nc, url, jet) -> None:
+    answers: list[jetsync.Msg] = []
+    right = mock.Mock(side_effect=[OSError("no memory"), mock.Mock(stdout=b"fine")])
+    with ThreadPoolExecutor(1) as pool, mock.patch("jetsync.cli.reply.subprocess.run", right):
+        asking = pool.submit(
+            lambda: [
+                wait_until(lambda: _answer(nc, "cli.fails", b"x", answers), timeout=20)
+                for _ in range(2)
+            ]
+        )
+        done = jet("reply", "cli.fails", "--command", "cat", "--count", "2", "--json")
+        asking.result(20)
+    assert done.code == 0, done.err
+    assert answers[0].headers["Nats-Service-Error-Code"] == "500"
+    assert (answers[0].data, answers[1].data) == (b"", b"fine")
+    assert done.lines[0]["error"] == "'cat' could not be run: no memory"
+    assert "error" not in done.lines[1]
+    none = jet("reply", "cli.fails", "--command", "no-such-program")
+    assert (none.code, none.out) == (2, "")
 
 
 @pytest.mark.parametrize("way", [["hello"], ["--echo"], ["--command", "cat"]])
@@ -275,6 +378,15 @@ def test_files_go_in_and_out_as_they_are(jet, tmp_path: Path) -> None:
         assert jet("object", "put", "CLIOBJ", "-", "--name", "in", stdin=b"x").code == 0
         assert [one["name"] for one in jet("object", "ls", "CLIOBJ", "-j").json] == ["a.bin", "in"]
         assert jet("object", "get", "CLIOBJ", "none").code == 3
+        for arguments in (
+            ("get", "CLIOBJ", "in", "-O", str(tmp_path / "no/f")),
+            ("get", "CLIOBJ", "in", "-O", str(file / "f")),
+            ("put", "CLIOBJ", str(tmp_path / "no")),
+            ("put", "CLIOBJ", str(tmp_path)),
+        ):
+            refused = jet("object", *arguments)
+            assert (refused.code in (1, 2), refused.out) == (True, "")
+            assert re.search(r"^jetsync: .*/.*\.$", refused.err, re.MULTILINE), refused.err
     finally:
         assert jet("object", "del", "CLIOBJ", "--force").code == 0
 
@@ -301,6 +413,37 @@ def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
     assert at_home("context", "select", "there").code == 0
     assert at_home("context", "rm", "here", "-f").code == 0
     assert at_home("context", "info", "here").code == 2
+
+
+def test_no_command_shows_the_secrets_of_a_context(tmp_path: Path) -> None:
+    def at_home(*arguments: str) -> str:
+        return run("context", *arguments, XDG_CONFIG_HOME=str(tmp_path)).out
+
+    def shown(output: str) -> None:
+        assert output
+        assert "s3cret" not in output
+        assert "czNjcmV0" not in output
+
+    servers = "nats://ann:s3cret@a.example,nats://s3cret@b.example:1,c.example"
+    proxy = "socks5://ann:s3cret@proxy.example:1080"
+    creds = "data:text/plain;base64,czNjcmV0"
+    given = ("-s", servers, "--socks-proxy", proxy, "--creds", creds)
+    shown(at_home("add", "one", *given))
+    shown(at_home("edit", "one", "--description", "x"))
+    shown(at_home("copy", "one", "two"))
+    for json_ in ((), ("--json",)):
+        shown(at_home("info", "one", *json_))
+        shown(at_home("ls", *json_))
+    found = json.loads(at_home("info", "one", "--json"))
+    assert found["url"] == (
+        "nats://ann:***@a.example:4222,nats://***@b.example:1,nats://c.example:4222"
+    )
+    assert (found["socks_proxy"], found["creds"]) == ("socks5://***@proxy.example:1080", "***")
+    kept = tmp_path / "nats/context/odd.json"
+    kept.write_text(json.dumps({"url": "ws://ann:s3cret@h:1", "socks_proxy": "ann:s3cret@p:2"}))
+    shown(at_home("ls"))
+    found = json.loads(at_home("info", "odd", "--json"))
+    assert (found["url"], found["socks_proxy"]) == ("***@h:1", "***@p:2")
 
 
 def test_without_a_server_the_code_is_4() -> None:
