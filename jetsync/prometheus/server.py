@@ -8,8 +8,8 @@ import socket
 from types import TracebackType
 
 from jetsync._threads import start_thread
-from jetsync.errors import ConfigError, Error
-from jetsync.prometheus.text import Measured, render
+from jetsync.errors import ConfigError
+from jetsync.prometheus.text import Measured, as_text, families
 
 __all__ = ["MetricsServer", "serve"]
 
@@ -67,7 +67,9 @@ def serve(*objects: Measured, port: int, address: str = "127.0.0.1") -> MetricsS
     """Answer ``GET /metrics`` with the numbers of these objects, on a thread of its own.
 
     ``port`` 0 takes a free one (``MetricsServer.port``). ``address`` is this machine alone unless
-    told otherwise: there is no sign-in. Does not block. Raises ConfigError when the port is taken.
+    told otherwise: there is no sign-in. Objects that raise are left out of an answer, with a
+    warning in the log; when all of them do, the answer is 503. Does not block. Raises ConfigError
+    when the port is taken.
     """
     return MetricsServer(objects, port, address)
 
@@ -90,10 +92,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(404)
             return
-        try:
-            text = render(*self.measured).encode()
-        except Error as error:
-            self.send_error(503, explain=str(error))
+        errors: list[Exception] = []
+        text = as_text(families(self.measured, errors.append)).encode()
+        for error in errors:
+            logger.warning("metrics: an object has no numbers", exc_info=error)
+        if errors and len(errors) == len(self.measured):
+            self.send_error(503)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from jetsync._measurement import Measurement
 
-__all__ = ["Measured", "families", "render"]
+__all__ = ["Measured", "as_text", "families", "render"]
 
 
 class Measured(Protocol):
@@ -18,12 +18,24 @@ class Measured(Protocol):
         """Return the numbers of now."""
 
 
-def families(objects: Iterable[Measured]) -> dict[str, list[Measurement]]:
+def families(
+    objects: Iterable[Measured], failed: Callable[[Exception], object] | None = None
+) -> dict[str, list[Measurement]]:
     """Return the numbers of all objects by name. The same number twice (an object given twice, or
-    two connections of one name) is taken once: a scrape with it would be refused as a whole."""
+    two connections of one name) is taken once: a scrape with it would be refused as a whole.
+
+    ``failed`` is told of the objects that raise, which are left out then; without it they raise.
+    """
     found: dict[str, dict[tuple[tuple[str, str], ...], Measurement]] = {}
     for one in objects:
-        for number in one.measurements():
+        try:
+            numbers = list(one.measurements())
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(error)
+            continue
+        for number in numbers:
             labels = tuple(sorted(number.labels.items()))
             found.setdefault(number.name, {}).setdefault(labels, number)
     return {name: list(numbers.values()) for name, numbers in found.items()}
@@ -35,8 +47,13 @@ def render(*objects: Measured) -> str:
     Consumers ask their server, at most every 5 seconds each; the rest does not block. Thread-safe.
     Raises ConnectionClosedError for a consumer whose connection is closed.
     """
+    return as_text(families(objects))
+
+
+def as_text(found: Mapping[str, Sequence[Measurement]]) -> str:
+    """Return numbers in the text format of Prometheus."""
     lines = []
-    for name, numbers in families(objects).items():
+    for name, numbers in found.items():
         lines.append(f"# HELP {name} {_escaped(numbers[0].help, quotes=False)}")
         lines.append(f"# TYPE {name} {'counter' if numbers[0].is_counter else 'gauge'}")
         for number in numbers:

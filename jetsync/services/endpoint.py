@@ -114,6 +114,11 @@ class Endpoint:
             self._own_data(),
         )
 
+    def counts(self) -> tuple[float, float, float]:
+        """Return the numbers of requests and of errors, and the seconds spent in the handler."""
+        with self._lock:
+            return self._num_requests, self._num_errors, self._processing_time / 1e9
+
     def reset(self) -> None:
         """Count from zero again. Does not block."""
         self._check()

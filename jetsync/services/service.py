@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._latch import Latch, Once
+from jetsync._measurement import Measurement
 from jetsync._native import original
 from jetsync._threads import start_thread
 from jetsync.client import Connection, Msg, Subscription
@@ -41,6 +42,11 @@ from jetsync.services.request import ServiceRequest
 __all__ = ["Service", "ServiceGroup"]
 
 H = TypeVar("H", bound=Handler)
+_NUMBERS = (
+    ("requests_total", "Requests received, those refused because too many waited included."),
+    ("errors_total", "Answers that were errors."),
+    ("duration_seconds_total", "Time spent in handlers, all threads together."),
+)
 
 
 class _Adds:
@@ -237,6 +243,22 @@ class Service(_Adds, Member):
             self._started,
             tuple(endpoint.stats() for endpoint in self._endpoints),
         )
+
+    def measurements(self) -> list[Measurement]:
+        """Return what its endpoints have done as numbers for what collects them, such as
+        ``jetsync.prometheus``; endpoints of one name are added up. Does not block."""
+        self._check()
+        at = {"connection": self._nc.options.name or self._port.label, "service": self.name}
+        found: dict[str, list[float]] = {}
+        for one in list(self._endpoints):
+            sums = found.setdefault(one.name, [0.0] * len(_NUMBERS))
+            for place, value in enumerate(one.counts()):
+                sums[place] += value
+        return [
+            Measurement(f"jetsync_service_{name}", text, value, {**at, "endpoint": endpoint})
+            for endpoint, sums in found.items()
+            for (name, text), value in zip(_NUMBERS, sums, strict=True)
+        ]
 
     def reset(self) -> None:
         """Let all endpoints count from zero again. Does not block."""

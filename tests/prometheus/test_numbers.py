@@ -150,3 +150,25 @@ def test_the_room_needs_no_other_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["'' False", "True"]
+
+
+class Broken:
+    """An object of a user's own that fails."""
+
+    def measurements(self) -> list[Measurement]:
+        raise KeyError("on purpose")
+
+
+def test_an_object_that_fails_hides_no_numbers_of_others(caplog) -> None:
+    good = Given(Measurement("mine", "Mine.", 1.0))
+    with serve(Broken(), good, port=0) as server:
+        with urllib.request.urlopen(server.url, timeout=5) as answer:
+            assert samples(answer.read().decode()) == {("mine", ()): 1.0}
+        assert "KeyError: 'on purpose'" in caplog.text
+    with serve(Broken(), port=0) as server:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(server.url, timeout=5)
+        caught.value.close()
+        assert caught.value.code == 503
+    with pytest.raises(KeyError):
+        render(good, Broken())

@@ -10,6 +10,7 @@ import pytest
 
 import jetsync
 from jetsync._threads import library_threads
+from jetsync.prometheus import render
 from jetsync.services import ServiceRequest
 from tests.harness.waiting import wait_until
 
@@ -115,6 +116,32 @@ def test_any_other_error_is_told_here_and_hidden_there(nc, client, name, expose)
     assert error.__traceback__ is not None
     assert request is not None
     assert request.data == b"data"
+
+
+def test_a_service_gives_its_numbers_to_what_collects_them(nc, client, name):
+    """Endpoints of one name are one series."""
+    service = nc.add_service(name, "1.0.0", on_error=lambda *_: None)
+    service.add_endpoint("ok", lambda request: b"", subject=f"{name}.1")
+    service.add_group(name).add_endpoint("ok", lambda request: b"", subject="2")
+    service.add_endpoint("fail", lambda request: 1 // 0, subject=f"{name}.3")
+    nc.flush()
+    client.call(f"{name}.1", b"")
+    client.call(f"{name}.2", b"")
+    with pytest.raises(jetsync.ServiceError):
+        client.call(f"{name}.3", b"")
+    found = {(one.name, one.labels["endpoint"]): one for one in service.measurements()}
+    values = {key: one.value for key, one in found.items()}
+    spent = "jetsync_service_duration_seconds_total"
+    assert values.pop((spent, "ok")) > 0
+    assert values.pop((spent, "fail")) > 0
+    assert values == {
+        ("jetsync_service_requests_total", "ok"): 2,
+        ("jetsync_service_errors_total", "ok"): 0,
+        ("jetsync_service_requests_total", "fail"): 1,
+        ("jetsync_service_errors_total", "fail"): 1,
+    }
+    assert all(set(one.labels) == {"connection", "service", "endpoint"} for one in found.values())
+    assert 'service="' + name + '"' in render(service)
 
 
 class Speechless(Exception):
