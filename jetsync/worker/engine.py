@@ -16,6 +16,7 @@ from jetsync._latch import Latch, Once
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 from jetsync.errors import (
+    ConfigError,
     ConnectionClosedError,
     Error,
     ForkedError,
@@ -23,6 +24,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream.settle import DeadLetters, Settler, is_refused
+from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
 from jetsync.worker.intake import Finished, Order, make_job
 from jetsync.worker.lanes import Job, Lanes
@@ -32,6 +34,7 @@ from jetsync.worker.source import Opened
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
+    from jetsync.jetstream.acks.keep_alive import KeepAlive
 
 __all__ = ["Engine"]
 
@@ -62,13 +65,17 @@ class Engine:
         self._finished = Finished()
         self._stopping = Latch()
         self._draining = Latch()
-        self._begins_ending, self._over = Once(), Latch()
+        self._begins_taking, self._begins_ending, self._over = Once(), Once(), Latch()
+        self._is_cut_short = False  # a signal came while the last threads were being started
+        self._taker: threading.Thread | None = None
         self._reason = "stopped"
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
         self._opened: Opened | None = None
         self._order: Order | None = None
         self._lanes: Lanes | None = None
+        self._alive: KeepAlive | None = None
+        self._clock: Clock | None = None
         self._started = 0.0
         self.report: WorkerReport | None = None
 
@@ -76,6 +83,20 @@ class Engine:
 
     def start(self, on_open: Callable[[], object] | None = None) -> None:
         """Open the source, say so, and start the threads. Blocks while it connects."""
+        try:
+            self._start(on_open)
+        except BaseException:
+            self._stopping.set()
+            self._is_cut_short = True
+            if self._begins_taking.first():  # else the thread that takes messages brings the end
+                self._reason = "it could not be started"
+                self._close()
+                self._over.set()
+            elif self._opened is not None:
+                self._opened.feed.stop()
+            raise
+
+    def _start(self, on_open: Callable[[], object] | None) -> None:
         options = self._options
         if options.setup is not None:
             options.setup()
@@ -95,8 +116,9 @@ class Engine:
             self._lanes = Lanes(self._ready.put)
             self._order = Order(key, self._lanes, opened.feed, opened.pending_acks)
         self._started = time.monotonic()
-        self._alive = opened.feed.keep_alive(self._to_keep_alive)
-        self._alive.__enter__()
+        alive = opened.feed.keep_alive(self._to_keep_alive)
+        alive.__enter__()
+        self._alive = alive
         self._clock = Clock(self._every_second)
         self._threads = [start_thread("worker-handle", self._work) for _ in range(options.threads)]
         self._taker = start_thread("worker-take", self._take)
@@ -108,8 +130,8 @@ class Engine:
 
     def stop(self, reason: str = "stopped") -> None:
         """Take no more messages; the worker ends when those it holds are dealt with."""
-        if not self._stopping.is_set():
-            self._reason = reason
+        if not self._stopping.is_set() or self._is_cut_short:
+            self._reason, self._is_cut_short = reason, False
         self._stopping.set()
         self._space.put(None)
         if self._opened is not None:
@@ -118,16 +140,23 @@ class Engine:
     def drain(self, timeout: Seconds | None, reason: str = "drained") -> WorkerReport:
         """Stop, hand back what has not begun, wait for the handlers. Blocks."""
         limit = self._options.drain_timeout if timeout is None else timeout
+        if self._over.is_set():
+            return self.wait(None)
         self.stop(reason)
         self._draining.set()
         self._end(Deadline(to_seconds(limit, "timeout")))
         return self.wait(None)
 
+    def abandon(self, reason: str) -> None:
+        """Wait for nothing: the process ends, and its threads with it."""
+        self.stop(reason)
+
     def wait(self, timeout: Seconds | None) -> WorkerReport:
         """Wait for the end. Raises TimeoutError when it has not come in time."""
         if not self._over.wait(Deadline(timeout).remaining()):
             raise TimeoutError("the worker goes on", operation="wait")
-        assert self.report is not None
+        if self.report is None:
+            raise ConfigError("the worker could not be started, as start() said: make a new one")
         return self.report
 
     @property
@@ -142,7 +171,8 @@ class Engine:
         opened = self._opened
         assert opened is not None
         try:
-            self._taker.join(deadline.within(_FLUSH))
+            if self._taker is not None:
+                self._taker.join(deadline.within(_FLUSH))
             self._release_waiting()
             for _ in self._threads:
                 self._ready.put(None)
@@ -152,14 +182,12 @@ class Engine:
             for job in unfinished:
                 job.is_over = True
                 self._quietly(job.msg.nak)
-            self._alive.__exit__(None, None, None)
-            self._clock.close()
             if not opened.connection.is_closed:
                 self._quietly(lambda: opened.feed.flush(Deadline(_FLUSH)))
             if self._options.teardown is not None:
                 self._options.teardown()
         finally:
-            opened.close()
+            self._close()
             stats = self.stats
             self.report = WorkerReport(
                 stats.done,
@@ -172,6 +200,19 @@ class Engine:
                 self._reason,
             )
             self._over.set()
+
+    def _close(self) -> None:
+        """Let every thread end, and close what is open, also when the end was interrupted."""
+        for _ in range(self._options.threads):
+            self._ready.put(None)
+        try:
+            if self._alive is not None:
+                self._alive.__exit__(None, None, None)
+            if self._clock is not None:
+                self._clock.close()
+        finally:
+            if self._opened is not None:
+                self._opened.close()
 
     def _release_waiting(self) -> None:
         if self._lanes is not None:
@@ -193,11 +234,13 @@ class Engine:
         try:
             call()
         except Error as error:
-            logger.warning("while a worker ends: %s", error)
+            logger.warning("while a worker ends: %s", error_text(error))
 
     # -- taking ------------------------------------------------------------------------------------
 
     def _take(self) -> None:
+        if not self._begins_taking.first():
+            return
         try:
             if self._order is not None:
                 self._stopping.wait(self._order.begins - time.monotonic())
@@ -206,7 +249,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the worker
             if not self._stopping.is_set():
                 self._error = error
-                self._reason = f"{type(error).__name__}: {error}"
+                self._reason = error_text(error)
                 logger.error("the worker ends: %s", self._reason)
                 self.stop(self._reason)
         if self._order is not None:
@@ -268,10 +311,16 @@ class Engine:
                     self._run(job)
                 except Exception:
                     logger.exception("message %s could not be settled", job.seq)
-                    self._settled(job, "released", None, None, 0.0)
+                    if self._running.get(job.seq) is job:
+                        self._settled(job, "released", None, None, 0.0)
+                        if self._lanes is not None and not self._draining.is_set():
+                            self._lanes.over(job)  # else its key would wait without end
             del job
 
     def _run(self, job: Job) -> None:
+        if job.verdict is not None:  # its dead letter was refused before
+            self._give_up(job, *job.verdict[:2], 0.0)
+            return
         if job.deliveries > self._options.crash_tries and not job.tries_here:
             self._give_up(job, "crashed", None, 0.0)
             return
@@ -293,7 +342,7 @@ class Engine:
         elif msg.is_acked or error is None:
             self._acknowledge(job, error, seconds)
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
-            job.msg.nak()
+            self._quietly(job.msg.nak)
             self._settled(job, "released", error, None, seconds)
             self._reason = f"{type(error).__name__} in a handler"
             self.stop(self._reason)
@@ -305,12 +354,11 @@ class Engine:
                 self._give_up(job, verdict.reason, error, seconds)
             else:
                 logger.warning(
-                    "message %s of %s, try %d: %s: %s",
+                    "message %s of %s, try %d: %s",
                     job.seq,
                     self._opened.stream if self._opened else "",
                     tries,
-                    type(error).__name__,
-                    error,
+                    error_text(error),
                 )
                 self._try_again(job, verdict.delay, error, seconds)
 
@@ -322,17 +370,23 @@ class Engine:
                     self._settler.done(job.msg)
                 break
             except (ConnectionClosedError, NoRespondersError) as failure:
-                logger.warning("message %s is done, but not acknowledged: %s", job.seq, failure)
+                logger.warning(
+                    "message %s is done, but not acknowledged: %s", job.seq, error_text(failure)
+                )
                 break
             except Error as failure:  # no room, no answer: the message stays held meanwhile
                 if self._draining.wait(_SETTLE_AGAIN):
-                    logger.warning("message %s is not acknowledged: %s", job.seq, failure)
+                    logger.warning(
+                        "message %s is not acknowledged: %s", job.seq, error_text(failure)
+                    )
                     break
         self._finished.add(job)
         self._settled(job, "done", error, None, seconds)
 
     def _give_up(self, job: Job, reason: str, error: BaseException | None, seconds: float) -> None:
-        kind = self._settler.give_up(job.msg, reason, error, job.deliveries + job.tries_here)
+        if job.verdict is None:
+            job.verdict = reason, error, job.deliveries + job.tries_here
+        kind = self._settler.give_up(job.msg, *job.verdict)
         if kind is None:
             self._try_again(job, self._settler.limit, error, seconds)
         else:
@@ -342,13 +396,13 @@ class Engine:
     def _try_again(
         self, job: Job, delay: float, error: BaseException | None, seconds: float
     ) -> None:
-        if self._lanes is None:
+        if self._lanes is None or self._clock is None:
             self._settler.try_again(job.msg, delay)
             self._settled(job, "retried", error, delay, seconds)
             return
         # With a key it waits here, in front of the others of its key, and is kept alive.
         job.tries_here += 1
-        job.begun = 0.0
+        job.begun, job.is_stuck = 0.0, False
         self._count(job, "retried", error, delay, seconds)
         self._waiting[job.seq] = job
         self._running.pop(job.seq, None)

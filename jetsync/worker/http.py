@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import socket
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Protocol
 
 from jetsync._threads import start_thread
+from jetsync.errors import ConfigError
 from jetsync.worker.options import http_address
 from jetsync.worker.report import BOUNDS, KINDS
 
@@ -24,7 +26,7 @@ class _Worker(Protocol):
 
 
 class HealthServer:
-    """A small HTTP server on a thread of its own. Raises OSError when the port is taken."""
+    """A small HTTP server on a thread of its own. Raises ConfigError when it cannot listen."""
 
     def __init__(self, address: str, worker: _Worker) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -42,7 +44,15 @@ class HealthServer:
             def log_message(self, format: str, *args: object) -> None:
                 """Requests for health are not news."""
 
-        self._server = HTTPServer(http_address(address), Handler)
+        where = http_address(address)
+
+        class Server(HTTPServer):
+            address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+
+        try:
+            self._server = Server(where, Handler)
+        except OSError as error:
+            raise ConfigError(f"http={address!r}: {error.strerror or error}") from error
         self.port: int = self._server.server_address[1]
         self._thread = start_thread("worker-http", lambda: self._server.serve_forever(0.1))
 

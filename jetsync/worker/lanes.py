@@ -29,6 +29,7 @@ class Job:
         "stamp",
         "taken",
         "tries_here",
+        "verdict",
     )
 
     def __init__(
@@ -44,6 +45,7 @@ class Job:
         self.in_hand: JetStreamMsg | None = None  # what its handler got
         self.came_again = False  # after its handler, which goes on, has refused it
         self.begun = 0.0
+        self.verdict: tuple[str, BaseException | None, int] | None = None  # reason, tries
         self.is_stuck = False
         self.is_over = False
 

@@ -17,6 +17,7 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError, Error, ForkedError, TimeoutError
+from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.child import child_main
 from jetsync.worker.options import WorkerOptions, WorkSource, check_handler
 from jetsync.worker.report import KINDS, WorkerHealth, WorkerReport, WorkerStats
@@ -73,7 +74,7 @@ class Processes:
         self._past = WorkerStats()  # of processes that are gone
         self._stopping, self._over = Latch(), Latch()
         self._kill_at: float | None = None
-        self._is_started = False
+        self._is_started = self._is_cut_short = False
         self._started = 0.0
         self._reason = "stopped"
         self.report: WorkerReport | None = None
@@ -85,7 +86,12 @@ class Processes:
         self._is_started = True
         try:
             for child in self._children:
-                self._spawn(child)
+                try:
+                    self._spawn(child)
+                except OSError as error:
+                    raise Error(
+                        f"process {child.number} of the worker could not be started: {error}"
+                    ) from error
             deadline = Deadline(_STARTS_WITHIN)
             while not all(child.is_up for child in self._children):
                 self._hear(_LOOK)
@@ -99,9 +105,18 @@ class Processes:
                         )
                 if deadline.expired:
                     raise TimeoutError("the processes of the worker do not come up")
+        except KeyboardInterrupt:
+            # Those that are up may have begun to work already: all of them drain.
+            self._thread = start_thread("worker-parent", self._look_after)
+            self._let_drain(to_seconds(self._options.drain_timeout), "interrupted at its start")
+            self._is_cut_short = True
+            raise
         except BaseException:
-            self._kill()
-            self._over.set()
+            self._reason = "it could not be started"
+            try:
+                self._kill()
+            finally:
+                self._over.set()
             raise
         self._thread = start_thread("worker-parent", self._look_after)
 
@@ -117,13 +132,22 @@ class Processes:
     def drain(self, timeout: Seconds | None, reason: str = "drained") -> WorkerReport:
         """Let the children drain, and kill those that outlive their time. Blocks."""
         limit = to_seconds(self._options.drain_timeout if timeout is None else timeout, "timeout")
-        self._kill_at = time.monotonic() + limit + _KILL_AFTER
-        self._end(("drain", limit), reason)
+        self._let_drain(limit, reason)
         return self.wait(None)
 
+    def _let_drain(self, limit: float, reason: str) -> None:
+        self._kill_at = time.monotonic() + limit + _KILL_AFTER
+        self._end(("drain", limit), reason)
+
+    def abandon(self, reason: str) -> None:
+        """Kill the children, and wait for a moment until they are gone."""
+        self._kill_at = time.monotonic()
+        self._end("stop", reason)
+        self._over.wait(_KILL_AFTER)
+
     def _end(self, order: object, reason: str) -> None:
-        if not self._stopping.is_set():
-            self._reason = reason
+        if not self._stopping.is_set() or self._is_cut_short:
+            self._reason, self._is_cut_short = reason, False
         self._stopping.set()
         for child in self._children:
             try:
@@ -136,7 +160,8 @@ class Processes:
         """Wait for the end. Raises TimeoutError when it has not come in time."""
         if not self._over.wait(Deadline(timeout).remaining()):
             raise TimeoutError("the worker goes on", operation="wait")
-        assert self.report is not None
+        if self.report is None:
+            raise ConfigError("the worker could not be started, as start() said: make a new one")
         return self.report
 
     @property
@@ -156,6 +181,9 @@ class Processes:
                     self._kill()
                 for child in self._children:
                     self._look_at(child, now)
+        except Exception as error:
+            self._reason = error_text(error)
+            logger.exception("the worker ends")
         finally:
             self._kill()
             stats = self.stats
@@ -180,36 +208,49 @@ class Processes:
             if self._stopping.is_set() or child.is_over:
                 child.is_over = True
                 return
-            child.failures = 1 if now - child.begun > _STEADY else child.failures + 1
-            delay = self._options.restart_backoff.delay(child.failures)
-            logger.error(
-                "process %d of the worker has died (exit code %s)%s",
-                child.number,
-                code,
-                "" if delay is None else f"; it is started again in {delay:.1f} s",
-            )
-            if delay is None:
-                self._reason = f"process {child.number} has died {child.failures} times"
-                child.is_over = True
-                self._end("stop", self._reason)
-            else:
-                child.restart_at = now + delay
+            if now - child.begun > _STEADY:
+                child.failures = 0
+            self._has_failed(child, f"has died (exit code {code})", now)
         elif child.process is None and not child.is_over:
             if self._stopping.is_set():
                 child.is_over = True
             elif child.restart_at is not None and now >= child.restart_at:
-                self._spawn(child)
+                try:
+                    self._spawn(child)
+                except OSError as error:  # no memory, no process, no descriptor is left
+                    self._has_failed(child, f"could not be started: {error}", now)
+
+    def _has_failed(self, child: _Child, how: str, now: float) -> None:
+        child.failures += 1
+        delay = self._options.restart_backoff.delay(child.failures)
+        logger.error(
+            "process %d of the worker %s%s",
+            child.number,
+            how,
+            "" if delay is None else f"; it is started again in {delay:.1f} s",
+        )
+        if delay is None:
+            reason = f"process {child.number} has died {child.failures} times"
+            self._reason = reason
+            child.is_over = True
+            self._end("stop", reason)
+        else:
+            child.restart_at = now + delay
 
     def _spawn(self, child: _Child) -> None:
         ours, theirs = self._context.Pipe()
-        child.pipe, child.is_up, child.begun = ours, False, time.monotonic()
-        child.process = self._context.Process(
+        process = self._context.Process(
             target=child_main, args=(*self._what, theirs), name=f"jetsync-worker-{child.number}"
         )
         try:
-            child.process.start()
+            process.start()
+        except BaseException:
+            ours.close()
+            raise
         finally:
             theirs.close()  # so that the child's death is the end of the pipe
+        child.pipe, child.is_up, child.begun = ours, False, time.monotonic()
+        child.process = process
 
     def _hear(self, seconds: float) -> None:
         pipes = {child.pipe: child for child in self._children if child.pipe is not None}
@@ -253,8 +294,11 @@ class Processes:
     def _kill(self) -> None:
         for child in self._children:
             if child.process is not None:
-                child.process.kill()
-                self._bury(child)
+                try:
+                    child.process.kill()
+                    self._bury(child)
+                except Exception:
+                    logger.exception("process %d of the worker cannot be killed", child.number)
 
     # -- what it tells -----------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from jetsync.errors import TimeoutError
+from jetsync._threads import ThreadPool
+from jetsync.errors import ConfigError, TimeoutError
 from jetsync.worker.report import WorkerReport
 from jetsync.worker.worker import Worker
 
@@ -25,36 +26,69 @@ __all__ = ["run", "run_all"]
 _LOOK = 0.2
 
 
+class _Asked(KeyboardInterrupt):
+    """A signal asks for the end while the workers are being started."""
+
+
+class _Signals:
+    """The names of the signals that have come."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+        self.is_starting = False
+
+
 def run(
     source: Any, handler: Callable[[Any], Any], **options: Unpack[WorkerFields]
 ) -> WorkerReport:
     """Work until a signal comes or the source is over. Blocks; returns what was done.
 
-    On the main thread SIGTERM and the first Ctrl-C drain the worker, a second Ctrl-C raises
-    KeyboardInterrupt at once, and SIGUSR1 prints the stacks of all threads to stderr. Options and
-    errors are those of :class:`Worker`.
+    On the main thread SIGTERM and the first Ctrl-C drain the worker, a second Ctrl-C kills its
+    processes and raises KeyboardInterrupt at once, and SIGUSR1 prints the stacks of all threads to
+    stderr. Options and errors are those of :class:`Worker`.
     """
     return run_all([Worker(source, handler, **options)])[0]
 
 
 def run_all(workers: Sequence[Worker]) -> list[WorkerReport]:
-    """The same for several workers, which all end when one does."""
-    with _signals() as came:
-        started: list[Worker] = []
+    """The same for several workers, which all end when one does, and drain at the same time."""
+    with _signals() as signals:
         try:
+            _start(workers, signals)
+            while not signals.came and all(worker.is_running for worker in workers):
+                _wait(workers[0])
+            reason = signals.came[0] if signals.came else "another worker of this process has ended"
+            pool = ThreadPool("worker-drain", len(workers))
+            reports = [pool.submit(_end, worker, reason) for worker in workers]
+            pool.close()
+            return [report.result() for report in reports]
+        except BaseException as error:
             for worker in workers:
-                started.append(worker.start())
-            while not came and all(worker.is_running for worker in started):
-                _wait(started[0])
-            reason = came[0] if came else "another worker of this process has ended"
-            return [
-                worker.interrupted(reason) if worker.is_running else worker.wait()
-                for worker in started
-            ]
-        except BaseException:
-            for worker in started:
-                worker.stop()
+                if worker.is_running:
+                    worker.abandon(type(error).__name__)
             raise
+
+
+def _start(workers: Sequence[Worker], signals: _Signals) -> None:
+    """Start them, until a signal comes."""
+    try:
+        signals.is_starting = True
+        for worker in workers:
+            if signals.came:
+                break
+            worker.start()
+        signals.is_starting = False
+    except _Asked:
+        pass
+
+
+def _end(worker: Worker, reason: str) -> WorkerReport:
+    if worker.is_running:
+        return worker.interrupted(reason)
+    try:
+        return worker.wait()
+    except ConfigError:  # a signal came before it had begun
+        return WorkerReport(0, 0, 0, 0, 0, 0, 0.0, reason)
 
 
 def _wait(worker: Worker) -> None:
@@ -65,17 +99,21 @@ def _wait(worker: Worker) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[list[str]]:
+def _signals() -> Iterator[_Signals]:
     """Collect the names of signals that ask for the end; on the main thread only."""
-    came: list[str] = []
+    signals = _Signals()
+    came = signals.came
     if threading.current_thread() is not threading.main_thread():
-        yield came
+        yield signals
         return
 
     def end(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and "SIGINT" in came:
             raise KeyboardInterrupt
         came.append(signal.Signals(number).name)
+        if signals.is_starting:
+            signals.is_starting = False
+            raise _Asked
 
     def show(_number: int, _frame: FrameType | None) -> None:
         faulthandler.dump_traceback(sys.stderr, all_threads=True)
@@ -83,7 +121,7 @@ def _signals() -> Iterator[list[str]]:
     wanted = {signal.SIGTERM: end, signal.SIGINT: end, signal.SIGUSR1: show}
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:
-        yield came
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)

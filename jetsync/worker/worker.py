@@ -57,9 +57,9 @@ class Worker:
         self._engine.check()
         if self._is_started:
             raise ConfigError("a worker starts once: make a new one")
-        self._is_started = True
         if self._options.http is not None:
             self._http = HealthServer(self._options.http, self)
+        self._is_started = True
         try:
             self._engine.start()
         except BaseException:
@@ -122,6 +122,14 @@ class Worker:
         http, self._http = self._http, None
         if http is not None:
             http.close()
+
+    def abandon(self, reason: str) -> None:
+        """End at once, since the program does: processes are killed, threads end with this one."""
+        self._engine.check()
+        try:
+            self._engine.abandon(reason)
+        finally:
+            self._close_http()
 
     def interrupted(self, reason: str) -> WorkerReport:
         """Drain because of a signal, which the report names. Blocks like :meth:`drain`."""

@@ -31,6 +31,8 @@ class MadeSource:
         self.feed = self.connection = self
         self.events: list[str] = []
         self.taken = 0
+        self.letters: list[dict[str, list[str]]] = []
+        self.is_refusing, self.is_broken = True, False
         self.is_kept_alive = self.is_open = True
         self._coming: queue.Queue[MadeMessage] = queue.Queue()
 
@@ -59,6 +61,7 @@ class MadeSource:
 
     @contextlib.contextmanager
     def keep_alive(self, messages: Any) -> Iterator[None]:
+        self.kept_alive = messages
         try:
             yield
         finally:
@@ -72,6 +75,14 @@ class MadeSource:
 
     def jetstream(self) -> MadeSource:
         return self
+
+    def publish(self, subject: str, data: bytes, *, headers: Any, msg_id: str) -> None:
+        """Store a dead letter, if it may be."""
+        if self.is_broken:
+            raise RuntimeError("not an error of jetsync")
+        self.letters.append(headers)
+        if self.is_refusing:
+            raise Error("no stream takes it")
 
     def close(self) -> None:
         self.is_open = False

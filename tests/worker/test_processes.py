@@ -109,19 +109,22 @@ def test_a_drain_that_takes_too_long_hands_back_what_runs(place, log, commands):
     assert again[0].metadata.num_delivered == 2
 
 
-def test_a_second_ctrl_c_ends_it_at_once(place, log, commands):
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_second_ctrl_c_ends_it_at_once(place, log, commands, processes):
     place.js.publish(f"{place.name}.a", b"30")
     place.consumer()
-    one = Command(place, log)
+    one = Command(place, log, "--processes", processes)
     commands.append(one)
     wait_until(lambda: one.begun, timeout=20)
+    children = _children(one.process.pid)
     one.send(signal.SIGUSR1)
     one.send(signal.SIGINT)
     time.sleep(0.5)
     one.send(signal.SIGINT)
     code, err = one.end()
     assert code == 130
-    assert "jetsync-worker" in err or "Thread 0x" in err
+    assert "thread 0x" in err.lower()
+    assert not any(_lives(child) for child in children)
 
 
 def test_a_message_that_kills_its_process_becomes_a_dead_letter(place, log, monkeypatch):
@@ -179,6 +182,11 @@ def test_killed_processes_come_back_and_children_die_with_their_parent(place, lo
 def test_health_is_answered_over_http(place):
     port = free_port()
     with Worker(place.consumer(), lambda msg: None, http=f"127.0.0.1:{port}"):
+        other = Worker(place.consumer(), lambda msg: None, http=f"127.0.0.1:{port}")
+        with pytest.raises(jetsync.ConfigError, match=f"{port}.*in use"):
+            other.start()
+        with pytest.raises(jetsync.ConfigError, match="not started"):
+            other.wait()
         assert _ask(port, "livez")[0] == 200
         code, text = _ask(port, "readyz")
         assert (code, json.loads(text)["problems"]) == (200, [])

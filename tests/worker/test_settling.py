@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+import urllib.request
+from typing import Any
 
 import pytest
 
-from jetsync import JetStreamMsg
-from jetsync.worker import Backoff, Worker
+from jetsync import ConfigError, JetStreamMsg
+from jetsync._deadline import Deadline
+from jetsync._threads import library_threads
+from jetsync.server.ports import free_port
+from jetsync.worker import Backoff, Reject, Worker
 from tests.harness.waiting import wait_until
+from tests.worker.conftest import Place
 from tests.worker.sources import MadeSource
 
 
@@ -111,3 +117,153 @@ def test_what_waits_for_lost_deliveries_is_handed_back_when_it_stops(made_source
         report = worker.wait(5)
     assert behind.outcome == "nak"
     assert (report.done, report.released) == (1, 1)
+
+
+def test_a_message_that_crashed_too_often_is_never_handled_while_its_dead_letter_is_refused(
+    made_source: MadeSource,
+):
+    handled: list[JetStreamMsg] = []
+    with Worker(
+        made_source,
+        handled.append,
+        key="subject",
+        dead_letter="dead",
+        retry=Backoff(0.01, limit=0.01),
+    ) as worker:
+        poison = made_source.deliver(1, 1, num_delivered=11)
+        wait_until(lambda: worker.stats.retried >= 2)
+        made_source.is_refusing = False
+        wait_until(lambda: worker.stats.dead == 1)
+    assert handled == []
+    assert poison.outcome == "term"
+    assert {headers["Dead-Letter-Deliveries"][0] for headers in made_source.letters} == {"11"}
+
+
+def test_a_key_goes_on_after_a_message_that_could_not_be_settled(made_source: MadeSource):
+    """No dead letter can be made of it: it comes again when ack_wait is over."""
+    made_source.is_broken = True
+
+    def handle(msg: JetStreamMsg) -> None:
+        if msg.metadata.stream_seq == 1:
+            raise Reject
+
+    with Worker(made_source, handle, key="subject", dead_letter="dead") as worker:
+        made_source.deliver(1, 1)
+        behind = made_source.deliver(2, 2)
+        wait_until(lambda: behind.outcome == "ack")
+        wait_until(lambda: worker.stats.done == 1)
+    assert worker.stats.released == 1
+
+
+def test_a_message_that_ran_too_long_is_kept_alive_again_at_its_next_try(made_source: MadeSource):
+    kept_alive: list[list[JetStreamMsg]] = []
+
+    def handle(msg: JetStreamMsg) -> None:
+        if not made_source.events:
+            wait_until(lambda: made_source.events == ["stuck"])
+            kept_alive.append(made_source.kept_alive())
+            raise ValueError
+        kept_alive.append(made_source.kept_alive())
+
+    with Worker(made_source, handle, key="subject", retry=Backoff(0.01), max_runtime=0.5) as worker:
+        msg = made_source.deliver(1, 1)
+        wait_until(lambda: worker.stats.done == 1)
+    assert kept_alive == [[], [msg]]
+
+
+def test_ctrl_c_while_it_drains_closes_everything(
+    made_source: MadeSource, monkeypatch: pytest.MonkeyPatch
+):
+    running, end = threading.Event(), threading.Event()
+
+    def handle(msg: JetStreamMsg) -> None:
+        running.set()
+        end.wait(10)
+
+    before = library_threads()
+    worker = Worker(made_source, handle, threads=2).start()
+    made_source.deliver(1, 1)
+    assert running.wait(10)
+
+    taking = threading.Event()
+
+    def take(seconds: float) -> list[JetStreamMsg]:
+        taking.set()
+        end.wait(10)
+        return []
+
+    def interrupted(_deadline: Deadline, _seconds: float) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(made_source, "take", take)
+    assert taking.wait(10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Deadline, "within", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            worker.drain()
+    end.set()
+    assert not made_source.is_kept_alive
+    assert not made_source.is_open
+    assert worker.wait(5).unfinished == 1
+    wait_until(lambda: library_threads() <= before)
+
+
+def test_a_worker_that_could_not_start_is_not_waited_for(
+    made_source: MadeSource, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(made_source, "keep_alive", None)
+    worker = Worker(made_source, print)
+    with pytest.raises(TypeError):
+        worker.start()
+    for end in (worker.wait, worker.drain):
+        with pytest.raises(ConfigError, match="could not be started"):
+            end(1)
+    assert not made_source.is_open
+    assert not worker.is_running
+
+
+def test_what_a_handler_raises_cannot_forge_lines_of_the_log(
+    made_source: MadeSource, caplog: pytest.LogCaptureFixture
+):
+    def handle(msg: JetStreamMsg) -> None:
+        raise ValueError("bad\n\x1b[31mERROR forged")
+
+    with Worker(made_source, handle) as worker:
+        made_source.deliver(1, 1)
+        wait_until(lambda: worker.stats.retried == 1)
+    (line,) = [record.getMessage() for record in caplog.records if "try 1" in record.getMessage()]
+    assert line.endswith("ValueError: bad\\n\\x1b[31mERROR forged")
+
+
+def test_a_source_that_is_idle_and_cannot_be_told_to_go_on_is_taken_from(place: Place):
+    """Its messages() has next() and stop() only."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.consumer = place.consumer()
+
+        def messages(self, **options: Any) -> Plain:
+            del options["stop_after"]
+            self._stream = self.consumer.messages(**options)
+            return self
+
+        def next(self, timeout: float) -> JetStreamMsg:
+            return self._stream.next(timeout)
+
+        def stop(self) -> None:
+            self._stream.stop()
+
+    with Worker(Plain(), lambda msg: None, threads=1, prefetch=2) as worker:
+        threading.Event().wait(0.7)  # longer than it waits for a message at a time
+        place.fill(10)
+        wait_until(lambda: worker.stats.done == 10, timeout=10)
+
+
+def test_health_listens_on_addresses_of_both_kinds(made_source: MadeSource):
+    port = free_port()
+    with (
+        Worker(made_source, print, http=f"[::1]:{port}"),
+        urllib.request.urlopen(f"http://[::1]:{port}/livez", timeout=5) as answer,
+    ):
+        assert answer.status == 200

@@ -81,6 +81,7 @@ class Feed:
         if isinstance(stream, MessageStream):
             found = list(next(stream.batches(self.credit, timeout=seconds), ()))
         else:
+            found = []
             with contextlib.suppress(TimeoutError):
                 found = [stream.next(seconds)]
         self.credit -= len(found)
@@ -89,7 +90,8 @@ class Feed:
     def free(self, count: int) -> None:
         """Let ``count`` more messages come."""
         self.credit += count
-        self._stream.go_on(count)
+        if (go_on := getattr(self._stream, "go_on", None)) is not None:
+            go_on(count)
 
     def stop(self) -> None:
         """Ask for nothing more; what was not taken goes back to the server. Does not wait."""

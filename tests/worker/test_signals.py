@@ -1,0 +1,54 @@
+"""Signals end workers that run in the foreground, from their start on and all at the same time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from jetsync import JetStreamMsg
+from jetsync.worker import Worker, run
+from jetsync.worker.running import run_all
+from tests.harness.waiting import wait_until
+from tests.worker.sources import MadeSource
+
+
+def test_a_signal_while_it_starts_ends_it(monkeypatch: pytest.MonkeyPatch):
+    def connect(_source: object, _options: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(20)
+        raise AssertionError("the signal has not ended it")
+
+    monkeypatch.setattr("jetsync.worker.engine.Opened", connect)
+    report = run(MadeSource(), print)
+    assert (report.reason, report.done) == ("SIGTERM", 0)
+
+
+def test_several_workers_drain_at_the_same_time(monkeypatch: pytest.MonkeyPatch):
+    """The handlers of each go on until all of them have handed back what has not begun."""
+    monkeypatch.setattr("jetsync.worker.engine.Opened", lambda source, _options: source)
+    sources = [MadeSource(), MadeSource()]
+    both = threading.Barrier(3)
+    waiting = []
+
+    def handle(msg: JetStreamMsg) -> None:
+        both.wait(10)
+        wait_until(lambda: [msg.outcome for msg in waiting] == ["nak", "nak"], timeout=10)
+
+    def ask() -> None:
+        both.wait(10)
+        wait_until(lambda: all(source.taken == 2 for source in sources))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    for source in sources:
+        source.deliver(1, 1)
+        waiting.append(source.deliver(2, 2))
+    asker = threading.Thread(target=ask)
+    asker.start()
+    workers = [Worker(source, handle, threads=1, drain_timeout=15) for source in sources]
+    reports = run_all(workers)
+    asker.join()
+    assert [(one.done, one.released, one.unfinished) for one in reports] == [(1, 1, 0)] * 2
+    assert {one.reason for one in reports} == {"SIGTERM"}
