@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Wheels as they are published, for each Python that the package claims and this machine has: built
 # from the source distribution, repaired and checked, installed from that file alone into a new
-# environment where no compiler works, and tested there with what cibuildwheel runs (`test-command`
-# in pyproject.toml). The wheels are left in dist/.
+# environment without a compiler or an index, and tested there with what cibuildwheel runs
+# (`test-command` in pyproject.toml). The wheels are left in dist/.
 #
 #   bash .ci/wheels.sh            all of them, the environment's own Python built twice and compared
 #   bash .ci/wheels.sh --others   all but the environment's own Python, which `make test` has tested
@@ -85,7 +85,7 @@ check() { # of one Python; its output goes to a log
     CC=/bin/false "${pip[@]}" install --no-index --no-deps "$wheel"
     cp "$wheel" "$root/dist/"
     cd "$place/elsewhere" # nothing of the checkout beside the tests is to be found by chance
-    CC=/bin/false PATH=$place/venv/bin:$PATH bash -c "${command//\{project\}/$root}"
+    PATH=$place/venv/bin:$PATH bash -c "${command//\{project\}/$root}"
 }
 
 case ${1:-} in
