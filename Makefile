@@ -54,7 +54,7 @@ coverage: ready-dev  ## show how much of the C library its corpus and its unit t
 
 docs: ready-dev  ## build the documentation into build/site, and look at it where there is Chromium
 	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group docs --constraint .ci/constraints.txt
-	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(PYTHON_IN_VENV) -m mkdocs build --quiet --strict -f .ci/docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON_IN_VENV) -m mkdocs build --quiet --strict -f .ci/docs/mkdocs.yml
 	@if command -v chromedriver >/dev/null; then $(PYTHON_IN_VENV) .ci/docs/look.py build/site; fi
 
 wheels: ready-dev  ## build, repair, check and test a wheel for every Python on this machine, into dist/
