@@ -95,10 +95,13 @@ def test_sql_reads_and_writes_views(spark, new_stream):
 @pytest.fixture
 def tables(spark, tmp_path):
     """Tables of the catalog; they keep their columns, but none of the options."""
-    for name, columns in {"orders": "", "copies": "(subject string, data binary)"}.items():
+    for name, columns in {
+        "table_read": "",
+        "table_written": "(subject string, data binary)",
+    }.items():
         spark.sql(f"CREATE TABLE {name} {columns} USING jetstream")
     yield
-    for name in ("orders", "copies"):
+    for name in ("table_read", "table_written"):
         spark.sql(f"DROP TABLE {name}")
 
 
@@ -106,9 +109,9 @@ def test_sql_reads_and_writes_tables_of_the_catalog(spark, new_stream, tables):
     source, target = new_stream(10), new_stream(allow_direct=True)
     server = f"'servers' = '{source.url}'"
     spark.sql(
-        f"INSERT INTO copies WITH ({server}, 'publishStream' = '{target.name}') "
+        f"INSERT INTO table_written WITH ({server}, 'publishStream' = '{target.name}') "
         f"SELECT '{target.name}.table', data "
-        f"FROM orders WITH ({server}, 'stream' = '{source.name}') WHERE seq <= 3"
+        f"FROM table_read WITH ({server}, 'stream' = '{source.name}') WHERE seq <= 3"
     )
     stored = target.js.stream(target.name).get_msgs(1, max_messages=100)
     assert sorted(bytes(message.data) for message in stored) == [b"1", b"2", b"3"]
