@@ -230,10 +230,7 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
  * which it can keep. Returns NULL without memory. */
 static uint8_t *room_to_receive(link_inbound *in, size_t *room) {
     size_t have = jet_buf_len(&in->buf);
-    *room = RECEIVE;
-    if (in->large && !in->decrypt) { /* no copy of what follows, but a message in one piece */
-        *room = BEHIND + (in->parser.need > have ? in->parser.need - have : 0);
-    }
+    *room = in->large && !in->decrypt ? BEHIND : RECEIVE;
     if (have == 0 && in->buf.cap > 4 * RECEIVE) jet_buf_free(&in->buf);
     if (in->parser.need >= LARGE) {
         size_t whole = in->parser.need + (in->decrypt ? RECEIVE : BEHIND);

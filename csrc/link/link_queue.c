@@ -63,7 +63,7 @@ static uint64_t hash_of(jet_span s) {
 static int is_repeated(link_queue *q, const jet_record *r) {
     uint64_t before = q->heartbeat;
     link_assert_held(&q->lock);
-    if (!q->absorbs) return 0;
+    if (!q->absorbs || (r->status && r->status != 100)) return 0;
     q->heartbeat = 0;
     if (r->status != 100 || r->payload.len || r->reply.len) return 0;
     q->heartbeat = hash_of(r->header);

@@ -169,8 +169,7 @@ cdef class PullLoop(PrefetchBuffer):
         if self._draining or self._stopped or self._error is not None or inbox is None:
             return 0
         now = monotonic()
-        inbox.state.is_held_back = now < inbox.state.not_before
-        if inbox.closed or inbox.state.is_held_back:
+        if inbox.closed or now < inbox.state.not_before:
             return 0
         if inbox.has_link_news and inbox.lost_link():
             self._source.on_new_link(inbox)

@@ -31,7 +31,6 @@ cdef class PullLedger:
     cdef readonly uint64_t sign_reads
     cdef public double asked_at
     cdef public double not_before
-    cdef bint is_held_back
     cdef double backoff
     cdef double wary_until
 

@@ -110,7 +110,6 @@ cdef class PullLedger:
         self.sign_reads = 0      # how much had been received at the last sign of life
         self.asked_at = 0        # when the PING of a doubt was sent; 0: there is none
         self.not_before = 0      # when the next pull may be sent after a refusal (monotonic)
-        self.is_held_back = False  # whether a pull is due and waits for that
         self.backoff = 0
         self.wary_until = 0
 
@@ -199,13 +198,13 @@ cdef class PullLedger:
         self.pulls.append(pull)
         self.since = now
         self.sign_reads, self.asked_at = reads, 0
-        self.not_before, self.is_held_back = 0, False
+        self.not_before = 0
         return self.number
 
     def not_sent(self, uint64_t number, double now):
         """Take a pull back that could not be sent: there was no room for it. Try again soon."""
         self.remove(number)
-        self.not_before, self.is_held_back = now + NO_ROOM_WAIT, True
+        self.not_before = now + NO_ROOM_WAIT
 
     cdef Pull remove(self, uint64_t number):
         """Forget a pull and return it; None when it is not known."""
@@ -370,9 +369,8 @@ cdef class PullLedger:
                 at = max(at, now + (lapse if self.beat == 0 else min(lapse, 2 * self.beat)))
             elif self.beat:
                 patience[0] = 2 * self.beat + 0.001
-        # A pull that was held back is due at that time, also when it has passed since.
-        if self.not_before < at and (self.is_held_back or now < self.not_before):
-            at = max(now, self.not_before)
+        if now < self.not_before < at:
+            at = self.not_before
         return at + 0.001
 
     def next_look(self, double now, double last_put):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "origin", "parse_ack_subject"]
+__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "is_refused", "origin", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
 _LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
@@ -185,6 +185,11 @@ class JetStreamMsg(Delivered):
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
         return KeepAlive(self, port_of(self._owner), interval_of(self._context, interval))
+
+
+def is_refused(msg: JetStreamMsg) -> bool:
+    """Whether a message was settled by nak or term, and not acknowledged."""
+    return msg._flags & (DONE | ACKED) == DONE
 
 
 def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:

@@ -167,6 +167,7 @@ def test_any_number_of_servers_that_are_not_there_hides_none_that_is(server):
     ):
         nc.flush(timeout=LONG)
         wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)
+        wait_until(lambda: known, timeout=LONG)
         assert len(known[0].server.split(", ")) == 64
 
 

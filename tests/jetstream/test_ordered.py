@@ -264,7 +264,10 @@ def test_all_ways_of_reading_share_one_place(js, stream):
         gc.collect()
         ended = threading.Event()
 
+        begun = threading.Event()
+
         def callback(msg):
+            begun.wait(LONG)  # until `context` has its value
             got.append(msg.metadata.stream_seq)
             if len(got) == 175:
                 context.stop()
@@ -273,6 +276,7 @@ def test_all_ways_of_reading_share_one_place(js, stream):
                 raise ValueError("the next one comes all the same")
 
         context = ordered.consume(callback, max_messages=10)
+        begun.set()
         assert ended.wait(LONG)
         assert context.wait(LONG)
         got.extend(sequences(ordered.fetch(25, timeout=LONG)))

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.message import ACKED, DONE, message_jsack
+from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync.client.events import Event
 from jetsync.errors import Error, TimeoutError
@@ -19,18 +19,13 @@ if TYPE_CHECKING:
     from jetsync.client import Connection
     from jetsync.client.port import Port
 
-__all__ = ["Feed", "delivery_of", "is_refused"]
+__all__ = ["Feed", "delivery_of"]
 
 
 def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
     """Return num_delivered, stream_seq, consumer_seq and timestamp_ns of a message."""
     fields = message_jsack(msg)
     return fields[4], fields[5], fields[6], fields[7]
-
-
-def is_refused(msg: JetStreamMsg) -> bool:
-    """Whether a message was settled by nak or term, and not acknowledged."""
-    return msg._flags & (DONE | ACKED) == DONE
 
 
 class _Held:

@@ -57,15 +57,6 @@ def test_a_second_last_word_for_a_pull_does_not_touch_the_one_that_replaced_it(s
     assert state.outstanding == 8
 
 
-def test_a_pull_that_found_no_room_is_due_also_when_its_pause_is_over(state):
-    number = pull(state, 10)
-    state.not_sent(number, NOW)
-    assert 0 < state.next_look(NOW, NOW) < 1
-    assert state.next_look(NOW + 60, NOW) < 1
-    pull(state, 10, now=NOW + 60)
-    assert state.outstanding == 10
-
-
 def test_a_heartbeat_ends_nothing(state):
     number = pull(state, 5)
     assert say(state, number, "100 Idle Heartbeat") is None
