@@ -337,14 +337,14 @@ def test_an_abandoned_reader_ends_its_consumer(js, store, bucket):
     wait_until(lambda: not list(stream.consumer_names()), timeout=LONG)
 
 
-def test_fifty_mebibytes_in_bounded_memory(js, bucket):
-    """Reading and writing hold a few megabytes at a time."""
+def test_a_hundred_mebibytes_in_bounded_memory(js, bucket):
+    """Reading and writing hold a part at a time (about 25 MiB, more where threads ran before)."""
     block = bytes(range(256)) * 4096
     told = hashlib.sha256()
     peak = before = settled()
 
     def source():
-        for number in range(50):
+        for number in range(100):
             data = number.to_bytes(4, "big") + block[4:]
             told.update(data)
             look()
@@ -363,6 +363,6 @@ def test_fifty_mebibytes_in_bounded_memory(js, bucket):
                 found.update(piece)
                 look()
         assert found.digest() == told.digest()
-        assert peak - before < 40  # MiB
+        assert peak - before < 60  # MiB
     finally:
         js.delete_object_store(bucket)
