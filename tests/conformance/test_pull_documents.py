@@ -165,7 +165,7 @@ def test_adr37_fetch_yields_nothing_when_no_message_fits(js, consumer):
 
 def test_adr37_fetch_heartbeats_are_asked_for(consumer, asked):
     """ADR-37, Fetch, Options: idle_heartbeat; by default only in long fetches (rev 3)."""
-    consumer.fetch(1, timeout=1, heartbeat=0.5)
+    consumer.fetch(1, timeout=1.5, heartbeat=0.5)
     consumer.fetch(1, timeout=0.3)
     first, second = (json.loads(msg.data) for msg in asked())
     assert first["idle_heartbeat"] == 0.5e9
