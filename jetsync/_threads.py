@@ -7,7 +7,6 @@ dumps know it.
 from __future__ import annotations
 
 import itertools
-import logging
 import signal
 import sys
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._latch import Latch
+from jetsync._log import Log
 from jetsync._native import NativeQueue, original
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Thread", "ThreadPool", "library_threads", "start_thread"]
 
-logger = logging.getLogger("jetsync")
+logger = Log("jetsync")
 
 T = TypeVar("T")
 

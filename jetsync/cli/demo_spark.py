@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jetsync._log import Log
 from jetsync.cli import interrupts
 from jetsync.cli.demo_data import END_SUBJECT, MESSAGE_ID, WATERMARK_DAYS
 from jetsync.cli.descendants import Descendants
@@ -117,7 +117,7 @@ class Spark:
                 session.stop()
             gateway.shutdown()
         except Exception as error:  # noqa: BLE001 - gone or half started: it is ended below
-            logging.getLogger(__name__).debug("stopping Spark: %s", error)
+            Log(__name__).debug("stopping Spark: %s", error)
         process: subprocess.Popen[bytes] = gateway.proc
         if process.stdin is not None:
             process.stdin.close()  # the JVM leaves when its standard input ends
@@ -294,4 +294,4 @@ def _stop_query(query: StreamingQuery) -> None:
     try:
         query.stop()
     except Exception as error:  # noqa: BLE001 - the JVM may be gone; then so is the query
-        logging.getLogger(__name__).debug("stopping a query: %s", error)
+        Log(__name__).debug("stopping a query: %s", error)

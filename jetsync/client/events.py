@@ -13,8 +13,8 @@ from queue import Empty
 from typing import TYPE_CHECKING
 
 from jetsync._latch import Once
+from jetsync._log import Log
 from jetsync._native import NativeQueue
-from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.errors import Error, MissedHeartbeatError, PermissionsError, SlowConsumerError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "EventDispatcher", "Handler", "kind_of"]
 
-logger = logging.getLogger("jetsync.connection")
+logger = Log("jetsync.connection")
 
 _KINDS = (
     (SlowConsumerError, "slow_consumer"),
@@ -109,7 +109,7 @@ class EventDispatcher:
     def post(self, event: Event) -> None:
         """Queue an event for the log and its handler. Never blocks, never raises."""
         heard = self._handler(event) is not None or self._every is not None
-        if self._closed or not (heard or logger.isEnabledFor(_level(event))):
+        if self._closed or not (heard or logger.is_enabled_for(_level(event))):
             return
         waiting = self._queue.qsize()
         if waiting >= (_MOST_ERRORS if event.kind in _ERRORS else _MOST):
@@ -174,7 +174,7 @@ class EventDispatcher:
 
     def _log(self, event: Event) -> None:
         level = _level(event)
-        if not logger.isEnabledFor(level):
+        if not logger.is_enabled_for(level):
             return
         # With a traceback where user code raised: else it would be lost with the thread.
         about, more = event.error if _by_user(event) else None, ""
@@ -186,8 +186,8 @@ class EventDispatcher:
         logger.log(
             level,
             "%s",
-            printable(_text(event) + more),
-            exc_info=about,
+            _text(event) + more,
+            error=about,
             extra=_extra(event, self._name),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
@@ -21,7 +20,7 @@ from jetsync._core.inbound import (
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, to_seconds
 from jetsync._latch import Latch
-from jetsync._printable import printable
+from jetsync._log import Log
 from jetsync._threads import start_thread
 from jetsync.client.dial import Link, dial
 from jetsync.client.dialling import DIALS, DialTurn
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-logger = logging.getLogger("jetsync.connection")
+logger = Log("jetsync.connection")
 
 _SLACK = 0.2
 
@@ -260,7 +259,7 @@ class Session:
 
     def _on_dial_error(self, address: str, error: Exception) -> bool:
         """Note a failed attempt; returns whether to stop trying altogether."""
-        logger.debug("cannot connect to %s: %s", address, printable(str(error)))
+        logger.debug("cannot connect to %s: %s", address, error)
         self._last_failure = error
         self._nc._set_last_error(error)
         if isinstance(error, (AuthorizationError, TLSRequiredError)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import threading
 import time
 import weakref
@@ -12,12 +11,13 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
+from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 
-logger = logging.getLogger("jetsync.connection")
+logger = Log("jetsync.connection")
 
 
 class TimerHandle:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 
+from jetsync._log import Log
 from jetsync.client.wire import ByteFilter
 
 __all__ = ["traced"]
 
-logger = logging.getLogger("jetsync.wire")
+logger = Log("jetsync.wire")
 
 _MOST = 1024
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import DisconnectedError, Error, PermissionsError, TimeoutError
 from jetsync.jetstream import PubAckFuture
 from jetsync.jetstream.access import Member, Reply
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_chunks"]
 
-logger = logging.getLogger("jetsync.objects")
+logger = Log("jetsync.objects")
 
 _LONGEST = 5.0
 """Seconds that removing takes of a call that has no limit of its own."""

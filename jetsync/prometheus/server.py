@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import http.server
-import logging
 import socket
 from types import TracebackType
 
+from jetsync._log import Log
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError
 from jetsync.prometheus.text import Measured, as_text, families
 
 __all__ = ["MetricsServer", "serve"]
 
-logger = logging.getLogger("jetsync.connection")
+logger = Log("jetsync.connection")
 
 _REQUEST_SECONDS = 5.0
 
@@ -95,7 +95,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         errors: list[Exception] = []
         text = as_text(families(self.measured, errors.append)).encode()
         for error in errors:
-            logger.warning("metrics: an object has no numbers", exc_info=error)
+            logger.warning("metrics: an object has no numbers", error=error)
         if errors and len(errors) == len(self.measured):
             self.send_error(503)
             return

@@ -6,13 +6,13 @@ fresh token takes effect with the next reconnect.
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
+from jetsync._log import Log
 from jetsync.errors import AuthorizationError, ConfigError
 from jetsync.protocol import nkeys
 from jetsync.protocol.url import ServerURL
@@ -29,7 +29,7 @@ CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
 Signer: TypeAlias = Callable[[bytes], bytes]
 """Signs with a key that stays elsewhere: gets the server's nonce, returns 64 bytes (Ed25519)."""
 
-logger = logging.getLogger("jetsync.connection")
+logger = Log("jetsync.connection")
 
 _warned: set[str] = set()
 _MASK = "***"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TypeVar
 
 from jetsync._deadline import Seconds
-from jetsync._printable import printable
+from jetsync._log import Log
 from jetsync.client import Connection, Msg
 from jetsync.errors import ConfigError, NoRespondersError, ProtocolError, ServiceError
 from jetsync.headers import HeaderInput
@@ -16,7 +15,7 @@ from jetsync.services.request import ERROR, ERROR_CODE
 
 __all__ = ["ServiceClient"]
 
-logger = logging.getLogger("jetsync")
+logger = Log("jetsync")
 
 T = TypeVar("T", bound=ServicePing)
 
@@ -123,7 +122,7 @@ class ServiceClient:
                 try:
                     found.append(kind.from_json(msg.data))
                 except ProtocolError as error:
-                    logger.warning("an answer on %s is left out: %s", printable(subject), error)
+                    logger.warning("an answer on %s is left out: %s", subject, error)
         except NoRespondersError:
             pass
         return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from jetsync._latch import Once
+from jetsync._log import Log
 from jetsync._printable import printable
 from jetsync.client import Msg
 from jetsync.errors import ConfigError, ConnectionClosedError, ServiceError
@@ -15,7 +15,7 @@ from jetsync.headers import HeaderInput, Headers
 
 __all__ = ["ERROR", "ERROR_CODE", "ServiceRequest", "error_headers"]
 
-logger = logging.getLogger("jetsync")
+logger = Log("jetsync")
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
@@ -90,7 +90,7 @@ class ServiceRequest:
     def _answer(self, data: bytes, headers: HeaderInput | None, failure: str | None = None) -> None:
         """Send the one answer. What it counts is counted before the other side has it."""
         if not self._answered.first():
-            logger.warning("a request on %s was answered twice", printable(self.subject))
+            logger.warning("a request on %s was answered twice", self.subject)
             return
         if failure is not None:
             self._on_error(failure)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import os
 import time
 import weakref
@@ -17,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.client.options import options_of_context
 from jetsync.errors import (
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 _TRANSIENT = (
     ConnectError,

@@ -10,12 +10,12 @@ mirror answers is not used.
 from __future__ import annotations
 
 import contextlib
-import logging
 import uuid
 from collections.abc import Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.errors import Error
 from jetsync.jetstream.access import api_of
@@ -41,7 +41,7 @@ __all__ = [
     "takes_consumer",
 ]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 DIRECT_UP_TO = 10_000
 """Ranges up to so many sequences are read by direct gets where the choice is free: there making

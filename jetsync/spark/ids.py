@@ -9,9 +9,9 @@ partition has; an id of the position at which a row's message was read depends o
 from __future__ import annotations
 
 import hashlib
-import logging
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync.jetstream.publish.content_ids import ContentIds
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoggedContentIds", "PositionIds", "SourceIds", "short_hash"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 
 def short_hash(text: str) -> str:

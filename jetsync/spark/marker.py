@@ -12,11 +12,11 @@ because leaving the batch out would lose rows.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync.errors import BucketNotFoundError, KeyNotFoundError
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkSourceError
@@ -39,7 +39,7 @@ __all__ = [
     "sum_sizes",
 ]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 BUCKET = "jetsync_spark"
 

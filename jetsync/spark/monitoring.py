@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Callable
@@ -14,11 +13,12 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from jetsync._log import Log
 from jetsync.spark.helpers import lag
 
 __all__ = ["LagListener", "QueryState"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 
 @dataclass(frozen=True)

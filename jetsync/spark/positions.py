@@ -6,13 +6,13 @@ Only answers of the leader count. A replica that lags says "nothing more" while 
 from __future__ import annotations
 
 import fnmatch
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetsync import errors as base_errors
+from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.read_options import ACK, Position, ReadOptions
 from jetsync.spark.subjects import common_pattern
@@ -37,7 +37,7 @@ __all__ = [
     "warn_of_filters_that_miss",
 ]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 STREAM_NOT_FOUND = 10059
 NO_MESSAGE_FOUND = 10037

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import (
     BatchPublishError,
     Error,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Published", "RowPublisher", "joined", "make_ids"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 Failures = list[tuple[int, Exception]]
 

@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
 from jetsync.spark.connection import coded, is_transient, with_patience
 from jetsync.spark.delivery import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_range"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 # Seconds between two reads of a replica that lags behind the leader.
 LAG_PAUSE = 0.05

@@ -7,10 +7,10 @@ repeated, and covers whatever an earlier call should have done.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from jetsync import errors as base_errors
+from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Mark
 from jetsync.spark.positions import head_of, is_not_found, open_stream
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare", "release"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 CONSUMER_NOT_FOUND = 10014
 

@@ -10,7 +10,6 @@ latest offset in a tight loop when there is nothing to do.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from jetsync._log import Log
 from jetsync.errors import Error
 from jetsync.spark.connection import together, with_each, with_patience
 from jetsync.spark.delivery import needs_direct
@@ -63,7 +63,7 @@ T = TypeVar("T")
 NOTED_AFTER_SEQUENCES = 10_000
 NOTED_AFTER_SECONDS = 60.0
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -6,10 +6,10 @@ column lead to are looked at by the tasks (destinations.py).
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync.errors import (
     APIError,
     JetStreamNotEnabledError,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Target", "check_stream", "find_stream", "look_at_target", "stream_config"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 STREAM_NOT_FOUND = 10059
 

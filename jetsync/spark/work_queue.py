@@ -8,11 +8,11 @@ when the work is acknowledged.
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._log import Log
 from jetsync.errors import APIError
 from jetsync.jetstream.settle import Settler
 from jetsync.spark.connection import link_of, shared, with_patience
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["consume_partition"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 _NOT_FOUND = (10014, 10059)  # no consumer, no stream
 

@@ -11,7 +11,6 @@ window; that holds for a batch that is repeated inside ``foreachBatch``, too. Wi
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from jetsync._log import Log
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.marker import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JetStreamStreamWriter", "JetStreamWriter", "PublishedMessage"]
 
-log = logging.getLogger("jetsync.spark")
+log = Log("jetsync.spark")
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import time
 from collections.abc import Callable
 from queue import Empty
 
+from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 
 __all__ = ["Clock"]
 
-logger = logging.getLogger("jetsync.worker")
+logger = Log("jetsync.worker")
 
 _Entry = tuple[float, int, Callable[[], object]]
 

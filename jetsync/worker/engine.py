@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch, Once
+from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 from jetsync.errors import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-logger = logging.getLogger("jetsync.worker")
+logger = Log("jetsync.worker")
 
 _FLUSH = 5.0
 _SETTLE_AGAIN = 0.5

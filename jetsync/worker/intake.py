@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync.jetstream.settle import delivery_of
 from jetsync.worker.lanes import Job, Lanes
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finished", "Order", "make_job"]
 
-logger = logging.getLogger("jetsync.worker")
+logger = Log("jetsync.worker")
 
 _REMEMBERED = 10_000
 _SLACK = 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import multiprocessing
 import os
 import pickle
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch
+from jetsync._log import Log
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError, Error, ForkedError, TimeoutError
 from jetsync.jetstream.settle.dead_letter import error_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Processes"]
 
-logger = logging.getLogger("jetsync.worker")
+logger = Log("jetsync.worker")
 
 _LOOK = 0.25
 _KILL_AFTER = 5.0

@@ -14,6 +14,7 @@ HALLWAY = {
     "headers",
     "_deadline",
     "_latch",
+    "_log",
     "_measurement",
     "_native",
     "_printable",
@@ -143,6 +144,20 @@ def test_threads_start_in_one_file_only():
         p.relative_to(ROOT / "jetsync").as_posix() for p in sources() if start.search(p.read_text())
     }
     assert starting == {"_threads.py"}
+
+
+def test_one_file_only_writes_to_the_log():
+    """There each record is made printable, tracebacks included."""
+    writes = re.compile(
+        r"getLogger|exc_info=|LoggerAdapter|logging\.(exception|error|warning|log)\("
+    )
+    sets_up_handlers = {"cli/invocation.py", "cli/demo.py"}
+    found = {
+        p.relative_to(ROOT / "jetsync").as_posix()
+        for p in sources()
+        if writes.search(p.read_text())
+    }
+    assert found - sets_up_handlers == {"_log.py"}
 
 
 def test_the_lower_floors_never_learn_the_word_jetstream():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation", "OrderedReader"]
 
-logger = logging.getLogger("jetsync.pull")
+logger = Log("jetsync.pull")
 
 # A request that is not answered is repeated after this; after silence again, twice as long.
 _FIRST_SILENCE = 2.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 from jetsync.errors import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncPublisher", "PubAckFuture"]
 
-logger = logging.getLogger("jetsync.publish")
+logger = Log("jetsync.publish")
 
 _LOOK_EVERY = 0.05  # at deadlines, while anything is open
 _IDLE_LOOKS = 10

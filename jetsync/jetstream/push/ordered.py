@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import ConnectionClosedError, Error
 from jetsync.jetstream.config.consumer import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OrderedPushSubscription"]
 
-logger = logging.getLogger("jetsync.pull")
+logger = Log("jetsync.pull")
 
 _PATIENCE = 2.0
 """Seconds for one request while a consumer is made anew: it may get lost in an election."""

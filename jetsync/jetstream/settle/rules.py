@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from jetsync._log import Log
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Never, Reject, Retry
 from jetsync.jetstream.settle.dead_letter import DeadLetters, error_text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RetryRule", "Settler", "Verdict"]
 
-logger = logging.getLogger("jetsync.worker")
+logger = Log("jetsync.worker")
 
 RetryRule = (
     Backoff
