@@ -26,12 +26,12 @@ class Latch:
         self._waiters: collections.deque[threading.Lock] = collections.deque()
 
     def set(self) -> None:
-        """It has happened: let every waiter go on. Does not block; safe to repeat."""
+        """Set it and release every waiter. Does not block; safe to repeat."""
         self._happened = True
         while self._waiters:
             try:
                 waiter = self._waiters.popleft()
-            except IndexError:  # another thread was quicker
+            except IndexError:  # another thread removed it first
                 return
             waiter.release()
 
@@ -61,7 +61,7 @@ class Latch:
 
 
 class Once:
-    """Answers True to the first who asks, and False to all others. Thread-safe."""
+    """Returns True to the first call, and False to all others. Thread-safe."""
 
     __slots__ = ("_count",)
 

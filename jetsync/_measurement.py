@@ -1,4 +1,4 @@
-"""Measurement: one number that a connection, consumer or worker tells to what collects numbers."""
+"""Measurement: one number that a connection, consumer or worker gives to a collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operating system offers, also where gevent has put its own into the place of it.
+"""Threads, locks and sockets of the operating system, also where gevent has replaced them.
 
 jetsync's threads are native ones: its loops in C block outside Python, which would stop every
 greenlet at once. A lock, queue or socket of gevent's would need an event loop in each of them.

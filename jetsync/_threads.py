@@ -67,7 +67,7 @@ class Thread(threading.Thread):
         return not self._over.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end; not for oneself.
+        """Wait for the end of the thread; the thread itself does not wait.
 
         CPython takes a thread for dead once Ctrl-C interrupted its join(): an event is waited for.
         """
@@ -139,7 +139,7 @@ class ThreadPool:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
-            del job  # it may hold what its caller drops now
+            del job  # the function may hold objects that its caller drops now
 
     def close(self) -> None:
         """End the threads when all that was submitted has run, and wait for that."""

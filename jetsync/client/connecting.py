@@ -72,8 +72,8 @@ def connect(
     The keywords are the fields of :class:`ConnectOptions` and mean what they mean there;
     ``options`` is such an object instead of them (give one or the other). ``context`` is the name
     or path of a context of the ``nats`` command, which keywords win over: see
-    :meth:`ConnectOptions.from_context`. No environment variable is read. Blocks until a server
-    has accepted us: at most ``connect_timeout`` seconds for each of them. Ctrl-C interrupts.
+    :meth:`ConnectOptions.from_context`. No environment variable is read. Blocks until a server has
+    accepted the connection: at most ``connect_timeout`` seconds for each server. Ctrl-C interrupts.
 
     Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
     TLSRequiredError when TLS is asked for and not offered,

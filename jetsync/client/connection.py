@@ -104,7 +104,7 @@ class Connection(Publishing):
         try:
             self._timer.start()
             self._session.start()
-        except BaseException:  # Ctrl-C while a thread starts: the caller has no object to close
+        except BaseException:  # Ctrl-C during a thread's start: the caller has no object
             self.close()
             raise
 
@@ -171,10 +171,11 @@ class Connection(Publishing):
 
         Does not wait for the server. Members of one ``queue`` share the messages. With a
         ``callback`` each message goes to it, one by one and in order; its exceptions go to
-        ``on_error``. Up to ``dispatch_threads`` (an option of ``connect``) callbacks have a thread
-        each; more share so many threads: one that blocks keeps one thread, and delays the others
-        only when all threads are kept so. Beyond the limits (default: the connection's; 0: none)
-        new messages are dropped and counted. Raises ConfigError, ConnectionClosedError.
+        ``on_error``. Up to ``dispatch_threads`` callbacks (an option of ``connect``) have a thread
+        each; more callbacks share these threads. A callback that blocks occupies one thread; the
+        others wait only when every thread is occupied. Beyond the limits (default: the
+        connection's; 0: none) new messages are dropped and counted. Raises ConfigError,
+        ConnectionClosedError.
         """
         if callback is not None:
             check_callback(callback)
@@ -301,13 +302,13 @@ class Connection(Publishing):
 
         ``name`` has letters, digits, ``-`` and ``_``, ``version`` is semantic ("1.0.0"). Instances
         with one name share the requests of a ``queue_group`` (None: each gets all of them).
-        ``threads`` run so many handlers of an endpoint at once; requests beyond ``max_pending``
-        that wait for one are answered with the error 503. Errors of handlers go to
-        ``on_error(error, request)``, by default to the connection's, and to the other side as
-        "internal error", with their text if ``expose_errors``. ``stats_handler(endpoint_info)``
-        adds a value of its own to the statistics. ``on_done(service)`` is told of the end.
-        ``prefix`` is where services are found. Raises ConfigError, ConnectionClosedError,
-        DrainingError.
+        ``threads`` is how many handlers of an endpoint run at once; at most ``max_pending``
+        requests wait for a handler, further ones are answered with the error 503. Errors of
+        handlers go to ``on_error(error, request)``, by default to the connection's, and to the
+        other side as "internal error", with their text if ``expose_errors``.
+        ``stats_handler(endpoint_info)`` adds a value of its own to the statistics.
+        ``on_done(service)`` is told of the end. ``prefix`` is where services are found. Raises
+        ConfigError, ConnectionClosedError, DrainingError.
         """
         from jetsync.services import Service
 
@@ -391,8 +392,8 @@ class Connection(Publishing):
         )
 
     def measurements(self) -> list[Measurement]:
-        """Return the numbers of this connection for what collects them, such as
-        ``jetsync.prometheus``. Does not block; nothing is counted for it beforehand."""
+        """Return the measurements of this connection, for a collector such as
+        ``jetsync.prometheus``. Does not block, and costs nothing until it is called."""
         from jetsync.client.measuring import measure
 
         session, routes = self._session, self._routes
@@ -401,7 +402,7 @@ class Connection(Publishing):
 
     @property
     def last_error(self) -> BaseException | None:
-        """The last error of any kind since there is a link, or None."""
+        """The last error of any kind since the current link was made, or None."""
         return self._last_error
 
     # -- for the other files of this room; upper rooms use the port --------------------------------

@@ -1,4 +1,4 @@
-"""Options out of contexts and environment variables: one translation for every way in."""
+"""Options from contexts and environment variables: one translation for all entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["fields_of_context", "fields_of_environment", "find_context", "overridden"]
 
 SIGN_IN = ("user", "password", "token", "credentials", "nkey_seed", "jwt", "nkey", "sign")
-"""The options that sign in. They are replaced together: two ways to log in are a contradiction."""
+"""The options that sign in. A source that sets one of them replaces all: a login uses one way."""
 
 _VARIABLES = {
     "NATS_URL": "url",

@@ -1,4 +1,4 @@
-"""Delivery: gives what comes for the user's callback to it, on the connection's dispatcher."""
+"""Delivery: calls the user's callback with each message, on a thread of the dispatcher."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ __all__ = ["Delivery", "SubscriptionDelivery", "wait_taken"]
 
 
 class Delivery:
-    """Gives what comes into a mailbox to a callback, one by one, on threads of the dispatcher.
-
-    A ``step`` takes the place of the callback: see ``Task``. At the end ``ended(error)`` is called
-    on that thread, once. Until then the dispatcher holds the functions, and what they refer to.
+    """Calls a callback with each item of a mailbox, one by one, on threads of the dispatcher. A
+    ``step`` replaces the callback: see ``Task``. At the end ``ended(error)`` is called on that
+    thread, once. Until then the dispatcher holds the functions, and what they refer to.
     """
 
     __slots__ = ("_ended", "_over", "_task", "_waiters")
@@ -56,11 +55,11 @@ class Delivery:
         return self._task.on_this_thread
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until the callback has had everything; returns whether it has."""
+        """Wait until the callback has processed every item; returns whether it has."""
         waiter = Latch()
         self._waiters.append(waiter)
         if self._over:
-            waiter.set()  # `_end` may have been a moment too early to see it
+            waiter.set()  # `_end` may have read the list before this waiter was in it
         return waiter.wait(timeout)
 
 
@@ -94,9 +93,9 @@ class SubscriptionDelivery(Member):
             self._port.report(error)
 
     def drain(self, deadline: Deadline) -> None:
-        """Wait until the callback had everything; see ``Member.drain``."""
+        """Wait until the callback has processed every message; see ``Member.drain``."""
         if self._delivery.on_this_thread:
-            return  # its own callback drains: the rest comes to it when it is back
+            return  # the callback itself drains: it gets the remaining messages after it returns
         wait_taken(self._port, self._subject, self._mailbox, deadline)
         if not self._delivery.wait(deadline.remaining()):
             raise TimeoutError(
@@ -106,7 +105,7 @@ class SubscriptionDelivery(Member):
     def close(self) -> None:
         """See ``Member.close``."""
         if not self._port.drained:
-            self._mailbox.discard()  # a callback that ran on could do nothing any more
+            self._mailbox.discard()  # a callback that went on could neither ack nor publish
 
 
 def wait_taken(port: Port, subject: str, mailbox: Mailbox, deadline: Deadline) -> None:

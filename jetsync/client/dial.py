@@ -46,28 +46,30 @@ _ACCOUNT_WAIT = 0.05
 
 @dataclasses.dataclass
 class Link:
-    """One established link: a socket that the server has accepted us on."""
+    """One established link: a socket on which a server has accepted this client."""
 
     server: ServerURL
     sock: socket.socket
     info: ServerInfo
     leftover: bytes
-    """What came behind the PONG; the reader has to see it first."""
+    """Bytes that arrived behind the PONG; the reader parses them first."""
     filter: ByteFilter | None
-    """What bytes pass on their way: TLS with the server, with a proxy, or both; None: nothing."""
+    """The filter of the bytes: TLS with the server, with a proxy, or both; None: they pass in
+    plain."""
     tls: bool
     """Whether the server itself speaks TLS."""
     round_trip: float
     """Seconds from the CONNECT to its PONG."""
     hearsay: tuple[str, ...] = ()
-    """Servers that were named before there was TLS, by a server that does not repeat them."""
+    """Servers named by an INFO before TLS began, of a server that does not repeat them behind
+    TLS."""
     is_near: bool = False
     """Whether the server is on this machine or on its own network link."""
     pongs: Pongs = dataclasses.field(default_factory=lambda: Pongs(RoundTrip()))
     suspicion: Exception | None = None
-    """Why it was shut down by this side, or is about to be closed by the server."""
+    """Why this side shut the socket down, or why the server is about to close it."""
     leaves: Once = dataclasses.field(default_factory=Once)
-    """Asked once: whether the announced shutdown of the server is dealt with."""
+    """True for the first caller: that one acts on the announced shutdown of the server."""
 
 
 def dial(
@@ -125,7 +127,7 @@ def dial(
 
 
 def _ways(server: ServerURL, proxy: ProxyURL | None) -> list[tuple[str, _Address]]:
-    """Return the addresses to connect to, each with what a proxy there is to be asked for."""
+    """Return the addresses to connect to, each with the host that a proxy there connects to."""
     if proxy is None:
         return [(server.host, address) for address in _look_up(server.host, server.port)]
     targets = [server.host]
@@ -156,7 +158,7 @@ def _shake_hands(
 ) -> Link:
     try:
         info, hearsay = _greet(wire, server, options, require_tls)
-        # Secrets are asked for, and leave, only now: behind TLS where TLS is asked for.
+        # Secrets are read and sent only from here on: behind TLS where TLS is required.
         fields = credentials.resolve(info.nonce, server=server)
         hello = connect_payload(
             auth=fields, name=options.name, echo=options.echo, tls_required=wire.tls

@@ -11,14 +11,14 @@ from jetsync._latch import Latch
 __all__ = ["DIALS", "DialQueue", "DialTurn"]
 
 _MOST = 32
-"""Handshakes under way with one server: enough to fill a slow link, few enough that the threads do
-not keep each other from the interpreter until their timeouts are over."""
+"""How many handshakes with one server run at a time: enough to fill a slow link, few enough that
+their threads get the interpreter before their timeouts are over."""
 
 
 class DialTurn:
-    """The turn of one connection to dial. A context manager: what is in it has the turn.
+    """The turn of one connection to dial, as a context manager: its body has the turn.
 
-    Blocks at its beginning until it is there, or until :meth:`withdraw`.
+    Entering it blocks until the turn comes, or until :meth:`withdraw` is called.
     """
 
     __slots__ = ("_queue", "_server", "_there")
@@ -43,7 +43,8 @@ class DialTurn:
             self._queue.leave(self._server, self._there)
 
     def withdraw(self) -> None:
-        """Let it go on without its turn: the connection ends, and will not dial. Any thread."""
+        """Release the waiting thread: its connection ends and will not dial. Any thread may call
+        it."""
         self._there.set()
 
 
@@ -58,7 +59,8 @@ class DialQueue:
         self._waiting: dict[str, collections.deque[Latch]] = {}
 
     def turn(self, server: str | None) -> DialTurn:
-        """Return the turn of one dial to a server (None: it is there at once). Does not block."""
+        """Return the turn of one dial to a server (None: a turn without waiting). Does not
+        block."""
         return DialTurn(self, server)
 
     def join(self, server: str, there: Latch) -> bool:
@@ -89,7 +91,8 @@ class DialQueue:
                 self._waiting.pop(server, None)
 
     def forget(self) -> None:
-        """In a forked child: the threads that had turns are not here, nor the one with the lock."""
+        """Start anew in a forked child, where the threads that had turns or the lock do not
+        exist."""
         self._lock = threading.Lock()
         self._under_way, self._waiting = {}, {}
 
@@ -98,4 +101,4 @@ class DialQueue:
 
 
 DIALS = DialQueue()
-"""Those of this process."""
+"""The turns of this process."""

@@ -62,12 +62,12 @@ class Dispatcher:
         self._threads[number] = thread
 
     def abandon(self) -> None:
-        """In a forked child: its threads are not here."""
+        """Forget the threads in a forked child, where they do not exist."""
         abandon(self.group)
         self.group.abandon()
 
     def join(self, timeout: float | None) -> None:
-        """Wait for the end of the threads, but for the caller's own. Every mailbox has ended."""
+        """Join every thread but the calling one. Called when every mailbox has ended."""
         deadline = Deadline(timeout)
         for thread in list(self._threads.values()):
             thread.join(deadline.remaining())

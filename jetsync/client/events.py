@@ -33,7 +33,7 @@ _KINDS = (
 _ERRORS = frozenset(("error", "callback_error", *(kind for _, kind in _KINDS)))
 """The kinds that go to ``on_error``."""
 _LEVELS = {
-    "reconnecting": logging.DEBUG,  # an outage has many of them
+    "reconnecting": logging.DEBUG,  # one for each attempt of an outage
     "disconnected": logging.WARNING,
     "callback_error": logging.ERROR,
     "stuck": logging.ERROR,
@@ -44,7 +44,7 @@ _MOST = 2 * _MOST_ERRORS
 _TRACEBACK_SECONDS = 1.0
 _MOST_PLACES = 256
 _WITH_LOCALS = 16
-"""So many waiting errors keep the local variables of their tracebacks, which hold messages."""
+"""How many waiting errors keep the local variables of their tracebacks, which hold messages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Event:
     ``callback_error`` (a callback raised) or ``error``, all of which go to ``on_error``; and of
     workers ``stuck`` and ``dead_letter_failed``. ``error`` is the reason when there is one,
     ``server`` the address concerned; ``subject``, ``stream`` and ``consumer`` are those of the
-    message or subscription. Of ``reconnecting`` there are ``attempt``, counted from 1 since the
-    link was lost, and ``delay``, the seconds that pass before it. ``time`` is when it happened, in
+    message or subscription. A ``reconnecting`` event has ``attempt``, counted from 1 since the link
+    was lost, and ``delay``, the seconds before that attempt. ``time`` is when it happened, in
     seconds on the wall clock.
     """
 
@@ -80,12 +80,12 @@ Handler = Callable[[Event], object]
 class EventDispatcher:
     """Logs every event and calls its handler, in order, outside of the threads that receive.
 
-    With handlers that is a thread of its own, which starts with the first event; without any it is
-    the timer's. So handlers of the user and of ``logging`` may use the connection, ``close()``
+    With handlers this runs on a thread of its own, which starts with the first event, else on the
+    timer's thread. So handlers of the user and of ``logging`` may use the connection, ``close()``
     included. An exception of a handler is logged; the next handler is called.
 
-    What waits is bounded: beyond 1,000 errors new ones are counted and dropped, and the handler for
-    errors is told how many.
+    At most 1,000 errors wait: further ones are dropped, and the handler for errors gets an event
+    with their number.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class EventDispatcher:
         if not self._has_handlers:
             self._later(self._work)
         elif self._starts.first():
-            # Not from here: this may be a signal handler in the middle of another start.
+            # The timer starts it: this may be a signal handler that interrupted another start.
             self._later(self._start)
 
     @property
@@ -132,7 +132,7 @@ class EventDispatcher:
         if self._thread is None:
             try:
                 self._thread = start_thread("events", self._run, self._name)
-            except RuntimeError:  # the interpreter is ending and starts no threads any more
+            except RuntimeError:  # the interpreter is ending and starts no more threads
                 self._work()
 
     def _run(self) -> None:
@@ -144,7 +144,7 @@ class EventDispatcher:
             self._tell_dropped(last)
 
     def _work(self) -> None:
-        """Deal with what waits, on the calling thread."""
+        """Log and handle the waiting events on the calling thread."""
         while True:
             try:
                 event = self._queue.get_nowait()
@@ -176,7 +176,7 @@ class EventDispatcher:
         level = _level(event)
         if not logger.is_enabled_for(level):
             return
-        # With a traceback where user code raised: else it would be lost with the thread.
+        # The log is the only place that shows a traceback of user code on this thread.
         about, more = event.error if _by_user(event) else None, ""
         if about is not None:
             shown, missed = self._tracebacks.show(about)

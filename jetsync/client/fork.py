@@ -25,8 +25,8 @@ __all__: list[str] = []
 def _after_fork_in_child() -> None:
     """Poison every inherited connection.
 
-    Its threads do not exist here and its locks may be held by them for ever, so nothing of it is
-    used or freed. The descriptor is closed, not shut down: the parent goes on using the socket.
+    Its threads do not exist in the child and may have held its locks at the fork, so nothing of it
+    is used or freed. The descriptor is closed, not shut down: the parent goes on using the socket.
     """
     parent = os.getppid()
 
@@ -38,15 +38,15 @@ def _after_fork_in_child() -> None:
 
     DIALS.forget()
     for nc in list(open_connections):
-        # One that is in an unexpected state must not keep the others usable.
+        # An error with one connection must not leave the next ones usable.
         with contextlib.suppress(Exception):
             _poison(nc, refusal)
     open_connections.clear()
 
 
 def _poison(nc: Connection, refusal: Callable[[], ForkedError]) -> None:
-    """Make every call refuse, and close the descriptor. Takes no lock: a thread that is not here
-    may hold it. Another thread may have been in the middle of the constructor."""
+    """Make every call refuse, and close the descriptor. Takes no lock: a thread of the parent may
+    have held it. The constructor may have been running, so attributes may be missing."""
     nc._refusal = refusal
     nc._forked = True
     abandon(nc)

@@ -1,4 +1,4 @@
-"""Closing and draining live here: the order in which a connection ends."""
+"""Closing and draining: the order in which a connection ends."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Lifecycle:
         """Send what waits (briefly), wake every waiter, end and join every thread."""
         nc = self._nc
         if not self._closing.first():
-            # Another thread closes. A callback that it waits for must not wait for it, nor a signal
-            # handler that interrupts it.
+            # Another thread closes and joins the callbacks: a callback, or a signal handler that
+            # interrupted that thread, would deadlock if it waited here.
             if not _on_own_thread() and self._closer != threading.get_ident():
                 self._closed.wait(limit)
             return
@@ -80,7 +80,8 @@ class Lifecycle:
         nc._life.close()
         text = f"the connection is closed: {reason}" if reason else "the connection is closed"
         nc._refusal = lambda: ConnectionClosedError(text)
-        # Before the link goes: who waits for room is to hear of the end, not of a lost link.
+        # Before the link ends, so that a call that waits for room raises ConnectionClosedError and
+        # not the error of a lost link.
         nc._outbound.close()
         nc._routes.finish_all(ConnectionClosedError(text) if reason else None)
         members = nc._members.all()
@@ -88,9 +89,9 @@ class Lifecycle:
             member.close()
         nc._requests.fail_all(text, closed=True)
         try:
-            # Not all of the time: the others have to be joined too.
+            # Part of the time: the other threads have to be joined too.
             nc._session.close(deadline.within(CLOSE_LIMIT) * 0.7)
-        finally:  # an interrupt of the joins must leave nothing that goes on
+        finally:  # Ctrl-C during the joins must leave no thread running
             nc._timer.close(deadline.within(CLOSE_LIMIT) * 0.7)
             open_connections.discard(nc)
             nc._post("closed", reason)
@@ -128,9 +129,10 @@ class Lifecycle:
         nc = self._nc
         nc._life.drain(Status.DRAINING_SUBS)
         self._await_link(deadline)
-        nc._members.link_changed()  # nothing more is asked for
+        nc._members.link_changed()  # pulls ask for no more messages
         stopped = nc._routes.stop_all()
-        # The PONG comes behind everything that was sent to us; and so does the end of the link.
+        # The PONG follows every message sent to this client, and so does the end of the link: after
+        # either of them no message is under way.
         with contextlib.suppress(DisconnectedError):
             nc._flush(deadline)
         nc._routes.close_all(stopped)

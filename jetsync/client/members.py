@@ -11,7 +11,7 @@ __all__ = ["Member", "Members"]
 
 
 class Member:
-    """What follows the life of a connection. Override what concerns you; the rest does nothing.
+    """An object that follows the life of a connection. Calls that are not overridden do nothing.
 
     The calls come from threads of the connection, or from the one that drains or closes it.
     """
@@ -25,7 +25,7 @@ class Member:
         (TimeoutError) when that was not possible."""
 
     def close(self) -> None:
-        """The connection has ended: stop, and wake who waits. Must not block or raise."""
+        """The connection has ended: stop, and wake waiting threads. Must not block or raise."""
 
     def join(self, timeout: float | None) -> None:
         """Wait for the end of the member's threads, up to ``timeout`` seconds."""
@@ -34,7 +34,7 @@ class Member:
 class Members:
     """The members of one connection, in the order in which they came. Thread-safe, takes no lock.
 
-    They are held weakly, so that a handle which the user drops is gone with all that it had.
+    They are held weakly, so that a handle which the user drops is freed.
     """
 
     def __init__(self) -> None:

@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 ReconnectDelay = Callable[[ReconnectAttempt], float]
-"""Says how many seconds to wait before an attempt to come back."""
+"""Returns the seconds to wait before an attempt to reconnect."""
 
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
 
 LARGEST_MESSAGE = 1 << 30
-"""Most bytes of one message that any option or server makes this client wait for."""
+"""The largest message, in bytes, that any option or server can make this client receive."""
 
 _SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user")
 _DURATIONS = (
@@ -122,25 +122,25 @@ class ConnectOptions:
     Durations are seconds (or ``timedelta``; they read back as ``float`` seconds):
     ``connect_timeout`` is the budget for one server (name lookup, TCP, handshake), ``timeout`` the
     default budget of every other blocking call, ``write_timeout`` how long a publish waits for
-    room in the outbound buffer. ``tls`` is True, an ``ssl.SSLContext`` or a TLSConfig; it, or a
-    ``tls://`` URL, refuses servers without TLS, always. ``tls_hostname`` is the name that
+    room in the outbound buffer. ``tls`` is True, an ``ssl.SSLContext`` or a TLSConfig; with it, or
+    with a ``tls://`` URL, a server without TLS is always refused. ``tls_hostname`` is the name that
     certificates have to show instead of the host of the URL; ``tls_handshake_first`` is for servers
-    that are set up so. ``reconnect_wait`` grows from pass to pass over the servers;
-    ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
+    that speak TLS before their INFO line. ``reconnect_wait`` grows from pass to pass over the
+    servers; ``reconnect_jitter`` is a random part added to it (None: all of the wait is random).
     ``reconnect_delay`` replaces both: it gets a ReconnectAttempt and returns seconds; it runs on a
-    thread of the connection and must not call it.
-    ``nkey`` (a public key, ``U...``) or ``jwt`` with ``sign`` logs in with a key that stays
-    elsewhere: ``sign`` gets the bytes to sign and returns the 64 bytes of the signature, at each
-    attempt. ``proxy`` is ``http://`` or ``https://`` (CONNECT), ``socks5://`` or ``socks5h://``
-    (which looks names up itself), or "env" for ``ALL_PROXY`` and ``NO_PROXY``; every server is
-    reached through it, never around it. ``jetstream_domain`` or ``jetstream_api_prefix`` is what
-    ``nc.jetstream()`` uses when it is given neither. ``pending_*_limit`` bound what waits in one
-    subscription, ``reconnect_buffer_size`` what is kept while there is no connection.
-    ``max_message_size`` is the largest message, headers included, that a server may send, in bytes;
-    a larger one ends the link (ProtocolError) before its bytes are kept. None: 64 MiB, or twice the
-    server's ``max_payload`` up to 1 GiB.
-    ``dispatch_threads`` is how many threads call callbacks at most: up to so many subscriptions
-    with a callback have a thread each, more than that share them (see ``subscribe``).
+    thread of the connection and must not call it. ``nkey`` (a public key, ``U...``) or ``jwt`` with
+    ``sign`` logs in with a key that stays elsewhere: ``sign`` gets the bytes to sign and returns
+    the 64 bytes of the signature, at each attempt. ``proxy`` is ``http://`` or ``https://``
+    (CONNECT), ``socks5://`` or ``socks5h://`` (which looks names up itself), or "env" for
+    ``ALL_PROXY`` and ``NO_PROXY``; every server is reached through it, never around it.
+    ``jetstream_domain`` or ``jetstream_api_prefix`` is what ``nc.jetstream()`` uses when it is
+    given neither. ``pending_*_limit`` bound what waits in one subscription,
+    ``reconnect_buffer_size`` what is kept while there is no connection. ``max_message_size`` is the
+    largest message, headers included, that a server may send, in bytes; a larger one ends the link
+    (ProtocolError) before its bytes are kept. None: 64 MiB, or twice the server's ``max_payload``
+    up to 1 GiB. ``dispatch_threads`` is the largest number of threads that call callbacks: up to
+    that number each subscription with a callback has its own, beyond it they share (see
+    ``subscribe``).
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"

@@ -22,7 +22,7 @@ class Pong:
         self.error: Exception | None = None
 
     def finish(self, error: Exception | None = None) -> None:
-        """The PONG has come, or it will not: then there is an error."""
+        """The PONG has come; with an error, it will not come any more."""
         self.error = error
         self._done.set()
 
@@ -74,8 +74,8 @@ class Pongs:
         self._round_trip = round_trip
 
     def add(self, number: int, pong: Pong | None, mark: int = 0) -> None:
-        """Wait for the PONG of PING ``number``, which has just been put out. ``mark`` is given back
-        when it comes."""
+        """Wait for the PONG of PING ``number``, which was just written to the buffer.
+        :meth:`answered` returns ``mark`` when the PONG comes."""
         self._waiting[number] = (pong, time.monotonic(), mark)
         if self._lost is not None:
             self._finish(number, self._lost)
@@ -83,8 +83,8 @@ class Pongs:
             self._finish(number, None)
 
     def answered(self, pings: int) -> int:
-        """A PONG has come, after so many PINGs: one that was not asked for answers nothing. Returns
-        the mark of its PING. Only the reader calls this."""
+        """Note a PONG; ``pings`` were sent so far, and a PONG beyond that number is ignored.
+        Returns the mark of its PING. Only the reader calls this."""
         self._answered = min(self._answered + 1, pings)
         mark = self._waiting.get(self._answered, (None, 0.0, 0))[2]
         self._finish(self._answered, None)
@@ -92,7 +92,7 @@ class Pongs:
 
     @property
     def marks(self) -> list[int]:
-        """The marks of the PINGs without an answer, in the order in which they were put out."""
+        """The marks of the PINGs without an answer, in the order in which they were written."""
         return [mark for _, (_, _, mark) in sorted(self._waiting.copy().items())]
 
     def fail(self, error: Exception) -> None:

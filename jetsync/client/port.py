@@ -56,7 +56,7 @@ class Port:
 
     @property
     def connection(self) -> Connection:
-        """What the user holds."""
+        """The object that the user holds."""
         return self._nc
 
     # -- budget ----------------------------------------------------------------------------------
@@ -96,12 +96,12 @@ class Port:
 
     @property
     def reads(self) -> int:
-        """How often something was received; it grows with the parts of a large message too."""
+        """How many times bytes were received; the parts of a large message count too."""
         return self._nc._inbound.reads
 
     @property
     def round_trip(self) -> RoundTrip:
-        """The measured round trip to the server; :attr:`rtt` is its ``seconds``."""
+        """The measurement of the round trip to the server; :attr:`rtt` is its ``seconds``."""
         return self._nc._session.round_trip
 
     @property

@@ -30,7 +30,7 @@ class Repeats:
         self._timer = timer
 
     def find_out(self, wanted: int) -> None:
-        """What the outbound buffer wants: 1, begin to ask; 2, ask once more, now."""
+        """Do what the outbound buffer asks for: 1 begins the PINGs, 2 sends one more now."""
         if wanted == 1:
             self._timer.call_later(_ASK_AFTER, self._ask)
         else:
@@ -49,7 +49,7 @@ class Repeats:
 
 
 class _Arrived(Pong):
-    """A question whether everything kept so far has arrived."""
+    """A PING whose PONG proves that every frame kept so far has arrived."""
 
     def __init__(self, repeats: Repeats, *, again: bool) -> None:
         super().__init__()

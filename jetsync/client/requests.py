@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Reply", "Requests"]
 
 _LINK_WAIT = 0.01
-"""How often a question that finds no room looks for a link, in seconds."""
+"""Seconds between the looks for a link of a request that finds the buffer full."""
 
 
 class Reply:
@@ -78,7 +78,7 @@ class Requests:
         self._guard = nc._timer.guard
         # By the mailbox of each reply: the subject that was asked, its token, and its guard.
         self._pending: dict[Mailbox, tuple[str, list[int], object]] = {}
-        # One of them is current. A refused one is replaced at the next request.
+        # One of them is current. The next request replaces one that the server refused.
         self._inboxes: dict[str, _ReplyInbox] = {}
 
     def _reply_inbox(self) -> _ReplyInbox:
@@ -93,7 +93,7 @@ class Requests:
                 if current.inbox is not inbox:
                     inbox.close()
             self._inbound.set_reply_route(current.prefix.encode(), current.inbox.sid)
-            # A request that ends with its link does not leave on the next one.
+            # A request whose link broke is not sent on the next link.
             self._outbound.enter_window(current.prefix.encode(), None)
             current.ready = True
         return current
@@ -104,13 +104,13 @@ class Requests:
         mailbox = Mailbox(owner=self._nc)
         reply = Reply(self, mailbox)
         tokens: list[int] = []
-        # From here on an interrupt leaves nothing behind: the guard forgets what was done.
+        # From here on an interrupt leaves nothing behind: the guard undoes the steps.
         self._pending[mailbox] = (
             subject,
             tokens,
             self._guard(reply, lambda: self.forget(mailbox)),
         )
-        # One step, which no interrupt divides: the token is noted when it is given.
+        # One step in C, so that an interrupt cannot come between taking and noting the token.
         tokens.extend(map(self._inbound.add_reply, (mailbox,)))
         self.routes.watch(subject, mailbox)
         reply.subject = inbox.prefix + self._inbound.reply_token(tokens[0])
@@ -134,7 +134,7 @@ class Requests:
         link when the buffer for the time without one is full."""
         while True:
             seconds = deadline.remaining()
-            linked = self._nc.is_connected  # asked before: the link may come back while it is tried
+            linked = self._nc.is_connected  # read first: the link may come back meanwhile
             try:
                 if header is None:
                     self._outbound.ask(subject, reply, data, seconds)
@@ -303,7 +303,7 @@ class Exchange:
     def _send(self, deadline: Deadline, link: int) -> Reply:
         requests, reply = self._requests, self._reply
         if reply is None or reply.mailbox.finished:
-            # The first time; or the link broke, and no answer comes to the old subject any more.
+            # The first attempt, or the link broke: no answer comes to the old subject any more.
             self.close()
             self._reply = reply = requests.open(self._subject)
         requests.put(self._subject, self._data, reply.subject, self._header, deadline, link)

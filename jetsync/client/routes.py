@@ -46,7 +46,7 @@ class Inbox:
         self.queue = queue
         self.mailbox = mailbox
         self.answers = answers
-        """It gets answers to what this connection sends, and stays open while that drains."""
+        """It gets answers to messages of this connection, so a drain leaves it open for them."""
         self.asks = asks
         """The subject on which its messages are asked for."""
         self.sid = 0
@@ -85,7 +85,7 @@ class _Index(Generic[_K, _V]):
             group = self._groups.setdefault(key, {})
             group[value] = None
             if self._groups.get(key) is group:
-                return  # else another thread took the group away as empty
+                return  # else another thread removed the group as empty: add again
 
     def discard(self, key: _K, value: _V) -> None:
         group = self._groups.get(key)
@@ -94,7 +94,7 @@ class _Index(Generic[_K, _V]):
         group.pop(value, None)
         if not group and self._groups.get(key) is group:
             for late in list(self._groups.pop(key, {})):
-                self.add(key, late)  # it was added after the look
+                self.add(key, late)  # another thread added it after the check
 
     def get(self, key: _K) -> list[_V]:
         return list(self._groups.get(key, ()))
@@ -126,7 +126,7 @@ class Routes:
         self.outbound = outbound
         self._guard = guard
         self.table: dict[int, _Route] = {}
-        # Of every inbox that is not wholly removed; each removes its own when that is dropped.
+        # One for every inbox that is not wholly removed: it removes the inbox when that is dropped.
         self._guards: dict[Mailbox, object] = {}
         # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
@@ -194,10 +194,10 @@ class Routes:
                 self.unwatch(route.asks, mailbox)
             if self.table.pop(sid, None) is not None:
                 self._dropped_by_ended += mailbox.dropped
-        # After the table: a link that is taken over at this moment is told by `catch_up`.
+        # After the table, so that `catch_up` tells a link that is taken over at this moment.
         self._unconfirmed.made_room()
         self.outbound.unsubscribe(sid)
-        self._unconfirmed.made_room()  # another thread may have asked between the two
+        self._unconfirmed.made_room()  # another thread may have read it between the two lines
         self._guards.pop(mailbox, None)
 
     def ended(self, sid: int) -> None:
@@ -209,8 +209,8 @@ class Routes:
     # -- a new link ------------------------------------------------------------------------------
 
     def replay(self) -> tuple[bytes, dict[int, int]]:
-        """Return the SUB lines of all routes, and which routes they are of (with the number of
-        messages after which each ends, 0: never)."""
+        """Return the SUB lines of all routes, and the ids of these routes with the number of
+        messages after which each ends (0: never)."""
         self._unconfirmed = unconfirmed = Unconfirmed()
         lines: list[bytes] = []
         covered: dict[int, int] = {}
@@ -228,7 +228,7 @@ class Routes:
 
     def catch_up(self, covered: dict[int, int]) -> None:
         """Tell a new server what changed since ``replay``: a line that was sent between the two
-        may have been dropped with the old link. A line too many does no harm."""
+        may have been dropped with the old link. A line that the server gets twice does no harm."""
         for sid, route in list(self.table.items()):
             stops_after = route.mailbox.stops_after
             if sid not in covered:
@@ -290,7 +290,7 @@ class Routes:
         self._unconfirmed.confirmed(number)
 
     def limit_reached(self, error: Error, numbers: Iterable[int]) -> tuple[str | None, Error]:
-        """End the subscription that was one too many; returns its subject and its error, which
+        """End the subscription beyond the server's limit; returns its subject and its error, which
         names it. ``numbers``: see ``Unconfirmed.refused``. Called by the reader."""
         route = self.table.get(self._unconfirmed.refused(numbers))
         if route is None:

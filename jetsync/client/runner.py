@@ -12,7 +12,7 @@ __all__ = ["check_callback", "run_callbacks"]
 
 
 def check_callback(callback: object) -> None:
-    """Refuse what cannot be called with a message, or would do nothing when it is (ConfigError)."""
+    """Raise ConfigError for a callback that is not callable, or is a coroutine function."""
     if not callable(callback):
         raise ConfigError(f"callback must be a function, not {type(callback).__name__}")
     if inspect.iscoroutinefunction(callback):
@@ -27,7 +27,7 @@ def run_callbacks(
     callback: Callable[[Any], Any],
     on_error: Callable[[BaseException, Any], Any],
 ) -> None:
-    """Give every item to the callback: a callback is a ``for`` loop in a thread, nothing more.
+    """Call the callback with every item, in a loop on the calling thread.
 
     An exception of the callback goes to ``on_error`` with the item, the SystemExit of
     ``sys.exit()`` too, which ends a program in the main thread only. The next item is still

@@ -1,4 +1,4 @@
-"""The life of the reader thread: connect, replay, pump, back off, repeat. Reconnect lives here."""
+"""The life of the reader thread: connect, replay, receive, wait, reconnect."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _SLACK = 0.2
 
 
 class _Forgotten(Error):
-    """The connection was given up without having been closed."""
+    """The connection was garbage collected without having been closed."""
 
 
 def _too_large_now(count: int, link: Link) -> MaxPayloadError:
@@ -110,7 +110,7 @@ class Session:
         self.sockets = Sockets()
         self._auth_failures = 0
         self._had_tls = False
-        self._late_start = False  # the first connect came to nothing, and goes on behind
+        self._late_start = False  # the first connect failed and goes on in the background
         self._last_failure: Exception | None = None
         self.info: ServerInfo | None = None
         self.reconnects = 0
@@ -139,7 +139,7 @@ class Session:
             self._live()
         except _Forgotten:
             self._leave_quietly()
-        except Exception as error:  # a mistake of ours must not leave waiters waiting
+        except Exception as error:  # a bug of this library must not leave callers waiting
             logger.exception("the reader thread failed")
             self._first_error = error
             self._first.set()
@@ -160,7 +160,7 @@ class Session:
             self._take_over(link)
             try:
                 reason = self._pump(link)
-            except MemoryError:  # an event of the link is lost: a new link begins whole
+            except MemoryError:  # a message of the link may be lost: connect anew
                 reason = DisconnectedError(f"{link.server.netloc}: no memory for what it sent")
             self._on_disconnect(link, reason)
             if not self._options.reconnect:
@@ -169,7 +169,7 @@ class Session:
             self._nc._lifecycle.give_up(self._first_error or reason)
 
     def _dial_until_connected(self) -> Link | None:
-        """Try servers until one accepts us. None: closed, or no server left to try."""
+        """Try servers until one accepts the connection. None: closed, or no server left to try."""
         options = self._options
         tried_first_round = number = 0
         while not self._stop.is_set():
@@ -197,16 +197,16 @@ class Session:
                     self._late_start = True
             else:
                 self.pool.succeeded(attempt.server)
-                # From now on every link has TLS: a server that asks for none is not believed.
+                # From now on every link needs TLS: a server that offers none is refused.
                 self._had_tls = self._had_tls or link.tls
                 self._auth_failures = 0
                 return link
         return None
 
     def _dial(self, server: ServerURL) -> Link:
-        """Connect to a server; one that comes back waits for its turn among those that do so.
+        """Connect to a server. A reconnect waits for its turn among those of the process.
 
-        A caller of connect() waits for the first link: that has no turn to wait for.
+        The first connect does not: its caller waits for it.
         """
         comes_back = self.epoch > 0 or self._late_start
         turn = self._dial_turn = DIALS.turn(server.netloc if comes_back else None)
@@ -223,9 +223,10 @@ class Session:
             )
 
     def _delay(self, attempt: Attempt, number: int) -> float:
-        """Return the seconds to wait before an attempt, and tell of one that shall bring us back.
+        """Return the seconds to wait before an attempt, and post the event of a reconnect attempt.
 
-        The user's own rule counts where there is one; where it fails, it is told and ours counts.
+        ``reconnect_delay`` decides where it is set; when it raises, the error is reported and the
+        default rule decides.
         """
         if not self.epoch and not self._late_start:
             return attempt.delay  # a caller of connect() waits for the first link
@@ -249,7 +250,7 @@ class Session:
             raise ConnectError("the connection is being closed")
 
     def _exhausted(self, last: Exception | None) -> Exception:
-        """What to tell when no server is left to try."""
+        """Return the error to raise when no server is left to try."""
         if isinstance(last, (AuthorizationError, ConfigError, NoServersError, TLSRequiredError)):
             return last
         names = ", ".join(server.netloc for server in self.pool.servers)
@@ -275,9 +276,10 @@ class Session:
         return False
 
     def _take_over(self, link: Link) -> None:
-        """Make a fresh link the current one: replayed subscriptions first, then what waits."""
+        """Make a fresh link the current one: it sends the subscriptions first, then waiting
+        messages."""
         self.epoch += 1
-        # The limit is the peer's word: it must not make us wait for terabytes.
+        # The server chooses its limit: bound it, or it could make this client wait for terabytes.
         usual = min(max(64 << 20, 2 * link.info.max_payload), LARGEST_MESSAGE)
         self._inbound.reset(self._options.max_message_size or usual)
         routes = self._nc._routes
@@ -295,7 +297,7 @@ class Session:
         self._learn(link.info)
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
-        # A first link that comes late, in the background, is news as well.
+        # A first link that was made in the background counts as a reconnect for the handlers.
         again = self.epoch > 1 or self._late_start
         self._late_start = False
         self._nc._life.link(Status.CONNECTED)
@@ -380,7 +382,7 @@ class Session:
         if info.ldm and link.leaves.first():
             self._nc._post("lame_duck", None, link.server.netloc)
             if self.pool.prefer_other(link.server):
-                # When it has taken what we had for it, or after a second.
+                # Once the server has read everything sent to it, or after a second.
                 self.ping(PongCall(lambda: self._leave_lame_duck(link)))
                 self._timer.call_later(1.0, lambda: self._leave_lame_duck(link))
 
@@ -452,7 +454,7 @@ class Session:
                 if now:
                     self._outbound.send_now()
                 return
-            # Another link came meanwhile, and the number may be one of either: once more.
+            # Another link came meanwhile and the number may belong to either: send another PING.
         if pong is not None:
             pong.finish(DisconnectedError("not connected at the moment; try again"))
 

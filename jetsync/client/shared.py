@@ -60,7 +60,7 @@ def shared_connection(
 
 
 def _after_fork_in_child() -> None:
-    _locks.clear()  # a thread that is not here may hold one
+    _locks.clear()  # a thread of the parent may have held one
     _connections.clear()
 
 

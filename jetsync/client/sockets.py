@@ -24,7 +24,7 @@ class Sockets:
         self._sock: socket.socket | None = None
 
     def hold(self, sock: socket.socket) -> None:
-        """This is the socket from now on."""
+        """Make this the socket that is shut down and closed."""
         self._sock = sock
 
     def cut(self) -> None:

@@ -157,7 +157,8 @@ def drain_all(port: Port, subscriptions: Sequence[Subscription], deadline: Deadl
     """
     for one in subscriptions:
         one._open_inbox().stop()
-    # The PONG comes behind everything that was sent to us; and so does the end of the link.
+    # The PONG follows every message sent to this client, and so does the end of the link: after
+    # either of them no message is under way.
     with contextlib.suppress(DisconnectedError):
         port.flush(deadline)
     for one in subscriptions:

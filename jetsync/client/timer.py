@@ -1,4 +1,4 @@
-"""Timer: one thread that runs things later."""
+"""Timer: one thread that runs functions after a delay."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _Entry = tuple[float, int, TimerHandle]
 class Guard(weakref.ref[Any]):
     """Runs a function on the timer thread when an object is dropped, for as long as it is held.
 
-    What the object's end calls is a function in C. So no signal handler can break it off, as it
-    could a ``__del__``, and no lock can be in its way.
+    Dropping the object calls a function in C, which takes no lock and which no signal handler can
+    interrupt, as it could a ``__del__``.
     """
 
     __slots__ = ("function",)
@@ -83,10 +83,10 @@ class Timer:
     def _run(self) -> None:
         schedule: list[_Entry] = []
         while not self._closed:
-            self._step(schedule)  # its variables hold nothing of a connection while it waits
+            self._step(schedule)  # its variables must not keep a connection alive
 
     def _step(self, schedule: list[_Entry]) -> None:
-        """Take in what is new, or run what is due, or wait for either."""
+        """Add a new call to the schedule, or run a due one, or wait for either."""
         wait = None
         if schedule:
             wait = min(max(0.0, schedule[0][0] - time.monotonic()), threading.TIMEOUT_MAX)

@@ -1,7 +1,7 @@
 """TLS as a filter of bytes, never as a socket.
 
-Two threads on one ``ssl.SSLSocket`` break: what one of them does to the shared state surfaces as an
-error of the other. Here the sockets stay plain, the reader decrypts what it received and the
+Two threads cannot use one ``ssl.SSLSocket``: a change of the shared state by one of them raises an
+error in the other. Here the sockets stay plain, the reader decrypts what it received and the
 sending thread encrypts what it sends, both under one lock that is never held during socket calls.
 """
 

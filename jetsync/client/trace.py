@@ -1,9 +1,9 @@
-"""Trace: logs the protocol of a link, behind a switch that is looked at when the link is made.
+"""Trace: logs the protocol of a link; the switch is read when the link is made.
 
 The logger ``jetsync.wire`` is the switch: where its own level is DEBUG, the bytes of the link pass
-a filter (as with TLS) that logs them. Otherwise there is none, and nothing is paid for it: the
-level of ``jetsync`` does not count. What is said to sign in is exchanged before and never logged;
-subjects, headers and data are.
+a filter (as with TLS) that logs them. Otherwise there is no filter and no cost; the level of
+``jetsync`` does not count. The lines that sign in are exchanged before and never logged; subjects,
+headers and data are.
 """
 
 from __future__ import annotations

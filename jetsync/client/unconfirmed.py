@@ -24,12 +24,12 @@ class Unconfirmed:
         self._lines: dict[int, int] = {}  # by subscription id, in the order of their numbers
         self._numbers = itertools.count(1)
         self._last = 0
-        self._on_its_way: dict[int, None] = {}  # numbers, from before their lines are put out
+        self._on_its_way: dict[int, None] = {}  # numbers, noted before their lines are written
         self._confirmed = 0
         self._has_made_room = False
 
     def begin(self, sid: int) -> int:
-        """A SUB line is about to be put out: from now on it may be refused. Returns its number."""
+        """Note a SUB line that is about to be written, and may be refused. Returns its number."""
         number = next(self._numbers)
         self._on_its_way[number] = None
         self._lines.pop(sid, None)
@@ -37,25 +37,25 @@ class Unconfirmed:
         return number
 
     def end(self, number: int) -> None:
-        """It was put out: from now on a PING is behind it."""
+        """Note that the line was written: a PING written later is behind it."""
         self._on_its_way.pop(number, None)
 
     @property
     def newest(self) -> int:
-        """The number up to which every SUB line was put out."""
+        """The number up to which every SUB line was written."""
         return min(self._on_its_way.copy(), default=self._last + 1) - 1
 
     def made_room(self) -> None:
-        """An UNSUB line is put out."""
+        """Note that an UNSUB line is written."""
         self._has_made_room = bool(self._lines)
 
     def wants_ping(self) -> bool:
-        """Whether a PING has to be sent before the next SUB line; asked once."""
+        """Whether a PING has to be sent before the next SUB line; true once for each UNSUB."""
         wanted, self._has_made_room = self._has_made_room and bool(self._lines), False
         return wanted
 
     def confirmed(self, number: int) -> None:
-        """The PONG of a PING came, which was sent when ``newest`` was this number."""
+        """Note the PONG of a PING that was sent when ``newest`` was this number."""
         if number > self._confirmed:
             self._confirmed = number
             for sid, each in self._lines.copy().items():
@@ -78,7 +78,7 @@ class Unconfirmed:
                     if number <= newest:
                         return sid
                     later[sid] = number
-            except KeyError:  # there are no more
+            except KeyError:  # no SUB line is left
                 pass
             finally:
                 lines.update(reversed(later.items()))

@@ -7,8 +7,8 @@ from jetsync._core.inbound import Inbound
 __all__ = ["Vitals"]
 
 _OVERTAKEN = 3
-"""So many times ``max_pings_outstanding`` intervals other messages may come before a PONG: what the
-server had queued for a slow link is sent first."""
+"""How many times ``max_pings_outstanding`` intervals other messages may come before a PONG: the
+server first sends what it had queued for a slow link."""
 
 
 class Vitals:
@@ -29,11 +29,11 @@ class Vitals:
         self._overtaken = 0
 
     def restart(self) -> None:
-        """There is a new link."""
+        """Start anew, for a new link."""
         self._quiet = self._overtaken = 0
 
     def ponged(self) -> None:
-        """A PONG has come: the server hears us."""
+        """Note a PONG: the server receives what this client sends."""
         self._quiet = self._overtaken = 0
 
     def check(self) -> str | None:

@@ -20,7 +20,7 @@ _READ = 65536
 
 
 class ByteFilter(Protocol):
-    """What the bytes of a link pass. The reader decrypts while another thread encrypts."""
+    """A filter for the bytes of a link. The reader decrypts while another thread encrypts."""
 
     def decrypt(self, data: bytes | memoryview) -> list[bytes]:
         """Return the pieces that received bytes complete."""
@@ -103,7 +103,7 @@ class Wire:
         self.step = Step.INFO
 
     def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
-        """Speak TLS from now on. What was received in plain and not yet read is not believed."""
+        """Speak TLS from now on. Bytes that came in plain and were not read yet are thrown away."""
         self._bytes = b""
         inner, outer = TLSFilter(context, hostname), self.filter
         if outer is None:
@@ -133,8 +133,8 @@ class Wire:
         return self._bytes
 
     def has_line(self, start: bytes, seconds: float) -> bool:
-        """Wait until a whole line is there that begins so, and leave it there. False: something
-        else came, or nothing within so many seconds."""
+        """Wait until a whole line that begins with this prefix is there, and leave it. False:
+        another line came, or none within the seconds."""
         limit = Deadline(min(seconds, self._deadline.within(60.0)))
         while self._bytes.startswith(start) or start.startswith(self._bytes):
             if b"\r\n" in self._bytes:
