@@ -1,4 +1,5 @@
-"""What one field of an object on the wire can be: texts, numbers, durations, times, lists, ...
+"""Codecs: the kinds of fields of objects on the wire (texts, numbers, durations, times, lists,
+...).
 
 A codec knows what users may give (``clean``), what the server sends (``load``) and what is sent to
 the server (``dump``). Durations are ``float`` seconds here and integer nanoseconds in JSON; times
@@ -48,7 +49,7 @@ INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
 
 ZERO_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
-"""What stands in a field that always has a time when the server gave none (Go's zero time)."""
+"""Go's zero time: what the server writes into a time field that has no time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _RFC3339 = re.compile(
@@ -311,7 +312,7 @@ class MapOf(Codec):
 
 
 class OptionalText(Plain):
-    """Text whose absence is None; the server says it with an empty text or not at all."""
+    """A text or None; for None the server sends an empty text or leaves the field out."""
 
     def __init__(self, kind: type, called: str) -> None:
         super().__init__(kind, called)

@@ -1,4 +1,4 @@
-"""Things on the wire are dataclasses: one mechanism between Python fields and NATS JSON.
+"""Objects on the wire are dataclasses: one mechanism between Python fields and NATS JSON.
 
 A class of this kind is a frozen, keyword-only dataclass below :class:`WireObject`. Every field has
 the name it has in JSON and a *codec* that knows three things: what users may give (``clean``), what
@@ -214,7 +214,7 @@ _layouts: dict[type, tuple[_Slot, ...]] = {}
 
 
 def _layout(kind: type[WireObject]) -> tuple[_Slot, ...]:
-    """The fields of a class that travel; looked up once per class."""
+    """The fields of a class that are sent and read; looked up once per class."""
     layout = _layouts.get(kind)
     if layout is None:
         layout = _layouts[kind] = tuple(
@@ -226,7 +226,7 @@ def _layout(kind: type[WireObject]) -> tuple[_Slot, ...]:
 
 
 class _ReadField(NamedTuple):
-    """What ``from_wire`` does with one field."""
+    """How ``from_wire`` reads one field."""
 
     as_it_is: type | None
     load: Callable[[Any, str], Any]
@@ -253,7 +253,8 @@ def _reading(kind: type[WireObject]) -> dict[str, _ReadField]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class WireObject:
-    """Base of what travels as JSON. Immutable by its fields, hence safe to share between threads.
+    """Base of the objects that are sent as JSON. Its fields cannot be changed, so threads can share
+    it.
 
     Equality compares all fields; ``dataclasses.replace`` gives a changed copy. Points in time are
     ``datetime`` in UTC (microseconds); where the server has nanoseconds, a property ending in
@@ -285,7 +286,7 @@ class WireObject:
         self._check()
 
     def _check(self) -> None:
-        """Refuse values that are invalid in every use. Raises ``ConfigError``."""
+        """Raise ``ConfigError`` for values that are invalid in every use."""
 
     def validate(self) -> None:
         """Raise ``ConfigError``, naming the field, for what the server would certainly refuse.
@@ -298,7 +299,7 @@ class WireObject:
     def from_wire(cls: type[W], data: Mapping[str, Any]) -> W:
         """Read decoded JSON. Missing and null fields get their defaults, unknown ones are kept.
 
-        Nothing the server says is judged: it may know more than this version. Raises
+        The server's values are not checked: it may know more than this version. Raises
         ``ProtocolError`` only for a value whose JSON type makes no sense. Does not block.
         """
         if type(data) is not dict and not isinstance(data, Mapping):
@@ -329,7 +330,7 @@ class WireObject:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Make the default of a field that the server did not send, when it is asked for first."""
+        """Make the default of a field that the server did not send, at its first use."""
         for slot in _layout(type(self)):
             if slot.name == name:
                 value = slot.default()
@@ -340,8 +341,8 @@ class WireObject:
     def to_wire(self, *, include_extra: bool = False) -> dict[str, Any]:
         """Return the JSON object to send, without fields that are None or have their default.
 
-        ``include_extra`` adds what was read and not understood: right only when that same server is
-        given back its own words, since servers refuse fields they do not know.
+        ``include_extra`` adds the fields that this version does not know: only for the server that
+        sent them, since servers refuse fields they do not know.
         """
         wire: dict[str, Any] = dict(self.extra) if include_extra else {}
         for slot in _layout(type(self)):
@@ -361,7 +362,8 @@ class WireObject:
             return None
         nanoseconds = time_to_nanoseconds(moment)
         exact = self._exact.get(name, nanoseconds)
-        # A copy with another time carries the old digits along: they count only where they fit.
+        # A copy with another time still has the old nanoseconds: use them only if they fit the
+        # time.
         return exact if exact // 1000 == nanoseconds // 1000 else nanoseconds
 
     def __repr__(self) -> str:

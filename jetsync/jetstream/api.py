@@ -33,14 +33,14 @@ __all__ = ["API", "decode", "reading"]
 _FIRST_SILENCE = 2.0
 """After so many seconds without an answer a repeatable request is sent again."""
 _LONGEST_SILENCE = 3.0
-"""And after so many at the most: an answer is known that much later than it could be."""
+"""The longest such wait, in seconds: an answer may be known that much later than possible."""
 _UNSERVED_WAIT = 0.25
 """Seconds after which a request that no server could answer is sent again."""
 
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Read an answer inside: nonsense in it becomes a ProtocolError for the call that asked.
+    """Turn an error of reading an answer in the block into a ProtocolError of the call.
 
     Any client with the right to publish to a reply subject can write an answer."""
     try:
@@ -64,7 +64,7 @@ def decode(data: bytes, operation: str = "") -> dict[str, Any]:
         ) from error
     if not isinstance(answer, dict):
         raise ProtocolError("the JetStream API answered with something else than a JSON object")
-    # Other fields may stand next to an error: it is looked at first.
+    # Other fields may stand next to an error: the error decides.
     if answer.get("error"):
         raise api_error(answer["error"], operation)
     return answer
@@ -89,7 +89,7 @@ class API:
         self._far = self.prefix != "$JS.API"
         self._far_served: Served | None = None
         self._answered = False
-        """Whether there was an answer below the prefix before: it is right then."""
+        """Whether a server has answered below the prefix: then the prefix is right."""
 
     def deadline(self, timeout: Seconds | None) -> Deadline:
         """The deadline of a call: ``timeout`` seconds from now, or the default of this object."""
@@ -127,7 +127,8 @@ class API:
                 if repeatable:
                     answer = self._ask_until_answered(subject, payload, Deadline(left))
                 else:
-                    # Wild: a consumer's filter is part of the subject that creates it.
+                    # Wildcards are allowed: a consumer's filter is part of the subject that creates
+                    # it.
                     answer = self.port.request(subject, payload, left, wild=True)
                 decoded = decode(answer.data, operation)
             except NoRespondersError as error:
@@ -157,8 +158,8 @@ class API:
                 return decoded
 
     def _ask_until_answered(self, subject: str, payload: bytes, deadline: Deadline) -> Msg:
-        """Ask, and again after silence. The first answer counts, also one to an earlier asking:
-        a listing takes servers of a damaged cluster four seconds."""
+        """Ask, and again after silence. The first answer counts, also one to an earlier copy: a
+        listing takes servers of a damaged cluster four seconds."""
         silence = _FIRST_SILENCE
         with self.port.exchange(subject, payload, wild=True) as exchange:
             while True:
@@ -190,7 +191,7 @@ class API:
             try:
                 answer = self.request("INFO", repeatable=True)
             except Error:
-                # Not allowed to ask, or no answer: the request itself will tell.
+                # No permission, or no answer: the request itself will show the error.
                 return Served()
             with reading("the level of the JetStream API"):
                 self._far_served = Served(level=int((answer.get("api") or {}).get("level") or 0))

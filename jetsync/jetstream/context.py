@@ -51,7 +51,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
         self._max_pending = max_pending
         self._auto_msg_id = auto_msg_id
 
-    # -- key-value: a room above this one, entered only when it is asked for -----------------------
+    # -- key-value: a room above this one, imported at first use -----------------------------------
 
     def key_value(self, bucket: str, *, timeout: Seconds | None = None) -> KeyValue:
         """Look a key-value bucket up. Raises BucketNotFoundError."""
@@ -129,7 +129,7 @@ class JetStream(Publisher, StreamManager, Subscriber):
 
         return manager.names(self, timeout)
 
-    # -- object store: another room above this one -------------------------------------------------
+    # -- object store: a room above this one, imported at first use --------------------------------
 
     def object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Look a bucket of objects up. Raises ObjectStoreNotFoundError."""

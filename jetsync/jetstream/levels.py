@@ -1,8 +1,8 @@
-"""Which server a feature needs: checked before a request leaves, so that nothing is half done.
+"""Which server a feature needs: checked before a request is sent, so that no call is half done.
 
-An old server ignores or refuses what it does not know, in words that do not help. Here it becomes
-an ``ApiLevelRequiredError`` that names the field and the version. Servers count their JetStream API
-in levels since 2.11; before, the version says what there is.
+An old server ignores an unknown field, or refuses it without naming a remedy. This module raises
+``ApiLevelRequiredError`` instead, which names the field and the version. Servers count their
+JetStream API in levels since 2.11; before, the version says what there is.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ Need = tuple[str, str]
 
 
 class Served:
-    """What a server can do: its API level if it tells one, else its version; None is unknown."""
+    """The abilities of a server: its API level if it tells one, else its version; None is
+    unknown."""
 
     def __init__(
         self, *, level: int | None = None, version: tuple[int, int, int] | None = None
@@ -70,12 +71,12 @@ class Served:
         """Read it from the INFO of the server we are connected to. Does not block."""
         if info is None:
             return cls()
-        # A server tells its level since 2.12 there; an unreadable version is three zeros.
+        # Servers from 2.12 on put the level into INFO; an unreadable version is three zeros.
         version = info.version_tuple
         return cls(level=info.api_lvl or None, version=version if any(version) else None)
 
     def has(self, version: str) -> bool:
-        """Whether it has what came with ``version``; True if nothing is known about it."""
+        """Whether it has the features of ``version``; True if nothing is known about it."""
         level = LEVELS.get(version)
         if self.level is not None and level is not None:
             return self.level >= level

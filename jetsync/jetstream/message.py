@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "is_refused", "origin", "parse_ack_subject"]
 
 _POSITIVE = DONE | ACKED
-_LONG = 1.0  # seconds: messages that the user had for less did not keep a consumer waiting
+_LONG = 1.0  # seconds: a message that the user held for less cannot have been late
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -88,10 +88,10 @@ class JetStreamMsg(Delivered):
     """A message delivered by a consumer: a :class:`jetsync.Msg` with metadata and acknowledgements.
 
     Acknowledgements do not wait for the server (but :meth:`ack_sync` does). While there is no link
-    they are kept and sent after the reconnect. What was on its way when a link broke may be lost:
-    ``ack`` and ``term`` are sent again then; after a lost ``nak`` the message comes again when
-    ``ack_wait`` is over. After a terminal one (ack, nak, term) every further one is ignored, and
-    with ack policy ``none`` all are (ADR-15). Thread-safe.
+    they are kept and sent after the reconnect. An acknowledgement under way when a link broke may
+    be lost: ``ack`` and ``term`` are sent again then; after a lost ``nak`` the message comes again
+    when ``ack_wait`` is over. After a terminal one (ack, nak, term) every further one is ignored,
+    and with ack policy ``none`` all are (ADR-15). Thread-safe.
     """
 
     __slots__ = ()
@@ -106,7 +106,7 @@ class JetStreamMsg(Delivered):
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
-        # Not to be sent twice: the second one could take it from the client that works on it then.
+        # Never sent twice: a second nak could take the message from the client that has it by then.
         self._settle(_nak(delay), DONE, False)
 
     def term(self, reason: str | None = None) -> None:
@@ -205,9 +205,9 @@ def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
-    Messages become objects only when they are looked at; every iteration builds new ones, and all
-    objects of one message know what was said about it. ``to_arrow``, ``__arrow_c_array__`` and
-    ``__arrow_c_stream__`` hand all of them over as columns without building any: pyarrow, Polars
+    Message objects are built only on access; every iteration builds new ones, and all objects of
+    one message share its acknowledgement state. ``to_arrow``, ``__arrow_c_array__`` and
+    ``__arrow_c_stream__`` export all messages as columns without building objects: pyarrow, Polars
     and DuckDB take a batch as it is.
     """
 
@@ -300,7 +300,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
 
 
 class _Capsules:
-    """What pyarrow takes: an object with the Arrow C data interface."""
+    """An object with the Arrow C data interface, for pyarrow."""
 
     def __init__(self, schema: object, array: object) -> None:
         self._pair = schema, array

@@ -3,7 +3,7 @@
 Room:      L5. May import: jetstream, hallway. May not: client, protocol, _core, spark or cli.
 Threads:   none of its own.
 Touch me:  to change what a bucket, a key, an entry or a watcher means (ADR-8, ADR-48, ADR-57).
-Not here:  streams, publishing and ordered consumers, which it is made of (jetstream/).
+Not here:  streams, publishing and ordered consumers, which it uses (jetstream/).
 """
 
 from __future__ import annotations

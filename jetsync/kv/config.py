@@ -1,4 +1,4 @@
-"""KeyValueConfig: how a bucket is configured, and the stream that makes (ADR-8, ADR-48, ADR-57)."""
+"""KeyValueConfig: the configuration of a bucket, and that of its stream (ADR-8, ADR-48, ADR-57)."""
 
 # ruff: noqa: RUF009  (the calls in the class body return dataclasses.field, which ruff cannot see)
 
@@ -162,7 +162,7 @@ def stream_config(config: KeyValueConfig, found: StreamConfig | None = None) -> 
         )
     window = found.duplicate_window if found is not None else None
     if found is not None and window and window != _window(found.max_age):
-        # Set by other means: a bucket does not speak of it, only its ttl limits it.
+        # Set by another client: a bucket's configuration has no such field, only its ttl limits it.
         fields["duplicate_window"] = min(window, config.ttl or window)
     own = [] if mirror is not None else [subjects(config.bucket) + ">"]
     if found is not None:
@@ -194,12 +194,12 @@ def _source(bucket: str, source: StreamSource) -> StreamSource:
 
 
 def _window(ttl: float) -> float:
-    """The duplicate window of a bucket that nothing else was said about."""
+    """The default duplicate window of a bucket."""
     return min(ttl or _LONGEST_WINDOW, _LONGEST_WINDOW)
 
 
 def config_of(stream: StreamConfig) -> KeyValueConfig:
-    """What a bucket's stream says about the configuration of the bucket. Does not block."""
+    """The configuration of a bucket, read from that of its stream. Does not block."""
     read = {
         "bucket": stream.name.removeprefix(STREAM_PREFIX),
         "description": stream.description,

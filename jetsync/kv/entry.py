@@ -1,4 +1,4 @@
-"""Entry: one revision of one key, and what its headers say was done (ADR-8, ADR-48)."""
+"""Entry: one revision of one key, and the operation named by its headers (ADR-8, ADR-48)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GO_UNITS = {
 
 
 class KeyValueOperation(WireEnum):
-    """What an entry did to its key."""
+    """The operation of an entry on its key."""
 
     PUT = "PUT"
     """It gave the key a value."""
@@ -63,8 +63,8 @@ class Entry:
     """How many entries were behind it when it was read: 0 for the latest."""
     operation: KeyValueOperation = KeyValueOperation.PUT
     ttl: float | None = None
-    """The time of its own that it was given, in seconds from ``created`` on (``create(ttl=)``,
-    ``purge(ttl=)``); None when it has none. The ``ttl`` of the bucket counts beside it."""
+    """Its own time to live in seconds from ``created`` on (``create(ttl=)``, ``purge(ttl=)``); None
+    when it has none. The ``ttl`` of the bucket applies too."""
 
     @property
     def created(self) -> datetime:
@@ -86,8 +86,8 @@ class Entry:
 
 
 def operation_of(raw_headers: bytes) -> KeyValueOperation:
-    """What a message does to its key. Does not block."""
-    # Looking for the words first spares nearly all messages the parsing.
+    """The operation of a message on its key. Does not block."""
+    # Searching for the names first saves parsing the headers of nearly all messages.
     if b"KV-Operation" not in raw_headers and b"Nats-Marker-Reason" not in raw_headers:
         return KeyValueOperation.PUT
     headers = Headers.parse(raw_headers)
@@ -103,7 +103,8 @@ def operation_of(raw_headers: bytes) -> KeyValueOperation:
 
 
 def ttl_of(raw_headers: bytes) -> float | None:
-    """How many seconds a message was given; None for none, and for what is no time. Does not block.
+    """The time to live of a message in seconds; None without one, and for an invalid one. Does not
+    block.
 
     Clients write whole seconds or a duration as Go prints it, such as ``1m30s`` (ADR-43).
     """
@@ -120,7 +121,7 @@ def ttl_of(raw_headers: bytes) -> float | None:
 
 
 def from_store(bucket: str, key: str, msg: StoredMsg) -> Entry:
-    """Make an entry of a message that was read by its place."""
+    """Make an entry of a message that was read by sequence or subject."""
     return Entry(
         bucket=bucket,
         key=key,

@@ -96,7 +96,7 @@ def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]
         seen.add(info.config.name)
         if info.config.name.startswith(STREAM_PREFIX) and _is_bucket(info):
             yield KeyValueStatus(info)
-    # Mirrors have no subjects, so the filter leaves them out. A name costs little.
+    # Mirrors have no subjects, so the filter leaves them out; they are found by name.
     for bucket in names(js, timeout):
         if stream_of(bucket) not in seen:
             with suppress(StreamNotFoundError):  # deleted since then
@@ -107,7 +107,7 @@ def statuses(js: JetStream, timeout: Seconds | None) -> Iterator[KeyValueStatus]
 
 def names(js: JetStream, timeout: Seconds | None) -> Iterator[str]:
     """See ``JetStream.key_value_names``."""
-    # Not by subject: mirrors have none of their own.
+    # No filter by subject: mirrors have no subjects.
     for name in js.stream_names(timeout=timeout):
         if name.startswith(STREAM_PREFIX):
             yield name.removeprefix(STREAM_PREFIX)

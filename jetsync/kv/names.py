@@ -1,4 +1,4 @@
-"""Which text can be a bucket, a key or a pattern of keys, and how they become streams and subjects.
+"""Valid names of buckets, keys and patterns of keys, and the streams and subjects made of them.
 
 A server takes more than these rules (ADR-8) allow; other clients would not find such keys.
 """
@@ -28,7 +28,7 @@ _KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
 _FOREIGN_KEY = re.compile(r"[^\s.*>\x00-\x20\x7f]+(\.[^\s.*>\x00-\x20\x7f]+)*")
 _PATTERN = re.compile(r"(?:(?:[^\s.*>\x00-\x20\x7f]+|\*)\.)*(?:[^\s.*>\x00-\x20\x7f]+|\*|>)")
 _LONGEST_KEY = 4000
-"""Characters: with what is around it, a key has to fit into one line of the protocol."""
+"""Characters: a subject with the key has to fit into one line of the protocol."""
 
 
 def check_bucket(bucket: str) -> str:
@@ -52,7 +52,7 @@ def check_any_key(key: str) -> str:
     listed, so they can be read and removed too.
     """
     if isinstance(key, str) and (not _FOREIGN_KEY.fullmatch(key) or len(key) > _LONGEST_KEY):
-        return check_key(key)  # which says what is wrong
+        return check_key(key)  # raises with the reason
     return _check(_FOREIGN_KEY, "key", key, "tokens of visible characters without * and >")
 
 
@@ -84,5 +84,5 @@ def stream_of(bucket: str) -> str:
 
 
 def subjects(bucket: str) -> str:
-    """What the subjects of a bucket's keys begin with."""
+    """The prefix of the subjects of a bucket's keys."""
     return f"$KV.{bucket}."

@@ -1,7 +1,7 @@
 """Where the entries of a bucket are read and where they are written.
 
-That is one stream, except for a mirror: reads come from the copy, writes go to the stream it is a
-copy of, maybe in another domain, and what is decided before a write is read there too.
+That is one stream, except for a mirror: reads come from the copy, writes go to the origin, maybe in
+another domain, and the reads that decide about a write go to the origin too.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _ASK_THE_LEADER = (
     JetStreamUnavailableError,
     TimeoutError,
 )
-"""Ends of a direct get that say nothing about the entry."""
+"""Errors of a direct get that do not tell whether the entry exists."""
 _LAST_LOOK = 0.2
-"""Seconds for a question at the end of a call that has none left."""
+"""Seconds for a request at the end of a call whose own time is over."""
 _ORIGIN_ANSWERS = 2.0
-"""Seconds for an origin to say what it is; reading a copy has to go on while it is away."""
+"""Seconds for an origin to answer; a copy can be read while its origin is away."""
 
 
 class Place:
@@ -64,7 +64,7 @@ class Place:
         """JetStream as seen from where the bucket is written."""
         self.origin_stream = self.stream
         self.prefix = subjects(self.bucket)
-        """What the subjects of the entries that are read begin with."""
+        """The prefix of the subjects of the entries that are read."""
         mirror = config.mirror
         if mirror is not None:
             self.origin_stream = mirror.name
@@ -118,11 +118,11 @@ class Place:
         return _of(subject, self._ask_origin({"seq": revision}, deadline))
 
     def _read_anywhere(self, key: str, revision: int | None, deadline: Deadline) -> StoredMsg:
-        """Ask any server that holds the bucket, and its leader when the answer is none of its own.
+        """Ask any server that holds the bucket, and the leader when another stream answered.
 
         A mirror of the bucket may answer in its place, with what it has copied so far: such an
-        answer is another stream's and does not count, and neither does a "not found", which does
-        not say whose it is. A server that says nothing may be frozen while the leader is well.
+        answer does not count, and neither does a "not found", which does not name its stream. A
+        server that does not answer may be frozen while the leader is not.
         """
         subject = self.prefix + key
         first = Deadline(deadline.within(_ANOTHER_ANSWERS))
@@ -154,8 +154,8 @@ class Place:
 
     def read_many(self, keys: Sequence[str], deadline: Deadline) -> dict[str, StoredMsg] | None:
         """Return the last messages of several keys, as of one moment; those of keys that never had
-        any are missing. Blocks. None when it cannot be done at once, or the answer is not the
-        bucket's own (see :meth:`read`)."""
+        any are missing. Blocks. None when the server has no such request, or when another stream
+        answered (see :meth:`read`)."""
         if not self.is_direct:
             return None
         body = {"multi_last": [self.prefix + key for key in keys]}
@@ -182,7 +182,7 @@ class Place:
         return found if found and batch.error is None else None
 
     def last_revision(self, patterns: Sequence[str], deadline: Deadline) -> int:
-        """Return the last revision that is there of keys that match; 0 for none. Blocks.
+        """Return the highest revision of the matching keys; 0 for none. Blocks.
 
         It is looked up where entries are read, by the leader.
         """
@@ -201,7 +201,7 @@ class Place:
             return None
 
     def is_gone(self) -> bool:
-        """Whether the stream that is written to is certainly not there. Blocks for a moment."""
+        """Whether the stream for writes certainly does not exist. Blocks for a moment."""
         try:
             self.origin.stream(self.origin_stream, timeout=_LAST_LOOK)
         except StreamNotFoundError:

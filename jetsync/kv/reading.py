@@ -1,4 +1,4 @@
-"""Reading a bucket: one key, many, all of them, their history, and what is written from now on."""
+"""Reading a bucket: one key, many, all of them, their history, and watching writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _Missing:
-    """Stands for a default that was not given."""
+    """Marks a default that was not given."""
 
 
 _MISSING = _Missing()
@@ -57,7 +57,7 @@ class Reading:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Say that the bucket is gone, not its stream."""
+        """Raise BucketNotFoundError in place of the error about its stream."""
         try:
             yield
         except StreamNotFoundError as error:
@@ -403,7 +403,7 @@ class Reading:
         return Watcher(place, patterns, ordered, end=end, ignore_deletes=ignore_deletes)
 
     def _check_reached(self, revision: int, status: KeyValueStatus) -> None:
-        """Refuse to wait for revisions behind one that the bucket never had."""
+        """Raise KeyValueError for a revision that the bucket never had."""
         last = status.stream_info.state.last_seq
         if revision > last:
             raise KeyValueError(

@@ -16,8 +16,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class ResumeToken(NamedTuple):
-    """A revision of the bucket that was made at one moment: another one of the same name was made
-    at another moment."""
+    """A revision of one bucket, which its time of creation identifies: a new bucket of the same
+    name has another one."""
 
     created_ns: int
     revision: int

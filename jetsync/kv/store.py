@@ -147,7 +147,7 @@ class KeyValue(Reading):
                 if deadline.expired:
                     raise
             self._place.api.port.sleep(deadline.within(pause * random.random()))  # noqa: S311
-            # Only the leader is sure to know what was in the way.
+            # Only the leader certainly has the entry that caused the refusal.
             direct, pause = False, min(2 * pause, _LONGEST_PAUSE)
 
     def __setitem__(self, key: str, value: bytes) -> None:

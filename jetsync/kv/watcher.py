@@ -20,9 +20,9 @@ class Watcher(BucketWatcher[Entry]):
 
     First come the initial entries, those that were there when the watch began; :meth:`initial`
     iterates over them alone. Then it blocks until a key is written. No entry is left out and no
-    revision comes twice, also when servers and connections fail. An entry that is replaced
-    before its turn comes as its replacement; one that is replaced again and again while the initial
-    ones are read may come after them, as the update that it is.
+    revision comes twice, also when servers and connections fail. An entry that is replaced before
+    it is read comes as its replacement; one that is replaced several times while the initial ones
+    are read may come after them, as an update.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` may be called by any. As a
     context manager it stops at the end.

@@ -1,9 +1,9 @@
-"""Writing a key, and writing it on a condition: the outcome is known also after a lost answer.
+"""Writing a key, with or without a condition: the outcome is known also after a lost answer.
 
 Every write carries a message id. One without a condition can be sent again: the stream drops the
-copy. On a condition a stream may look at that first, so its own earlier copy makes it refuse the
-next one (nats-server 2.15 does, for a stream of one replica). Then the entry that stands in the way
-is looked at: if it has our id, it is ours and the write has succeeded.
+copy. With a condition a stream may check the condition first, so an earlier copy makes it refuse
+the next one (nats-server 2.15 does, for a stream of one replica). Then the stored entry is read: if
+it has the id of this write, the write has succeeded.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Write:
         self._ttl = ttl
         self._msg_id: str | Auto = AUTO
         self._conflict: WrongLastSequenceError | None = None  # how the last attempt was refused
-        self._unknown: PublishUnknownError | None = None  # although an earlier one may be stored
+        self._unknown: PublishUnknownError | None = None  # an earlier attempt may be stored all the same
 
     # -- the three ways ----------------------------------------------------------------------------
 
@@ -75,7 +75,8 @@ class Write:
         try:
             return self._publish(self._msg_id, expected)
         except (MessageTooLargeError, MaxPayloadError):
-            # The id counts towards the size of a message: a value that just fits goes without.
+            # The id counts towards the size of a message: a value that just fits is sent without
+            # one.
             return self._publish(None, expected)
         except NotStoredError as error:
             if isinstance(error.__cause__, NoRespondersError) and self._place.is_gone():
@@ -165,7 +166,8 @@ class Write:
         return self._look(self._place.last, self._key, self._deadline)
 
     def _look(self, look: Callable[..., StoredMsg | None], *arguments: object) -> StoredMsg | None:
-        """Look at what stands in the way. Without an answer in time, what is known is raised."""
+        """Read the entry that caused the refusal. Without an answer in time the known error is
+        raised."""
         try:
             return look(*arguments)
         except (TimeoutError, DisconnectedError) as error:

@@ -1,9 +1,9 @@
 """Removing chunks that no description refers to, on the timer when the call has no time left.
 
-What is left when the call's time is over goes on by itself, on the connection's timer: first it
-waits until no chunk is under way any more, so that none is stored afterwards, then it asks for the
-removal, again until it is answered. When that fails too, the chunks take room until
-``ObjectStore.prune`` finds them; the log says so.
+When the call's time is over the removal goes on on the connection's timer: first it waits until no
+chunk is under way any more, so that none is stored afterwards, then it requests the removal until
+an answer comes. When that fails too, the chunks take room until ``ObjectStore.prune`` finds them; a
+warning in the log names them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Removal(Member):
         self._port.attach(self, hold=True)
 
     def step(self) -> None:
-        """Do what can be done now, and come back. Does not block."""
+        """Do the next step that is possible, and schedule another one. Does not block."""
         try:
             if self._is_over or self._is_removed():
                 self._end()
@@ -94,7 +94,7 @@ class _Removal(Member):
         self._port.later(_STEP, self.step)
 
     def _is_removed(self) -> bool:
-        """Look for the answer, and ask (again) if it is time to."""
+        """Read the answer if it came, and send the request (again) when it is due."""
         if self._answer is not None:
             msg = self._answer.mailbox.get(0)
             if msg is not None:

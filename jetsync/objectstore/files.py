@@ -16,14 +16,14 @@ __all__ = ["Target"]
 
 
 class Target:
-    """A file that is to be written, looked at before the work.
+    """A file that is to be written, checked before the work.
 
     Raises OSError for a directory, a missing one, and a file or directory that may not be written;
     ConfigError for what is no regular file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # What a symbolic link leads to is replaced, not the link.
+        # The target of a symbolic link is replaced, not the link.
         self._path = Path(os.path.realpath(path))
         self._mode: int | None = None
         with contextlib.suppress(FileNotFoundError):
@@ -43,7 +43,7 @@ class Target:
 
     @contextlib.contextmanager
     def replaced(self) -> Iterator[IO[bytes]]:
-        """A new file that takes the place of the old one when the block ends well.
+        """A new file that replaces the old one when the block ends without an exception.
 
         It is on the disk by then, so that a power failure leaves one of the two. A process that is
         killed leaves the new one, hidden, beside the old one.

@@ -1,4 +1,4 @@
-"""Found: the last message about a name, with what this library notes in it about renaming.
+"""Found: the last message about a name, with the notes of this library about renaming.
 
 A rename leaves a note at both names, in fields of the stored JSON that other clients ignore. The
 old name's deletion mark says where the object goes (``MovedTo``); while that is not done, the

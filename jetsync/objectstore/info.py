@@ -1,4 +1,4 @@
-"""ObjectMeta, ObjectInfo, ObjectLink: what a bucket says about an object, and its JSON (ADR-20).
+"""ObjectMeta, ObjectInfo, ObjectLink: the description of an object and its JSON (ADR-20).
 
 Any client may have written what is read: it is validated here, so that other files need not.
 """
@@ -71,7 +71,7 @@ class ObjectMeta:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectInfo:
-    """What a bucket says about an object or a link. Immutable."""
+    """The stored description of an object or a link. Immutable."""
 
     name: str
     bucket: str
@@ -150,7 +150,7 @@ def parse(data: bytes, bucket: str) -> dict[str, Any]:
 
 
 def load(wire: dict[str, Any], bucket: str, modified_ns: int) -> ObjectInfo:
-    """Make sense of parsed JSON. Raises ObjectMetaError where there is none."""
+    """Make an ObjectInfo of parsed JSON. Raises ObjectMetaError for invalid fields."""
     read = _Fields(wire, bucket)
     options = read.nested("options")
     link = None
@@ -193,7 +193,7 @@ def load(wire: dict[str, Any], bucket: str, modified_ns: int) -> ObjectInfo:
 
 
 class _Fields:
-    """Typed looks at a JSON object; what is missing is empty."""
+    """Typed access to a JSON object; a missing field is empty."""
 
     def __init__(self, wire: dict[str, Any], bucket: str) -> None:
         self.wire = wire
@@ -227,7 +227,7 @@ def is_id(value: object) -> bool:
 
 
 def _as_lists(headers: Any) -> Any:
-    """Headers with a text where a list of texts belongs (as nats-py writes them), made right."""
+    """Return headers with lists of texts, also where nats-py wrote a single text."""
     if not isinstance(headers, dict):
         return headers
     return {name: [value] if isinstance(value, str) else value for name, value in headers.items()}

@@ -1,5 +1,5 @@
-"""Renaming: an object is under exactly one name at every moment, also when other clients write
-either name meanwhile, and when the renaming process ends half way.
+"""Renaming: an object has exactly one name at every moment, also when other clients write either
+name meanwhile, and when the renaming process ends half way.
 
 A rename is three messages, each stored on the condition that the name it is about was not written
 since it was looked at:
@@ -128,12 +128,12 @@ def complete(place: Place, name: str, found: Found, deadline: Deadline) -> bool:
         closed = _mark(place, name, move.closed(), found.nuid)
         _try(place, name, closed, found.seq, deadline)
     elif (there.seq if there is not None else 0) <= move.behind:
-        # An older sequence is what a server says that has only just become the leader.
+        # A server that has just become the leader can report an older sequence.
         arrived = dump(move.info, moved_from=MovedFrom(name, found.nuid).to_wire())
         refusal = _try(place, move.name, arrived, move.behind, deadline)
         actual = None if refusal is None else refusal.actual_seq
         if actual is not None and actual < move.behind:
-            # What was there aged out or was purged: nothing can be stored behind it any more.
+            # That message aged out or was purged: the condition can never hold again.
             _go_back(place, name, found.seq, move.info, deadline)
     else:
         _go_back(place, name, found.seq, move.info, deadline)
@@ -147,8 +147,8 @@ def _go_back(place: Place, name: str, seq: int, info: ObjectInfo, deadline: Dead
 
 
 def seen_by_readers(place: Place, name: str, found: Found, deadline: Deadline) -> Found:
-    """What a message about ``name`` means to a reader, who completes nothing. Blocks if it is the
-    mark of a rename that is not done: until the new name has the object, the old one has it."""
+    """Resolve a message about ``name`` for a reader, which completes no rename. Blocks if it is the
+    mark of an open rename: until the new name has the object, the old one has it."""
     move = found.moved_to
     if move is None or move.info is None:
         return found
@@ -212,7 +212,7 @@ def _try(
 ) -> WrongLastSequenceError | None:
     """Store one message of a rename; returns the refusal if another client was faster.
 
-    What came of it is seen by looking again, also after a lost answer as long as there is time.
+    The caller reads the name again to learn the outcome, also after a lost answer.
     """
     try:
         place.write(name, data, behind, deadline)

@@ -1,4 +1,4 @@
-"""Which text can be a bucket, an object's name or its id, and how they become subjects (ADR-20)."""
+"""Valid names of buckets and objects and valid ids, and the subjects made of them (ADR-20)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAM_PREFIX = "OBJ_"
 
 _TERM = re.compile(r"[a-zA-Z0-9_-]+")
 _LONGEST_NAME = 1024
-"""Bytes: encoded, and with what is around it, a name has to fit into one line of the protocol."""
+"""Bytes: a subject with the encoded name has to fit into one line of the protocol."""
 
 
 def is_term(text: object) -> bool:
@@ -64,7 +64,7 @@ def stream_of(bucket: str) -> str:
 
 
 def subjects(bucket: str) -> str:
-    """What the subjects of a bucket begin with."""
+    """The prefix of the subjects of a bucket."""
     return f"$O.{bucket}."
 
 

@@ -1,8 +1,8 @@
-"""Place: where the objects of a bucket lie, and how what is said about one is read and replaced.
+"""Place: the stream of a bucket's objects, and reading and replacing their descriptions.
 
 A put, a deletion or a change of an object's description is one message that replaces the one before
-it, on the condition that this is still the last. So of several writers each knows what it has
-replaced, and its chunks are removed by that one: nothing is left over and nothing removed twice.
+it, on the condition that this is still the last. So each of several writers knows which object it
+has replaced and removes its chunks: none is left over and none removed twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DEFAULT_API = "$JS.API"
 _OWN_API = re.compile(r"\$JS\.([^.]+\.)?API")
 """The API of the account: the near one, or one of a domain."""
 _LEAST = 0.2
-"""Seconds for a question at the end of a call that may have none left."""
+"""Seconds for a request at the end of a call whose own time may be over."""
 _LONGEST_LOOK = 5.0
 
 
@@ -129,7 +129,7 @@ class Place:
     def existing(self, name: str, found: Found | None, *, show_deleted: bool = False) -> ObjectInfo:
         """The state of an object that has to be there."""
         if found is not None and found.info is None:
-            return load(parse(found.data, self.bucket), self.bucket, 0)  # which says what is wrong
+            return load(parse(found.data, self.bucket), self.bucket, 0)  # raises with the reason
         if found is None or found.info is None or (found.info.deleted and not show_deleted):
             raise ObjectNotFoundError(
                 f"there is no object {name!r} in bucket {self.bucket!r}",
@@ -197,7 +197,7 @@ class Place:
     def replace(
         self, name: str, decide: Callable[[Found | None], ObjectInfo], deadline: Deadline
     ) -> tuple[Found | None, ObjectInfo]:
-        """Store what ``decide`` makes of what is there; return both. Blocks.
+        """Store the message that ``decide`` makes of the present one; return both. Blocks.
 
         Decided anew when another client was faster. Raises what ``decide`` raises, NotStoredError,
         or PublishUnknownError when it may be stored.
@@ -215,7 +215,7 @@ class Place:
                 unknown = error
             else:
                 return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
-            # After a lost answer our own copy can be what stands in the way.
+            # After a lost answer the refusal can be due to this call's own copy.
             try:
                 now = self.look(name, Deadline(max(_LEAST, deadline.within(_LONGEST_LOOK))))
                 if now is not None and now.data == data and (not found or now.seq != found.seq):

@@ -1,4 +1,4 @@
-"""ChunkMap: where the chunks of an object lie, to read it from any place on.
+"""ChunkMap: the sequences of an object's chunks, to read it from any position on.
 
 The n-th chunk is the n-th message of one subject. Their sequences and sizes are read once, without
 the bytes. Then any range is read by its sequences, so that each chunk is the right one, whichever
@@ -33,7 +33,7 @@ _SIZE = "Nats-Msg-Size"
 
 
 class ChunkHead:
-    """What is known about a chunk without its bytes."""
+    """A chunk without its bytes."""
 
     __slots__ = ("seq", "size", "time_ns")
 
@@ -74,7 +74,7 @@ class ChunkMap:
         self._place = place
         self._info = info
         self._heads: list[ChunkHead] = []
-        self._starts: list[int] = []  # place of each chunk's first byte
+        self._starts: list[int] = []  # position of each chunk's first byte
         self._ahead: dict[int, bytes] = {}  # chunks by number
         self._last = -1
 

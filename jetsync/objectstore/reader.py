@@ -30,7 +30,7 @@ _LOOK_AFTER = 0.1
 _LOOK_AGAIN = 1.0
 """The longest time between two such questions."""
 _LEAST = 0.2
-"""Seconds for a question in the middle of a call that may have none left."""
+"""Seconds for a request inside a call whose own time may be over."""
 
 
 class ObjectReader(io.BufferedIOBase):
@@ -86,7 +86,7 @@ class ObjectReader(io.BufferedIOBase):
         self._ordered = ordered = self._place.js.ordered_consumer(
             self._place.stream.name, filter_subjects=subject, timeout=deadline.remaining()
         )
-        # A server that is behind has none or too few: what counts is what the leader has.
+        # A server that is behind has none or too few: the leader decides.
         if not ordered.cached_info.num_pending and not self._leader_has_more(deadline):
             ordered.close()
             raise self._failed("none of its chunks are there")
@@ -144,13 +144,13 @@ class ObjectReader(io.BufferedIOBase):
             raise ValueError("the reader is closed")
 
     def _give_back(self, start: int, parts: list[memoryview]) -> None:
-        """What an interrupted call had taken is read by the next one."""
+        """Keep the bytes of an interrupted call for the next one."""
         if parts and self._at == self._handed:
             self._unread = memoryview(b"".join([*parts, self._unread]))
         self._at = start
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return what is there: the rest of a chunk, at most ``size`` bytes. Blocks for one."""
+        """Return the rest of a chunk, at most ``size`` bytes. Blocks for one."""
         self._check_open()
         return bytes(self._next(size)) if size else b""
 
@@ -183,7 +183,7 @@ class ObjectReader(io.BufferedIOBase):
         return piece
 
     def _jump(self, size: int) -> memoryview:
-        """The same behind a jump."""
+        """The same after a :meth:`seek`."""
         if self._map is None:
             self._map = ChunkMap(self._place, self.info)
         try:

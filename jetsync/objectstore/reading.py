@@ -178,7 +178,7 @@ class Reading:
         except StreamNotFoundError as error:
             raise gone(bucket) from error
 
-    # -- what is said about objects ----------------------------------------------------------------
+    # -- descriptions ------------------------------------------------------------------------------
 
     def info(
         self, name: str, *, show_deleted: bool = False, timeout: Seconds | None = None
@@ -212,7 +212,8 @@ class Reading:
         begins with ``prefix``, oldest change first.
 
         ``timeout`` is for all of it; None: as long as something comes within the JetStream object's
-        default. What cannot be read is left out, and the connection's ``on_error`` hears of it.
+        default. A description that cannot be read is left out and reported to the connection's
+        ``on_error``.
         """
         infos = []
         for found in everything(self._place, timeout):
@@ -234,7 +235,7 @@ class Reading:
         updates_only: bool = False,
         timeout: Seconds | None = None,
     ) -> ObjectWatcher:
-        """Return an iterator over what happens to objects, first over what is there.
+        """Return an iterator over changes of objects; it begins with the present ones.
 
         ``updates_only`` leaves out what is there; ``include_history`` asks for earlier messages
         too, where a bucket has any. ``timeout`` is for beginning it.

@@ -68,9 +68,9 @@ class ObjectStore(Reading):
         A put that fails or is interrupted leaves everything as it was and removes its chunks. A few
         megabytes are in memory at a time. Of several puts of one name the last one stays, whole.
 
-        ``timeout`` is for all of it; while the source takes its time for the next bytes, nothing
-        can end the call. None: as long as each chunk is stored within 30 seconds. ``on_progress``
-        is called with the number of bytes that are stored so far; what it raises ends the put.
+        ``timeout`` is for all of it; while the source blocks, the timeout cannot end the call.
+        None: as long as each chunk is stored within 30 seconds. ``on_progress`` is called with the
+        number of bytes that are stored so far; what it raises ends the put.
 
         Raises NotStoredError (the bucket is sealed or full, or its ``ttl`` is over before the end),
         MaxPayloadError (a smaller ``chunk_size`` helps), what the source raises, and
@@ -151,7 +151,7 @@ class ObjectStore(Reading):
         check_name(new_name)
         return self._whole(name, deadline, store)
 
-    # -- what is said about objects ----------------------------------------------------------------
+    # -- descriptions ------------------------------------------------------------------------------
 
     def update_meta(
         self,

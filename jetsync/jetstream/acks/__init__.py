@@ -1,4 +1,5 @@
-"""jetsync.jetstream.acks - acknowledgements that wait for their confirmation, or go out in time.
+"""jetsync.jetstream.acks - confirmed acknowledgements, and signs of progress before ``ack_wait``
+ends.
 
 Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, and api.
 Threads:   none of its own; signs of progress go out on the connection's timer.

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["confirm", "confirm_all"]
 
 _AGAIN_AFTER = 1.0
-"""Seconds without an answer after which an acknowledgement is sent again: it may have met an
-election. After twice as many then, and so on up to the next one."""
+"""Seconds without an answer after which an acknowledgement is sent again: it may have been lost in
+a leader election. The wait doubles each time, up to the next constant."""
 _LONGEST_SILENCE = 3.0
 _UNSERVED_WAIT = 0.1
 _ASK_AFTER = 2.0
-"""The ack subject has no subscriber: the consumer is gone, gets a new leader, or its server has
-just been started. After so many seconds the servers are asked which of these it is."""
+"""Seconds without a subscriber on the ack subject after which the servers are asked why: the
+consumer is gone, elects a leader, or its server has just started."""
 
 
 def confirm(port: Port, reply: str, seconds: float) -> None:
@@ -83,7 +83,7 @@ def _is_gone(port: Port, reply: str, seconds: float) -> bool:
 
 
 def confirm_all(batch: MsgBatch, port: Port, seconds: float) -> None:
-    """The same for a whole batch: all at once, and what is left then one by one."""
+    """Confirm a whole batch: all acknowledgements at once, then the unconfirmed ones one by one."""
     deadline = Deadline(seconds)
     for index in _unconfirmed(batch, port, deadline):
         left = deadline.within(seconds)
@@ -113,6 +113,6 @@ def _unconfirmed(batch: MsgBatch, port: Port, deadline: Deadline) -> list[int]:
 
 
 def _index(subject: str) -> int:
-    """The index of the message that an answer is about; -1 for a subject that was not given out."""
+    """The index of the message that an answer is about; -1 for a subject that is none of theirs."""
     tail = subject.rpartition("-")[2]
     return int(tail) if tail.isdecimal() else -1

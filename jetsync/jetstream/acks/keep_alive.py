@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KeepAlive"]
 
-# How many times it is sent before ack_wait is over: one may be late, another one may be lost.
+# How many times it is sent within ack_wait: one may be late and another one lost.
 _TIMES = 3
 _DEFAULT_ACK_WAIT = 30.0
 
@@ -31,10 +31,10 @@ class _Kept(Protocol):
 class KeepAlive:
     """Sends ``in_progress`` before ``ack_wait`` runs out, while its ``with`` block lasts.
 
-    Made by ``keep_alive()`` of a message or a batch. It begins with one at once, goes on on the
-    connection's timer thread and ends with the block, with a terminal acknowledgement, or with the
-    connection. While there is no link, or the outbound buffer is full, nothing is sent. Errors go
-    to the connection's ``on_error`` and it goes on.
+    Made by ``keep_alive()`` of a message or a batch. It sends the first one at once and the next
+    ones on the connection's timer thread, until the block ends, the message is settled, or the
+    connection ends. While there is no link, or the outbound buffer is full, nothing is sent. Errors
+    go to the connection's ``on_error`` and it goes on.
     """
 
     def __init__(self, kept: _Kept, port: Port, interval: float) -> None:
@@ -72,7 +72,7 @@ class KeepAlive:
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        # With the lock held nothing is being sent: what the caller does next comes after it.
+        # A sign of life is sent with the lock held: what the caller sends next comes after it.
         with self._lock:
             self._kept = None
             if self._handle is not None:
@@ -80,7 +80,7 @@ class KeepAlive:
 
 
 def interval_of(context: Any, interval: Seconds | None) -> float:
-    """The time between two signs of life: what was asked for, or a part of the consumer's wait."""
+    """The seconds between two signs of life: ``interval``, or a part of the consumer's ack_wait."""
     if interval is not None:
         seconds = to_seconds(interval, "interval")
         if seconds < 0.01:

@@ -1,4 +1,4 @@
-"""How long a consumer waits for an acknowledgement, and what is said when that was too short."""
+"""How long a consumer waits for an acknowledgement, and the warning when that was too short."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ack_waits(context: Any) -> list[float]:
     config = getattr(getattr(context, "cached_info", None), "config", None)
     if config is None:
         return []
-    # With backoff the first of its waits stands in for ack_wait, then the next ones.
+    # With backoff its first wait replaces ack_wait, then the next ones.
     return list(config.backoff) or [wait for wait in (config.ack_wait,) if wait]
 
 

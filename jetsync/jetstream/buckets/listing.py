@@ -1,4 +1,4 @@
-"""Iterating over what is in a bucket at one moment."""
+"""Iterating over the contents of a bucket at one moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["present"]
 def present(
     watcher: BucketWatcher[Any], deadline: Deadline | None, step: float
 ) -> Iterator[Sequence[JetStreamMsg]]:
-    """Iterate over the messages that were there when the watch began, as many at a time as come.
+    """Iterate over the messages that were in the bucket when the watch began, in batches as they
+    come.
 
     With a ``deadline`` all of them have to come by then; without, the next ones within ``step``
     seconds: so a bucket of any size can be listed. Raises TimeoutError.

@@ -1,4 +1,4 @@
-"""BucketStatus: what can be said about every bucket at one moment."""
+"""BucketStatus: the state that both kinds of bucket have, at one moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BucketStatus:
     """What the server said about the stream that holds the bucket."""
 
     _prefix: ClassVar[str]
-    """What the name of the stream has before the name of the bucket."""
+    """The prefix of the stream's name before the name of the bucket."""
 
     @property
     def bucket(self) -> str:
@@ -39,7 +39,7 @@ class BucketStatus:
 
     @property
     def backing_store(self) -> str:
-        """What the bucket is made of: always ``"JetStream"``."""
+        """The kind of store: always ``"JetStream"``."""
         return "JetStream"
 
     @property

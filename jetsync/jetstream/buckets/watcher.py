@@ -1,4 +1,4 @@
-"""BucketWatcher: what is written to a bucket as it comes, first what is there already."""
+"""BucketWatcher: the present contents of a bucket, then each write as it comes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ R = TypeVar("R")
 Self = TypeVar("Self", bound="BucketWatcher[Any]")
 
 _LOOK_AFTER = 0.5
-"""So long nothing comes before the server is asked whether what was there is complete."""
+"""Seconds of silence before the server is asked whether the present contents are complete."""
 _LEAST = 0.2
-"""Seconds for a question in the middle of a call that may have none left."""
+"""Seconds for a request inside a call whose own time may be over."""
 
 
 def _sequence(msg: JetStreamMsg) -> int:
@@ -41,12 +41,13 @@ def _sequence(msg: JetStreamMsg) -> int:
 
 
 class BucketWatcher(ABC, Generic[T]):
-    """An endless iterator over what is written to a bucket.
+    """An endless iterator over the contents of a bucket and the writes to it.
 
-    First comes what was there when the watch began; :meth:`initial` iterates over that alone. Then
-    it blocks until there is a write. Nothing is left out and nothing comes twice, also when servers
-    and connections fail. What is replaced before its turn comes as its replacement; what is
-    replaced again and again while the first part is read may come after it, as the update it is.
+    First come the values that were there when the watch began; :meth:`initial` iterates over those
+    alone. Then it blocks until there is a write. Nothing is left out and nothing comes twice, also
+    when servers and connections fail. A value that is replaced before it is read comes as its
+    replacement; one that is replaced several times while the first part is read may come after that
+    part, as an update.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` may be called by any. As a
     context manager it stops at the end.
@@ -63,14 +64,14 @@ class BucketWatcher(ABC, Generic[T]):
         self._stopped = False
         self._end = end  # sequence of the last message that was there
         self._asked_again = False
-        # An ordered consumer that begins elsewhere than at the start has passed what is before.
+        # An ordered consumer that does not begin at the start has passed the messages before it.
         self._initial_done = end <= ordered.last_seq
 
-    # -- what each kind of bucket says for itself --------------------------------------------------
+    # -- hooks of the two kinds of bucket ----------------------------------------------------------
 
     @abstractmethod
     def _read(self, msg: JetStreamMsg) -> T | None:
-        """What a message says; None to leave it out."""
+        """Return the item of a message; None to leave it out."""
 
     @abstractmethod
     def _last(self, deadline: Deadline) -> int:
@@ -84,7 +85,7 @@ class BucketWatcher(ABC, Generic[T]):
 
     @property
     def initial_done(self) -> bool:
-        """Whether all that was there was handed out; what comes now are updates.
+        """Whether the values that were there were all handed out; the next ones are updates.
 
         The last of it may be something that is left out, such as a deletion with
         ``ignore_deletes``. A loop that waits for this with ``next`` may then wait for an update:
@@ -141,7 +142,7 @@ class BucketWatcher(ABC, Generic[T]):
         return self._alone(self._initial_batch, deadline)
 
     def _next(self, deadline: Deadline, *, initial: bool) -> T | None:
-        """What comes next; None if the time is up, or there is no more of the first part."""
+        """Return the next item; None if the time is up, or the first part is complete."""
         return self._alone(self._step, deadline, initial)
 
     def _alone(self, step: Callable[..., R], *arguments: object) -> R:
@@ -208,7 +209,7 @@ class BucketWatcher(ABC, Generic[T]):
             self._look(deadline)
         return batch
 
-    # -- where what was there ends -----------------------------------------------------------------
+    # -- where the first part ends -----------------------------------------------------------------
     #
     # The server's count of pending messages would tell, if it were right during writes:
     # nats-server 2.15 counts each replaced one off, also those that were counted off before. The
@@ -219,7 +220,7 @@ class BucketWatcher(ABC, Generic[T]):
         if seq < self._end:
             return
         if not self._asked_again:
-            # What was replaced before its turn comes behind the end as it was.
+            # A message that was replaced before it was read has its replacement behind the end.
             end = self._ask(deadline)
             if end is None:
                 return  # asked again with the next message, or when none comes
@@ -227,13 +228,13 @@ class BucketWatcher(ABC, Generic[T]):
         self._initial_done = seq >= self._end
 
     def _look(self, deadline: Deadline) -> None:
-        """Nothing comes although something should: it may have been removed before its turn."""
+        """Deal with silence before the end of the first part: the rest may have been removed."""
         end = self._ask(deadline)
         self._initial_done = end is not None and end <= self._ordered.last_seq
 
     def _ask(self, deadline: Deadline) -> int | None:
-        """The last sequence that is there; None if that cannot be known now (the next message
-        brings whatever is wrong to light)."""
+        """The last sequence in the bucket; None if it cannot be known now (reading the next message
+        raises the reason)."""
         try:
             return self._last(Deadline(max(deadline.within(api_of(self._js).timeout), _LEAST)))
         except Error:

@@ -60,7 +60,7 @@ class DeliverPolicy(WireEnum):
 
 
 class AckPolicy(WireEnum):
-    """What an acknowledgement says."""
+    """Which messages an acknowledgement settles."""
 
     NONE = "none"
     """Nothing: messages count as done when they are sent."""
@@ -265,7 +265,7 @@ class ConsumerConfig(WireObject):
     def _check_delivery(self) -> None:
         policy = self.deliver_policy
         for field, owner in _START_FIELDS.items():
-            # The rules of a policy that only a newer server knows are not ours to judge.
+            # A policy that only a newer server knows has rules that cannot be checked here.
             if getattr(self, field) and isinstance(policy, DeliverPolicy) and policy != owner:
                 raise ConfigError(
                     f"ConsumerConfig.{field} needs deliver_policy={str(owner)!r}, not {policy}"

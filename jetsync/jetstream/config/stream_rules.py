@@ -1,7 +1,7 @@
 """Rules between the fields of a configuration that a server would certainly refuse to see broken.
 
-Each was tried on nats-server 2.15. What only the server can know (limits of the account, other
-streams, the size of the cluster) is left to it.
+Each was tried on nats-server 2.15. The server checks what only it can know: limits of the account,
+other streams, the size of the cluster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXCLUDED = [
     ("deny_purge", "allow_rollup_hdrs", "a rollup purges"),
 ]
 
-# (a field, its value, the field it needs, the value that has to have, why)
+# (a field, its value, the field that it needs, the value of that field, why)
 _NEEDED: list[tuple[str, Any, str, Any, str]] = [
     ("discard_new_per_subject", True, "discard", "new", "it is about refusing"),
     ("persist_mode", "async", "storage", "file", "memory is never written"),

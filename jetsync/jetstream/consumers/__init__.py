@@ -1,4 +1,4 @@
-"""jetsync.jetstream.consumers - the calls on consumers, and why one is silent.
+"""jetsync.jetstream.consumers - the calls on consumers, and the diagnosis of a silent one.
 
 Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, rooms of
            jetstream below.

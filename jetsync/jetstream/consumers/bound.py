@@ -21,7 +21,7 @@ __all__ = ["BoundConsumer"]
 class BoundConsumer(Member):
     """What a subscription knows of its consumer.
 
-    It is deleted with the subscription if that one made it and no queue group may share it;
+    It is deleted with the subscription if the subscription made it and no queue group may share it;
     ``override`` decides otherwise, both ways. Thread-safe.
     """
 
@@ -49,7 +49,7 @@ class BoundConsumer(Member):
 
     @property
     def ends_with_subscription(self) -> bool:
-        """Whether :meth:`delete` has something to do."""
+        """Whether :meth:`delete` will delete it."""
         return self._delete
 
     def ask(self, timeout: Seconds | None) -> ConsumerInfo:
@@ -66,7 +66,7 @@ class BoundConsumer(Member):
         it was deleted already. Safe to repeat."""
         delete, self._delete = self._delete, False
         if delete:
-            # Repeatable, unlike the user's own call: "not found" is as good an answer.
+            # Repeatable, unlike the user's own call: here "not found" is a success too.
             with contextlib.suppress(ConsumerNotFoundError, StreamNotFoundError):
                 delete_consumer(self._api, self.stream_name, self.name, timeout, repeatable=True)
 

@@ -176,14 +176,12 @@ class Consumer:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
         ``max_messages`` or ``max_bytes``, not both, bounds the buffer; at the threshold (default
-        half of it) the next pull is sent. Without either it holds 1000 messages, and while you wait
-        for the link it grows with what the link holds, to 64,000 messages or 32 MiB.
-        ``expires`` is the length of
-        one pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how
-        often the server shows that it is alive. The stream recovers from server restarts,
-        reconnects and leader changes by itself. Warnings go to ``on_warning`` and the log;
-        two missed heartbeats are one, or end the stream with PullTerminatedError when
-        ``on_missed_heartbeat="stop"``.
+        half of it) the next pull is sent. Without either it holds 1000 messages, and grows while
+        the link is the bottleneck, to 64,000 messages or 32 MiB. ``expires`` is the length of one
+        pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how often
+        the server shows that it is alive. The stream recovers from server restarts, reconnects and
+        leader changes by itself. Warnings go to ``on_warning`` and the log; two missed heartbeats
+        are one, or end the stream with PullTerminatedError when ``on_missed_heartbeat="stop"``.
         ``stop_after`` ends the iteration after so many messages. Does not block; taking does.
 
         In a priority group (ADR-42) ``group`` is needed; ``min_pending``, ``min_ack_pending`` are
@@ -221,7 +219,7 @@ class Consumer:
         check_callback(callback)
         return ConsumeContext(self.messages(**options), callback)
 
-    # -- looking after it --------------------------------------------------------------------------
+    # -- managing it -------------------------------------------------------------------------------
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
@@ -237,15 +235,16 @@ class Consumer:
         return ConsumerLag.from_info(self.info(timeout=timeout))
 
     def measurements(self) -> list[Measurement]:
-        """Return the lag as numbers for what collects them, such as ``jetsync.prometheus``.
+        """Return the lag as measurements for a collector such as ``jetsync.prometheus``.
 
         Asks the server, blocking like :meth:`info`, unless it was asked less than 5 seconds ago;
-        when no answer comes there are no numbers. Raises ConnectionClosedError.
+        when no answer comes the list is empty. Raises ConnectionClosedError.
         """
         return self._meter.read()
 
     def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
-        """Ask why nothing comes, and say it in one sentence; None when nothing is in the way.
+        """Ask the server why nothing comes, and return the reason as one sentence; None when there
+        is none.
 
         It knows: no link, the stream or consumer gone, no leader, a push consumer, paused, too many
         unacknowledged messages, pinned to another client, nothing (that matches) to deliver, no

@@ -1,4 +1,4 @@
-"""Why nothing comes: what the server says about a consumer, put into one sentence."""
+"""Why a consumer delivers nothing, as one sentence made of its state on the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["explain_stall"]
 
 
 def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
-    """Say in one sentence why a consumer delivers nothing; None when nothing speaks against it."""
+    """Return in one sentence why a consumer delivers nothing; None when there is no reason."""
     port = consumer.port
     nc = port.connection
     port.check()

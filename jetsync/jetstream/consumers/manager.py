@@ -41,12 +41,12 @@ __all__ = ["ConsumerManager", "fill_in", "step_down"]
 T = TypeVar("T")
 
 _FILL_IN = 5.0
-# Fields of which a consumer has one: changing it takes the other away.
+# Fields that exclude each other: setting one clears the other.
 _EITHER = [("filter_subject", "filter_subjects"), ("filter_subjects", "filter_subject")]
 
 
 class ConsumerManager:
-    """What JetStream has for consumers. Thread-safe."""
+    """The calls of JetStream on consumers. Thread-safe."""
 
     _api: API
 
@@ -249,10 +249,10 @@ def step_down(
 def fill_in(
     what: str, missing: set[str], look_up: Callable[[str, float], T], deadline: Deadline
 ) -> Iterator[T]:
-    """Look up, name by name, what a listing left out.
+    """Look up, name by name, the consumers or streams that a listing left out.
 
-    ``look_up`` gets a name and its share of the time. Raises JetStreamUnavailableError for what
-    cannot be had.
+    ``look_up`` gets a name and its share of the time. Raises JetStreamUnavailableError for names
+    without an answer.
     """
     lost: list[str] = []
     # A consumer with a leader answers quickly; a damaged cluster has many without.

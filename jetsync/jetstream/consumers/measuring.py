@@ -1,4 +1,4 @@
-"""Measuring: how far a consumer is behind, as numbers, asked for at most every few seconds."""
+"""Measuring: how far a consumer is behind, as measurements, requested once in a few seconds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The requests about one consumer: look it up, make it, change it, delete it.
 
-Every room that needs a consumer of its own sends them with its ``API``; ``ConsumerManager`` puts
-them into the public calls.
+Every room that needs a consumer of its own calls these functions with its ``API``;
+``ConsumerManager`` is their public form.
 """
 
 from __future__ import annotations

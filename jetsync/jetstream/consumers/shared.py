@@ -33,7 +33,7 @@ _KEPT_FOR = 1.0
 """Seconds for which messages that came too late for a fetch wait for the next one."""
 
 _MANY = 0.8
-"""The part of ``max_ack_pending`` from which on missing acknowledgements are told."""
+"""The share of ``max_ack_pending`` above which missing acknowledgements are reported."""
 
 _ANSWERED_WITHIN = 1.0
 
@@ -52,14 +52,14 @@ class SharedConsumer:
         self.name = info.name
         self._lock = threading.Lock()
         self._idle: list[PullInbox] = []
-        self._left: list[PullInbox] = []  # closed ones that got messages before the server knew
+        self._left: list[PullInbox] = []  # closed, with late messages
         self._is_dropped = False
         # Priority groups: the ids that fetches share, and every id that is in use.
         self._fetch_pins: dict[str, Pin] = {}
         self.pins: dict[str, str] = {}
         self.told_late = False
         self._told_full = False
-        self._given_out = 0  # messages since acknowledgements were looked at
+        self._given_out = 0  # messages since the acknowledgements were counted
         config = info.config
         self.ack_none = config is not None and config.ack_policy == AckPolicy.NONE
 
@@ -89,7 +89,7 @@ class SharedConsumer:
         )
 
     def _fetch_pin(self, group: object) -> Pin | None:
-        """The place that all fetches share in a group; None when the group pins no client."""
+        """The pinned id that all fetches share in a group; None when the group pins no client."""
         with self._lock:
             pin = self._fetch_pins.get(str(group)) or new_pin(self, group)
             if pin is not None:
@@ -148,8 +148,8 @@ class SharedConsumer:
         )
 
     def _watch_acks(self) -> None:
-        """An empty batch of a consumer that has given out most of what it may before it is
-        acknowledged: find out whether that is the reason, and tell the user. Does not block."""
+        """After an empty batch with many messages unacknowledged: ask whether ``max_ack_pending``
+        is the reason, and tell the user. Does not block."""
         config = self.cached_info.config
         most = 0 if config is None or self.ack_none else config.max_ack_pending or 0
         if most <= 0 or self._told_full or self._given_out < _MANY * most:
@@ -218,14 +218,16 @@ class SharedConsumer:
 
     @property
     def delivers_again(self) -> bool:
-        """Whether what is handed back costs nothing but another delivery."""
+        """Whether a message that is handed back is delivered again in any case: no limit of
+        deliveries and no policy that counts it as done."""
         config = self.cached_info.config
         if config is None or self.ack_none:
             return False
         return config.max_deliver is None or config.max_deliver <= 0
 
     def _sweep_later(self, inbox: PullInbox, since: float) -> None:
-        """Look at an inbox in a while. The timer holds neither it nor the connection."""
+        """Check an idle inbox later, on the timer. The timer holds neither it nor the
+        connection."""
         consumer, kept = weakref.ref(self), weakref.ref(inbox)
 
         def sweep() -> None:
@@ -236,7 +238,7 @@ class SharedConsumer:
         self.port.later(_KEPT_FOR, sweep)
 
     def _sweep(self, inbox: PullInbox, since: float) -> None:
-        """No call came for what was left in an inbox. On the timer thread.
+        """Empty an inbox for which no call came in time. On the timer thread.
 
         It goes back to the server, if the consumer has no limit of deliveries; else it waits
         for the next call.
@@ -274,7 +276,7 @@ class SharedConsumer:
         return bool(self._idle or self._left) and not self.port.closed
 
     def close(self, *, dropped: bool = False) -> None:
-        """Give the idle inboxes back, and what waits in them. Does not block."""
+        """Close the idle inboxes and hand back the messages in them. Does not block."""
         with self._lock:
             self._is_dropped = self._is_dropped or dropped
             idle, self._idle = self._idle, []

@@ -3,6 +3,6 @@
 Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, rooms of
            jetstream below.
 Threads:   none of its own; callbacks run on threads that client/ starts.
-Touch me:  to change when a reader is made anew, from where, and what the user sees of it.
+Touch me:  to change when a server consumer is replaced, from which sequence, and what users see.
 Not here:  one pull and its statuses (pull/), ordered push subscriptions (push/).
 """

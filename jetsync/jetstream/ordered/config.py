@@ -32,14 +32,14 @@ class OrderedOptions(TypedDict, total=False):
 def ordered_config(
     *, filter_subjects: str | Sequence[str] | None, deliver_policy: str, **fields: Any
 ) -> ConsumerConfig:
-    """The configuration of every server consumer of an ordered one. Raises ConfigError."""
+    """The configuration of each server consumer of an ordered consumer. Raises ConfigError."""
     if isinstance(filter_subjects, str):
         filter_subjects = [filter_subjects]
     filters = list(filter_subjects or ())
     if not filters and deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
         fields["filter_subjects"] = [">"]
     elif len(filters) == 1:
-        # It goes into the subject of the request, by which permissions restrict readers.
+        # The filter becomes part of the request's subject, by which permissions restrict readers.
         fields["filter_subject"] = filters[0]
     else:
         fields["filter_subjects"] = filters

@@ -40,8 +40,8 @@ class OrderedConsumer:
     Every message comes exactly once and in the order of the stream. The server consumer underneath
     needs no attention: it lives in memory, needs no acknowledgements, and is made anew behind the
     last message handed out whenever a message is missing, a heartbeat fails, the consumer is
-    deleted, its leader or the link changes. All ways of reading share one place in the stream: each
-    goes on where the last one ended.
+    deleted, its leader or the link changes. All ways of reading share one position in the stream:
+    each goes on where the last one ended.
 
     Thread-safe: fetches take turns. While a message stream is open no other call can read. As a
     context manager it is closed at the end, which deletes the server consumer.
@@ -74,7 +74,7 @@ class OrderedConsumer:
         and nothing more is ready. Resets happen within the same time and are not seen.
 
         Raises JetStreamError when reading cannot go on (see ``JetStream.ordered_consumer``),
-        ConfigError, ConnectionClosedError, TimeoutError when another thread had its turn all the
+        ConfigError, ConnectionClosedError, TimeoutError when another thread was reading all the
         time.
         """
         if max_messages is None and max_bytes is None:
@@ -185,17 +185,17 @@ class OrderedConsumer:
             except TimeoutError:
                 raise  # nothing was taken
             except BaseException:
-                # What was taken and not handed out is read again.
+                # Messages that were taken and not handed out are read again.
                 reader.rewind(place)
                 raise
             assert batch is not None
             return batch
 
-    # -- looking after it --------------------------------------------------------------------------
+    # -- managing it -------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """Name of the server consumer of the moment; another one after each reset."""
+        """Name of the current server consumer; it changes with each reset."""
         return self._reader.name
 
     @property
@@ -209,7 +209,7 @@ class OrderedConsumer:
         return self._reader.resets
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask the server about the consumer of the moment. Blocks; raises TimeoutError.
+        """Ask the server about its current consumer. Blocks; raises TimeoutError.
 
         While one is being replaced it asks for the next one; ConsumerNotFoundError when there was
         none within ``timeout``.
@@ -231,14 +231,14 @@ class OrderedConsumer:
                     self._reader.drop("the server consumer is gone")
                     self._reader.renew(deadline)
                 except ConfigError:
-                    pass  # a message stream is open and will see to it
+                    pass  # a message stream is open and replaces the consumer itself
                 finally:
                     self._turn.release()
             self._port.sleep(deadline.within(0.05))
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """What the server said when it made the consumer of the moment. Does not block."""
+        """The info of the current server consumer, from its creation. Does not block."""
         assert self._reader.info is not None
         return self._reader.info
 
@@ -281,7 +281,7 @@ class OrderedConsumer:
         self.close()
 
     def __del__(self) -> None:
-        # Never closed. This thread may hold any lock at this moment.
+        # The object was dropped without close(). This thread may hold any lock at this moment.
         if not getattr(self, "_closed", True) and not self._port.closed:
             self._reader.rewind(self._reader.mark(), later=True)
 

@@ -15,7 +15,7 @@ __all__ = ["OrderedConsumers"]
 
 
 class OrderedConsumers:
-    """What JetStream has for ordered consumers. Thread-safe."""
+    """The call of JetStream for ordered consumers. Thread-safe."""
 
     _api: API
 
@@ -46,8 +46,9 @@ class OrderedConsumers:
         and a unique text.
 
         Reading raises StreamNotFoundError when the stream is gone, and JetStreamError when it was
-        made again or has lost messages that were read: then "the next one" means nothing any more.
-        Interest and work-queue streams are not for this: there reading deletes, or is refused.
+        made again or has lost messages that were read: then its position in the stream has no
+        meaning any more. Interest and work-queue streams are not for this: there reading deletes,
+        or is refused.
 
         Blocks for two round trips. Raises StreamNotFoundError, InvalidConsumerConfigError,
         ConfigError.

@@ -23,9 +23,9 @@ class OrderedMessages(PullStream):
     """An endless iterator over the messages of an ordered consumer. Made by its ``messages``.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
-    called by any. The buffer is bounded by construction: what waits, is prefetched or on its way is
-    together never more than ``max_messages`` or ``max_bytes``. As a context manager it stops at
-    the end; the ordered consumer goes on behind the last message handed out.
+    called by any. The buffer is bounded: messages that wait, are prefetched or under way are
+    together never more than ``max_messages`` or ``max_bytes``. As a context manager it stops at the
+    end; the ordered consumer goes on behind the last message handed out.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class OrderedMessages(PullStream):
         try:
             super()._load(limit, deadline)
         except BaseException:
-            # What was taken and not handed out is read again.
+            # Messages that were taken and not handed out are read again.
             self._rest()
             reader.rewind(self._mark)
             raise
@@ -70,7 +70,7 @@ class OrderedMessages(PullStream):
     def _is_over(self) -> bool:
         if super()._is_over():
             return True
-        # What a dropped generation had is read again, but not while draining.
+        # Messages of a dropped generation are read again, but not while draining.
         return self._draining and not self._buffered and self._reader.generation is None
 
     # -- ending ------------------------------------------------------------------------------------
@@ -93,7 +93,8 @@ class OrderedMessages(PullStream):
                 self._leave()
 
     def _release(self) -> None:
-        """Another call wants to read: end this if it was stopped. Raises ConfigError if not."""
+        """For another call that wants to read: end this stream if it was stopped, else raise
+        ConfigError."""
         if not self._is_open:
             return
         if not self._stopped or not self._try_enter():
@@ -104,7 +105,7 @@ class OrderedMessages(PullStream):
             self._leave()
 
     def _close(self) -> None:
-        """Set the reader back to behind the last message handed out, once. Only inside."""
+        """Set the reader back to the last message handed out, once. The caller holds the turn."""
         is_open, self._is_open = self._is_open, False
         if is_open:
             self._reader.on_warning = None
@@ -119,7 +120,7 @@ class OrderedMessages(PullStream):
         return first.metadata.stream_seq - 1, self._mark[1]
 
     def __del__(self) -> None:
-        # Left by `break` out of a for loop. This thread may hold any lock at this moment.
+        # Dropped, for example by `break` out of a for loop. This thread may hold any lock now.
         if getattr(self, "_is_open", False) and not self._port.closed:
             self._is_open = False
             self._reader.on_warning = None

@@ -1,4 +1,4 @@
-"""Orphans: server consumers that an ordered reader does not need any more, until they are gone."""
+"""Orphans: server consumers that an ordered reader no longer needs, until they are deleted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Orphans:
         self._names[name] = is_certain
 
     def delete(self) -> None:
-        """Send the deletions. What goes down with the link is sent again the next time."""
+        """Send the deletions. A deletion lost with its link is sent again by the next call."""
         names = dict(self._names)
         if not names:
             return
@@ -39,7 +39,7 @@ class Orphans:
 
         def on_pong() -> None:
             if self._port.epoch == epoch and self._port.linked:
-                # The server has got them.
+                # The server has received them.
                 for name in names:
                     self._names.pop(name, None)
                 if uncertain:

@@ -1,9 +1,10 @@
 """The place of an ordered consumer in its stream, and the server consumers that it reads with.
 
 A generation is one server consumer with one inbox. It is good until anything at all goes wrong: a
-gap, a status, a missed heartbeat, another link. Then it is dropped with whatever it still had, and
-the next one begins behind the last message that was handed out. So a message of an old generation
-can never be mistaken for one of the new, and nothing has to be repaired (ADR-17, with pulls).
+gap, a status, a missed heartbeat, another link. Then it is dropped with the messages it still had,
+and the next one begins behind the last message that was handed out. So a message of an old
+generation can never be mistaken for one of the new, and nothing has to be repaired (ADR-17, with
+pulls).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ logger = Log("jetsync.pull")
 _FIRST_SILENCE = 2.0
 
 Place = tuple[int, int]
-"""Behind which stream sequence to go on, and up to where the first values are repeated."""
+"""The stream sequence to go on behind, and up to which sequence the first values are repeated."""
 
 
 class Generation:
@@ -116,7 +117,7 @@ class OrderedReader:
             self._config = dataclasses.replace(self._config, inactive_threshold=longest)
         info = self._make_first(deadline)
         if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
-            # Whatever the policy was: from now on it is "behind this sequence".
+            # From now on the position is a sequence, whichever policy the reader began with.
             self.last = info.delivered.stream_seq
         elif info.num_pending:
             self._boundary = self._recovery.head
@@ -125,8 +126,8 @@ class OrderedReader:
         self._begun = True
 
     def _make_first(self, deadline: Deadline) -> ConsumerInfo:
-        """Make the first server consumer. A request that is not answered is repeated, for another
-        one: it may have got lost in an election, or the server chosen for it may be gone."""
+        """Make the first server consumer. A request without an answer is repeated under another
+        name: an election may have lost it, or the server chosen for it may be gone."""
         silence = _FIRST_SILENCE
         while True:
             try:
@@ -204,14 +205,14 @@ class OrderedReader:
         return info
 
     def _compare(self, timeout: float) -> None:
-        """Find out whether the stream is still the one it was."""
+        """Check that the stream is still the same one."""
         try:
             info = self._stream_info(timeout)
         except StreamNotFoundError:
             self._drop("the stream was not found")
             raise
         except Error:
-            return  # no server can tell now; the next reset asks again
+            return  # no server answers now; the next reset asks again
         try:
             self.error = self._recovery.compare(info, time.monotonic())
         except DisconnectedError:
@@ -222,7 +223,7 @@ class OrderedReader:
             raise self.error
 
     def _failed(self, error: Error) -> None:
-        """Take a failed attempt to make a server consumer: wait longer, or give up."""
+        """Count a failed attempt to make a server consumer: wait longer, or give up."""
         if self.error is not None:
             raise self.error
         if self._recovery.is_final(error, time.monotonic()):
@@ -232,7 +233,7 @@ class OrderedReader:
         self.warn(error)
 
     def warn(self, error: Error) -> None:
-        """Tell the user what is not right and is being dealt with."""
+        """Report a trouble that the reader is recovering from."""
         if self.on_warning is not None:
             self.on_warning(error)
         self.port.report(error)
@@ -254,7 +255,7 @@ class OrderedReader:
         self._retire(generation)
 
     def _retire(self, generation: Generation) -> None:
-        # Nothing goes back to the server: what was not handed out is read again.
+        # Nothing is handed back to the server: messages not handed out are read again.
         generation.inbox.close(keep=lambda inbox: None)
         if self.port.linked:
             self._orphans.delete()
@@ -271,7 +272,7 @@ class OrderedReader:
 
     @property
     def takes_singly(self) -> bool:
-        """Whether each message is to be judged before the next one is taken."""
+        """Whether each message is checked before the next one is taken."""
         return self.generation is not None and self.generation.initial
 
     def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox | None:
@@ -279,11 +280,11 @@ class OrderedReader:
         generation = self.generation or self.renew(deadline, over)
         if generation is None:
             return None
-        generation.inbox.is_left_over = True  # there is one inbox for all that read
+        generation.inbox.is_left_over = True  # all calls read from one inbox
         return generation.inbox
 
     def on_end(self, inbox: PullInbox, ended: Ended) -> Error | None:
-        """Anything but an ordinary end of a pull is the end of its generation."""
+        """End the generation, unless the pull ended normally."""
         if ended.fate not in (Fate.DONE, Fate.LIMIT):
             if ended.fate is Fate.WARN:
                 self.warn(inbox.refusal(ended))
@@ -308,7 +309,7 @@ class OrderedReader:
         return self.error or (error if isinstance(error, ServerError) else None)
 
     def discarded(self) -> None:
-        """A fetch has thrown away all that it had: it is read again."""
+        """A fetch dropped its messages: they are read again."""
         self.rewind(self._fetch_place)
 
     def begin_fetch(self) -> Place:
@@ -320,9 +321,9 @@ class OrderedReader:
         """Check that the messages of the batch from index ``start`` on are the next ones; move on
         behind them.
 
-        One link delivers in order, so a run that begins and ends with the right numbers and has
-        the right length has no gap inside: nothing is done per message. When it is not so the
-        generation is dropped and False returned.
+        One link delivers in order, so a run with the right first number, last number and length has
+        no gap; no message is looked at singly. Otherwise the generation is dropped and False
+        returned.
         """
         generation, batch = self.generation, inbox.batch
         count = len(batch) - start
@@ -340,7 +341,7 @@ class OrderedReader:
     def _follows(self, generation: Generation, batch: MsgBatch, start: int) -> bool:
         count = len(batch) - start
         try:
-            # Without an index of the whole batch, but for the rare second part of one.
+            # The batch is indexed only for the rare second part of one.
             first = message_jsack(batch[start] if start else batch._first())
             last = message_jsack(batch._last())
         except NotJetStreamMessageError:
@@ -384,11 +385,11 @@ class OrderedReader:
         self._boundary = 0
 
     def mark(self) -> Place:
-        """The place as it is now, for :meth:`rewind`."""
+        """The present position, for :meth:`rewind`."""
         return self.last, self._boundary
 
     def rewind(self, mark: Place, *, later: bool = False) -> None:
-        """Go back to a place: what was read since then was not handed out and is read again.
+        """Go back to a position: the messages since then were not handed out and are read again.
 
         ``later`` leaves everything that takes a lock to the timer thread.
         """

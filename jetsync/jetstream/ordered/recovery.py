@@ -1,8 +1,8 @@
 """Recovery: when an ordered reader gets a new server consumer, and when it has to give up.
 
 The rules that ordered pull and ordered push have in common: how long to wait between attempts, how
-to tell whether the stream is still the one it was, and how patient to be with a stream that seems
-to be gone or shorter while a leader is elected. No I/O and no clock of its own.
+to tell whether the stream is still the same, and how long to wait for a stream that seems to be
+gone or shorter while a leader is elected. No I/O and no clock of its own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FIRST_WAIT = 0.1
 """Seconds before the second attempt in a row; the first one is made at once."""
 
 _LONGEST_WAIT = 2.0
-# A stream that is not found may be on its way back after a restart; after this it is gone.
+# Seconds: a stream that is not found may come back after a restart; after this it is gone.
 _GONE_AFTER = 2.0
-# A new leader may know of less than was read already, until it has caught up.
+# Seconds: a new leader may have fewer messages than were read, until it has caught up.
 _ANOTHER_AFTER = 4.0
 
 
 class Recovery:
-    """What one ordered reader has been through. For one thread at a time.
+    """The failures of one ordered reader so far. For one thread at a time.
 
     ``head``: the stream reached at least to this sequence.
     """
@@ -51,7 +51,7 @@ class Recovery:
         self._behind_since: float | None = None
 
     def begin(self, info: StreamInfo) -> None:
-        """Note which stream it is that is read."""
+        """Note the stream that is read."""
         self._created, self.head = info.created, info.state.last_seq
 
     def progress(self, seq: int) -> None:
@@ -64,7 +64,7 @@ class Recovery:
         self.head = max(self.head, seq)
 
     def alive(self) -> None:
-        """A heartbeat came, or the consumer was made: what failed before does not count."""
+        """A heartbeat came, or the consumer was made: earlier failures no longer count."""
         self.failures = 0
 
     def found(self) -> None:
@@ -96,8 +96,8 @@ class Recovery:
         return now - self._gone_since >= _GONE_AFTER
 
     def compare(self, info: StreamInfo, now: float) -> JetStreamError | None:
-        """Judge whether a stream is still the one it was: in another one the place to go on has no
-        meaning, and waiting there could be for ever.
+        """Judge whether a stream is still the same: in another one the position has no meaning, and
+        a reader could wait for ever.
 
         Raises DisconnectedError as long as that may be a leader that has to catch up; returns the
         error when it is another stream for good: at once when it was made later than the one that

@@ -72,8 +72,8 @@ class PublishBatch:
         **options: Unpack[PublishOptions],
     ) -> None:
         """Add a message. ``options`` are those of ``JetStream.publish`` (``ttl``, ``expected_*``
-        and so on); conditions are looked at by the commit, ``expected_last_seq`` only on the first
-        message. Sends nothing and does not block.
+        and so on); the server checks conditions at the commit, ``expected_last_seq`` only on the
+        first message. Sends nothing and does not block.
 
         Raises ConfigError, MaxPayloadError for a message that cannot be sent; the batch can still
         be used then. All subjects have to belong to one stream, which takes up to 1,000 messages.
@@ -82,7 +82,7 @@ class PublishBatch:
         self._api.check_needs(publish_needs(options))
         with self._lock:
             self._refuse_when_over()
-            # Encoded for a check only: what goes out is known when the last message is.
+            # Encoded only to check it: the frame depends on the last message of the batch.
             trial = {**merged, **_batch_headers(next_nuid(), self._count + 1, True)}
             limit = self._port.connection.max_payload
             encode_message(subject, data, "reply", encode_headers(trial), max_payload=limit)
@@ -200,7 +200,7 @@ class PublishBatch:
                 raise  # a row that cannot be sent: nothing was
             except Error as error:
                 verdict = judge(error)
-                # A refusal is one of the whole, so all of it can be sent again as another batch.
+                # A refusal is one of the whole batch, so it can be sent again as another batch.
                 # After silence it cannot: the stream does not drop a second copy of a batch.
                 if verdict.maybe_stored or not verdict.again:
                     raise _failure(f"{error}; of the batch", error, verdict) from error

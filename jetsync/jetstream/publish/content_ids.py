@@ -14,8 +14,8 @@ __all__ = ["ContentIds"]
 
 GENERATION_ROWS = 1_000_000
 """Beyond this many different rows the counting starts anew (in a new generation, which is part of
-the id). That bounds memory to 32 MB; the price is that publishing a larger piece again in another
-order may store rows twice. Never does a row get lost."""
+the id). That bounds memory to 32 MB; in return, publishing a larger piece again in another order
+may store rows twice. No row is ever lost."""
 
 
 class ContentIds:

@@ -1,4 +1,4 @@
-"""How long a stream remembers message ids: the bound of every automatic retry."""
+"""The duplicate window of a stream: the time limit of every automatic retry."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jetsync.protocol.subjects import subject_matches
 __all__ = ["DEFAULT_WINDOW", "RETRY_SHARE", "repeatable_for"]
 
 DEFAULT_WINDOW = 120.0
-"""Seconds; what a server takes when a stream names none, and what we take when we may not ask."""
+"""Seconds: the default of a server, and of this client when it has no permission to ask."""
 RETRY_SHARE = 0.8
-"""A copy has to arrive inside the window: it is sent within this share of it."""
+"""The share of the window within which a copy is sent, so that it arrives inside the window."""
 
 
 def repeatable_for(api: API, subjects: Iterable[str], timeout: float) -> float | None:
@@ -39,7 +39,7 @@ def repeatable_for(api: API, subjects: Iterable[str], timeout: float) -> float |
             if error.retryable:
                 return None
             continue
-        except Error:  # refused to us: the default has to do
+        except Error:  # no permission to ask: use the default
             continue
         if found is not None:
             seconds, patterns = found

@@ -75,7 +75,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._waiting = 0
         self._retired = False
         self._ended_by: Error | None = None
-        self._settled: deque[PubAckFuture] = deque()  # of which a waiter or a callback is to hear
+        self._settled: deque[PubAckFuture] = deque()  # with waiters or callbacks
         self._callbacks: NativeQueue[PubAckFuture | None] | None = None
         self._callback_thread: threading.Thread | None = None
         port.outbound.enter_window(self.reply_prefix, self.window)
@@ -207,7 +207,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                     self._port.detach(self)
 
     def _settle(self) -> bool:
-        """Settle until the end; False when memory was short: the window has lost nothing by it."""
+        """Settle until the end; False when memory was short, which loses nothing of the window."""
         try:
             self._settle_until_end()
         except MemoryError:
@@ -228,7 +228,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 if quiet == _IDLE_LOOKS:
                     self.window.trim()
                 self.window.idle = quiet > _IDLE_LOOKS
-                # A publisher that saw `idle` pokes; one that did not is seen here.
+                # A publisher that saw `idle` wakes this thread; the check here sees any other one.
                 self.collect(_IDLE_WAIT if self.window.idle and not self.window.open_count else 0.2)
             self.window.flush()
             self.recover()
@@ -254,7 +254,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         return max(PERSISTENCE.slack, within if left is None else min(within, left))
 
     def _deliver(self) -> None:
-        """Tell those who wait for what was settled."""
+        """Wake the waiters and callbacks of the settled futures."""
         if self._waiting:
             with self._room:
                 self._room.notify_all()
@@ -270,7 +270,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                         "published", self._call_back, self._port.label
                     )
                 self._callbacks.put(future)
-            self._settled.popleft()  # only now: what raises before is told again
+            self._settled.popleft()  # last: after an exception above these are told again
 
     def _call_back(self) -> None:
         assert self._callbacks is not None

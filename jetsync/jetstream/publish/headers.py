@@ -17,7 +17,7 @@ __all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers", "publi
 MSG_ID = "Nats-Msg-Id"
 
 _NEEDS = {"ttl": "2.11", "incr": "2.12", "schedule": "2.12"}
-"""Options that an older server would take for headers of the user's own, and ignore."""
+"""Options that an older server would ignore, like any unknown header."""
 
 
 class PublishOptions(TypedDict, total=False):
@@ -40,7 +40,7 @@ class PublishOptions(TypedDict, total=False):
 
 
 def publish_needs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the options of a publish need, and the version of the server that has it."""
+    """Return the needs of publish options: what is used and the server version that has it."""
     return [
         (f"the option {name}", version)
         for name, version in _NEEDS.items()

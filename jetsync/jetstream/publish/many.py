@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
 
 STALL = 30.0
-"""Without a time budget: give up when nothing was confirmed for so long."""
+"""Seconds without any confirmation after which a call without a timeout gives up."""
 _READ_AHEAD = 512
 
 
@@ -52,7 +52,7 @@ class IterableRows:
             if not self._rows:
                 return False
         start = self._at
-        # Counted before the call: rows that were added stay added when sending has to wait.
+        # Counted before the call: rows stay added when sending has to wait.
         before = window.added
         try:
             window.add_rows(self._rows, start)
@@ -103,7 +103,7 @@ class ArrowBatches:
 
 
 class _Bulk(WindowKeeper[BulkWindow]):
-    """One bulk publish: a window, an inbox of its own, and the clock that watches both."""
+    """One bulk publish: a window, an inbox of its own, and their deadlines."""
 
     operation = "publish_many"
 
@@ -164,7 +164,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                     idle = not window.in_flight
                     more = source.feed(window)
                     if idle:
-                        # Waiting begins only now: the source may have taken its time.
+                        # The wait begins here: the source may have been slow.
                         self._progress = time.monotonic()
                     self._collect(0.0)
                 elif more and window.in_flight < window.capacity_now and self._port.linked:
@@ -195,7 +195,8 @@ class _Bulk(WindowKeeper[BulkWindow]):
         return max(PERSISTENCE.slack, self._deadline.within(PERSISTENCE.ask_within))
 
     def _has_failed_too_often(self) -> bool:
-        """Whether to take nothing more: the rest would most likely fail like what came before."""
+        """Whether to stop taking messages: after so many failures the rest would likely fail
+        too."""
         rejected = self.window.rejected
         if any(isinstance(error, ShapeError) for _, error in rejected):
             return True

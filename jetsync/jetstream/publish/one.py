@@ -61,7 +61,7 @@ def publish(
 
 
 class _Publish:
-    """The attempts to store one message, and what they say about it."""
+    """The attempts to store one message, and the outcome they add up to."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Publish:
 
     def _may_send(self, data: bytes) -> bool:
         """Wait for a link, for what this thread published before, and until a copy can be sent
-        without being stored twice. Returns False when there is no use in another attempt."""
+        without being stored twice. Returns False when another attempt makes no sense."""
         deadline = self._deadline
         if self._unknown and self._msg_id is None:
             return False
@@ -137,8 +137,8 @@ class _Publish:
         return True
 
     def _may_repeat(self) -> bool:
-        """Whether a copy sent now is dropped by the stream; waits until that is known, or until the
-        answer came after all."""
+        """Whether the stream would drop a copy sent now; waits until that is known, or until the
+        answer to an earlier copy came."""
         while not self._deadline.expired:
             try:
                 within = self._deadline.within(PERSISTENCE.ask_within)
@@ -202,7 +202,7 @@ class _Publish:
         except Error as answer:
             unserved = False
             if isinstance(answer, JetStreamNotEnabledError) and answer.err_code:
-                self._last = answer  # the server's own word, and a better reason
+                self._last = answer  # the server's own text, which names the reason
         if unserved and self._unserved:
             raise self._refused(
                 NoRespondersError("no stream takes messages on it", subject=self._subject),

@@ -32,21 +32,21 @@ class Persistence:
     """How persistent a publish is. All in seconds."""
 
     silence: float = 2.0
-    """Without an answer for so long, a message with an id is sent again: a leader that goes down
-    may have taken the first copy with it."""
+    """Without an answer for so long, a message with an id is sent again: the first copy may have
+    been lost with its leader."""
     refused_wait: float = 0.25
-    """After a refusal that may pass, the message is sent again so much later."""
+    """The wait before a message is sent again after a temporary refusal."""
     link_wait: float = 0.01
-    """How often a waiting publish looks for a link."""
+    """The time between two looks for a link."""
     room_wait: float = 0.005
-    """How often messages that wait for room in the outbound buffer are offered again."""
+    """The time between two tries of messages that wait for room in the outbound buffer."""
     last_attempt: float = 0.02
-    """Seconds that an attempt needs: a later one could end without an answer, and its outcome would
-    be unknown where that of the attempt before is known."""
+    """The time an attempt needs. None begins later: without an answer it would make the outcome
+    unknown although that of the attempt before is known."""
     ask_within: float = 2.0
-    """How long a stream is asked how long it remembers ids, when the time budget allows it."""
+    """The time to ask a stream for its duplicate window, when the budget allows it."""
     slack: float = 0.2
-    """How much later than its time budget a call may return, with what it asked meanwhile."""
+    """How much later than its budget a call may return, to wait for answers under way."""
 
 
 PERSISTENCE = Persistence()
@@ -54,15 +54,15 @@ PERSISTENCE = Persistence()
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What the end of an attempt says about the copy that it sent."""
+    """What is known about the copy of an attempt that has ended."""
 
     maybe_stored: bool
     again: bool
-    """Whether another attempt can have another end."""
+    """Whether another attempt can end differently."""
 
 
 def judge(error: Exception) -> Verdict:
-    """Say what an attempt that ended with ``error`` means for its message."""
+    """Return what an attempt that ended with ``error`` means for its message."""
     if isinstance(error, DuplicateInProcessError):
         return Verdict(maybe_stored=True, again=True)  # another copy is being stored
     if isinstance(error, APIError):
@@ -104,7 +104,7 @@ def failure(
 def unknown_outcome(
     text: str, operation: str, msg_id: str | None, cause: BaseException | None
 ) -> PublishUnknownError:
-    """Return the error for a message that may be stored, with what can be done about it."""
+    """Return the error for a message that may be stored; its text says what can be done."""
     advice = (
         "; publishing it again with the same msg_id inside the duplicate window is safe"
         if msg_id is not None

@@ -69,12 +69,12 @@ def _text(answer: dict[str, Any], name: str) -> str | None:
 
 
 ACKS = AckForm(PubAck, decode_puback)
-"""How the compiled core makes confirmations."""
+"""The class by which the compiled core makes confirmations."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PublishReport:
-    """What became of a bulk publish.
+    """The result of a bulk publish.
 
     ``stored`` messages are in the stream, ``duplicates`` of them were there before. ``failed`` has
     ``(index, error)`` for every other message, in order: NotStoredError, PublishUnknownError, or

@@ -33,7 +33,7 @@ _making = threading.Lock()
 
 
 class Publisher(AsyncPublishing):
-    """What JetStream has for storing messages. Thread-safe."""
+    """The calls of JetStream that store messages. Thread-safe."""
 
     _nc: Connection
     _port: Port
@@ -125,7 +125,7 @@ class Publisher(AsyncPublishing):
         msg_id: str | Auto | None,
         options: PublishOptions,
     ) -> PubAckFuture:
-        """``publish_async`` where there is more to do than to add a message to the window."""
+        """``publish_async`` with options that the compiled path does not handle."""
         msg_id = self._resolve_id(msg_id)
         given = None if msg_id is AUTO else msg_id
         block = b""

@@ -1,8 +1,8 @@
-"""Whose answer counts: with ``domain=`` only that of the stream in this domain (or subject's home).
+"""Which answers count: with ``domain=`` only those of the stream in that domain.
 
 Over a leaf node a subject can belong to a stream on either side, and both answer a publish. The
-nearer one is quicker. A confirmation names its domain; a refusal names its stream only, so the
-domain is asked whether that is its stream.
+answer of the nearer one comes first. A confirmation names its domain; a refusal names its stream
+only, so the domain is asked whether that is its stream.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ask_streams_on(api: API, subject: str, deadline: Deadline) -> list[str]:
 
 
 class Whose:
-    """Tells answers of the domain that was asked for from those of another one."""
+    """Tells answers of the requested domain from those of other domains."""
 
     def __init__(self, api: API) -> None:
         self.domain = api.domain
@@ -77,7 +77,7 @@ class Whose:
         return info is not None and info.domain == self.domain
 
     def explain(self) -> str:
-        """Return what to add to the text of an unknown outcome."""
+        """Return the addition to the text of an unknown outcome."""
         if not self.others:
             return ""
         who = " and ".join(repr(domain) for domain in sorted(self.others))

@@ -1,4 +1,4 @@
-"""WindowKeeper: what becomes of publishes in flight, the same in bulk and with futures."""
+"""WindowKeeper: settles publishes in flight, for bulk publishing and for futures."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ W = TypeVar("W", bound=PublishWindow)
 
 
 class WindowKeeper(Member, Generic[W]):
-    """Reads the answers of a window and sends again what a refusal or a broken link may have cost.
+    """Reads the answers of a window and sends again messages that were refused or lost with a link.
 
-    The rules: what was refused for now (503) is sent again after a moment. What may be stored is
-    sent again only with a message id, and only while the stream remembers ids; without an id a
-    broken link ends it as unknown. A refusal of a copy says nothing about an earlier one.
+    The rules: a message that was refused for the moment (503) is sent again. A message that may be
+    stored is sent again only with a message id, and only within the duplicate window; without an id
+    a broken link ends it as unknown. A refusal of a copy says nothing about an earlier one.
 
     One thread calls ``collect`` and ``recover``. ``collect`` raises when the inbox was refused.
     """
@@ -66,7 +66,7 @@ class WindowKeeper(Member, Generic[W]):
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
         self._unserved: dict[str, int] = {}  # how often the servers knew no stream for a subject
         self._look_for: set[str] = set()  # subjects on which no stream listened
-        self._denials: list[tuple[float, PermissionsError]] = []  # when they count, and what
+        self._denials: list[tuple[float, PermissionsError]] = []  # (when it counts, error)
         self._denied = port.connection.last_error
         self._heard = time.monotonic()
         self._resend_at: float | None = None
@@ -158,7 +158,7 @@ class WindowKeeper(Member, Generic[W]):
 
     def give_up(self, number: int, reason: Exception | None = None) -> None:
         """Settle a message as failed. ``reason`` is the last answer to its last copy; without one
-        it is what came before, or that nothing came."""
+        the text names the earlier answer, or that none came."""
         before = self._reasons.pop(number, None)
         window = self.window
         if reason is None and window.is_refused(number):
@@ -209,8 +209,8 @@ class WindowKeeper(Member, Generic[W]):
         return PERSISTENCE.room_wait if self.window.waiting else 0.2
 
     def recover(self) -> None:
-        """Send again what a broken link, a refusal or silence may have cost, and hand over what
-        waits for a link or for room."""
+        """Send again messages lost by a broken link, a refusal or silence, and send those that wait
+        for a link or for room."""
         now = time.monotonic()
         window = self.window
         if not window.open_count:
@@ -237,7 +237,8 @@ class WindowKeeper(Member, Generic[W]):
             self._resend()
 
     def _give_up_oversized(self) -> None:
-        """Settle what a server on a new link would refuse by breaking it."""
+        """Settle messages that are too large for the server of the new link: it would cut the
+        link."""
         for number in self.window.oversized():
             self.give_up(number, MaxPayloadError("larger than the server takes now"))
 
@@ -278,7 +279,7 @@ class WindowKeeper(Member, Generic[W]):
                         self.give_up(number, NoRespondersError(text, subject=subject))
 
     def _look_for_denials(self, now: float) -> None:
-        """End what the server refused by a word that names no message, only a subject.
+        """End the messages of a subject for which the server has sent a permission violation.
 
         Confirmations of messages that came before the refusal may still be under way."""
         error = self._port.connection.last_error

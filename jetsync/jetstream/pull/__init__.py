@@ -1,4 +1,4 @@
-"""jetsync.jetstream.pull - pulling messages: one machine under fetch, next, messages and consume.
+"""jetsync.jetstream.pull - pulling messages: one mechanism for fetch, next, messages and consume.
 
 Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, rooms of
            jetstream below.

@@ -1,8 +1,8 @@
 """BatchPull: one batch, one deadline. The loop of fetch, next, fetch_no_wait, ack_next.
 
-It ends with the server's last word on its pull, with a full batch, or a quarter of a second after
-the caller's deadline at the latest. What is asked of the server is over one measured round trip
-before that deadline, so that its last word arrives in time.
+It ends with the final status of its pull, with a full batch, or a quarter of a second after the
+caller's deadline at the latest. Its pulls expire one measured round trip before that deadline, so
+that their final status arrives in time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _GRACE = 0.2
 take 0.25 s longer than its timeout; the rest of that is for leaving."""
 
 _ALIVE = 0.5
-"""Seconds after a message in which a server without a final status is not reported as hanging."""
+"""Seconds after a message during which a missing final status is not reported as an error."""
 
 _SHORTEST = 0.001
 
 _QUIET = 0.1
-"""Seconds, and at least two round trips, of silence after which a pull that should not wait is
-looked into: at ``max_ack_pending`` the server does not answer it."""
+"""Seconds of silence, at least two round trips, after which a no-wait pull is probed: at
+``max_ack_pending`` the server does not answer it."""
 
 
 _VAIN_PROBES = 2
@@ -59,7 +59,7 @@ class Mode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class BatchOptions:
-    """What a call asks for. ``timeout`` and ``heartbeat`` in seconds."""
+    """The options of one call. ``timeout`` and ``heartbeat`` in seconds."""
 
     max_messages: int | None
     max_bytes: int | None
@@ -82,15 +82,15 @@ class BatchPull:
         self._ack = options.ack
         self._inbox: PullInbox | None = None
         self._number = 0  # of the pull that the server has not ended, or 0
-        self._probe = 0  # of the one that looks into its silence, or 0
-        self._probed_at = 0  # how many messages there were then
-        self._vain_probes = 0  # in a row
+        self._probe = 0  # number of the probe, or 0
+        self._probed_at = 0  # messages in the batch when it was sent
+        self._vain_probes = 0  # probes in a row
         self._is_stuck = False  # the server leaves the pull open without answering it
         self._sent_at = 0.0
         self._has_pulled = False
-        self._accepted = 0  # messages of the batch that the source has judged
+        self._accepted = 0  # messages of the batch that the source has checked
         self._last_end: Ended | None = None
-        self._is_answered = False  # the server has said that this is all
+        self._is_answered = False  # the server has no more messages for this call
         self._is_over = False
         self._is_without_inbox = False
         self._error: Exception | None = None
@@ -172,7 +172,7 @@ class BatchPull:
         left = max(0.0, self._ends_at - now)
         margin = inbox.margin(left)
         if self._has_pulled and left - margin < _SHORTEST:
-            return  # the time that is left is for messages that are on their way
+            return  # the remaining time is for messages under way
         mode, options, batch = self._options.mode, self._options, inbox.batch
         expires, beat = 0.0, None
         if mode is not Mode.NO_WAIT:
@@ -200,18 +200,18 @@ class BatchPull:
         self._sent_at, self._has_pulled, self._probe = now, True, 0
 
     def _quiet_until(self, inbox: PullInbox) -> float:
-        """When the silence on a pull that should not wait is looked into."""
+        """When a silent no-wait pull is probed."""
         mode = self._options.mode
         if not self._number or self._probe or mode is Mode.WAIT:
             return math.inf
         if mode is Mode.EAGER and not len(inbox.batch):
-            return math.inf  # it waits for the first message, and that is as it should be
+            return math.inf  # it is meant to wait for the first message
         quiet = max(_QUIET, 2 * inbox.rtt)
         return max(self._sent_at, inbox.mailbox.last_put) + quiet
 
     def _look_into_silence(self, inbox: PullInbox, now: float) -> None:
-        """At ``max_ack_pending`` the server leaves a pull unanswered that should not wait. It
-        answers one that expires at once, and that one shows that nothing more is ready."""
+        """Send a probe: at ``max_ack_pending`` the server does not answer a no-wait pull, but it
+        answers one that expires at once, which shows that nothing more is ready."""
         if now >= self._quiet_until(inbox):
             self._sent_at, self._probed_at = now, len(inbox.batch)
             group = self._options.group
@@ -230,7 +230,7 @@ class BatchPull:
         """Wait for messages, take them, and see what ended."""
         before = len(inbox.batch)
         limit = min(self._limit, before + 1) if self._source.takes_singly else self._limit
-        # Until there are as many as that, or a status: one wake-up for the whole batch.
+        # One wake-up for the whole batch: when this many messages are there, or a status.
         until = last_moment = self._last_moment(inbox)
         if self._options.mode is not Mode.WAIT:
             until = min(until, self._quiet_until(inbox) + 0.001)
@@ -264,7 +264,7 @@ class BatchPull:
             self._probe = 0
 
     def _trouble(self, inbox: PullInbox) -> Callable[[PullInbox], None] | None:
-        """Whether the link, the server or the inbox has gone: what to do about it."""
+        """Act on a lost link, a silent server or a closed inbox."""
         if inbox.mailbox.ended:
             return self._on_finished
         if inbox.has_link_news and inbox.lost_link():
@@ -283,7 +283,7 @@ class BatchPull:
             return True
         inbox.release()
         self._accepted = 0
-        if not is_single:  # else this one message was not wanted, and that is all
+        if not is_single:  # otherwise only this message did not fit
             self._source.discarded()
         return False
 

@@ -20,7 +20,7 @@ __all__ = ["ConsumeContext"]
 
 
 class _Stream(Protocol):
-    """What is consumed: an endless iterator that can be ended from another thread."""
+    """The iterator that is consumed: endless, and stopped or drained from another thread."""
 
     _port: Port
 
@@ -38,7 +38,7 @@ class _Running(Member):
 
     def link_changed(self) -> None:
         if self._context._port.draining:
-            self._stream.drain()  # ask for nothing more
+            self._stream.drain()  # send no more pulls
 
     def drain(self, deadline: Deadline) -> None:
         self._context.drain(deadline.remaining())
@@ -89,7 +89,7 @@ class ConsumeContext:
         self._stream.stop()
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Ask for nothing more and wait until the callback had what is buffered.
+        """Send no more pulls and wait until the callback has processed the buffered messages.
 
         Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then.
         """

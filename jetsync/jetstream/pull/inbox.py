@@ -72,12 +72,12 @@ class PullInbox(PullLine, Member):
         self._received = port.open_inbox(f"{prefix}*", mailbox, asks=subject)
         self._round_trip = port.round_trip
         self._least_rtt = port.rtt
-        # Weakly: a stream that is dropped ends itself.
+        # Weakly: a stream without references ends itself.
         self.stream: weakref.ref[PrefetchBuffer] | None = None
         self._ponged = False
         self.is_left_over = False
         """A call before this one may have left something in it."""
-        # The link may have come or gone since the last look: see ``lost_link``.
+        # The link may have come or gone since the last check: see ``lost_link``.
         self.has_link_news = True
         port.attach(self)
         self.lost_link()
@@ -143,15 +143,14 @@ class PullInbox(PullLine, Member):
         return self._round_trip.seconds
 
     def margin(self, left: float) -> float:
-        """How much sooner than in ``left`` seconds the server's time has to be over, so that its
-        last word is here by then: half of the time at most, and a third of it while the round trip
-        is not known."""
+        """How much earlier than ``left`` seconds a pull expires, so that its final status arrives
+        in time: half of the time at most, and a third of it while the round trip is not known."""
         rtt = self._round_trip.seconds
         return min(rtt, left / 2) if rtt else left / 3
 
     @property
     def least_rtt(self) -> float:
-        """The shortest round trip that was seen, without what waits in the link."""
+        """The shortest round trip that was measured: that of a link with empty queues."""
         rtt = self._round_trip.seconds
         self._least_rtt = min(self._least_rtt, rtt) or rtt
         return self._least_rtt
@@ -162,7 +161,7 @@ class PullInbox(PullLine, Member):
         """Whether the link changed since the last look: then every outstanding pull is gone."""
         if not self.has_link_news:
             return False
-        self.has_link_news = False  # first: what changes from here on is news again
+        self.has_link_news = False  # first: the next check sees later changes
         self.is_linked = self._port.linked and not self._port.draining
         return self.state.link(self._port.epoch, self.is_linked, self.mailbox.pending_messages)
 
@@ -170,7 +169,7 @@ class PullInbox(PullLine, Member):
         """Whether the server has stopped serving the pulls, which are called off then."""
         mailbox = self.mailbox
         if mailbox.last_reads > self.state.sign_reads:
-            self.state.heard(mailbox.last_reads)  # heartbeats that only repeated the one before
+            self.state.heard(mailbox.last_reads)  # only a repeated heartbeat came
         silence = self.state.silence(
             time.monotonic(),
             mailbox.last_put,

@@ -23,7 +23,7 @@ __all__ = ["ConsumeContext", "MessageStream"]
 
 
 def _most(consumer: PulledConsumer) -> int:
-    """How many messages the server gives out before the first is acknowledged; 0: no bound."""
+    """How many messages the server delivers before an acknowledgement; 0: no limit."""
     config = consumer.cached_info.config
     if config is None or config.ack_policy == AckPolicy.NONE:
         return 0
@@ -34,8 +34,8 @@ class MessageStream(PullStream):
     """An endless iterator over the messages of a consumer. Made by ``Consumer.messages``.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
-    called by any. The buffer is bounded by construction: nothing is asked for that would not fit.
-    As a context manager it stops at the end. What is buffered then is handed back to the server.
+    called by any. A pull never asks for more than fits into the buffer. As a context manager it
+    stops at the end; buffered messages are handed back to the server.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class MessageStream(PullStream):
         if on_missed_heartbeat not in ("warn", "stop"):
             raise ConfigError("on_missed_heartbeat must be 'warn' or 'stop'")
         self._is_strict = on_missed_heartbeat == "stop"
-        # What goes into a pull: a pinned client has to ask more often than others.
+        # The length of a pull: a pinned client has to pull more often than others.
         expires = longest_pull(consumer, limits.expires)
         inbox = PullInbox(consumer)
         super().__init__(
@@ -74,8 +74,8 @@ class MessageStream(PullStream):
         inbox.stream = weakref.ref(self)
 
     def go_on(self, count: int) -> None:
-        """Hand out ``count`` messages more than ``stop_after`` said. Does not block; for the thread
-        that takes, while that limit has not ended the iteration."""
+        """Raise the limit ``stop_after`` by ``count`` messages. Does not block; for the thread that
+        takes, while that limit has not ended the iteration."""
         self._left = (self._left or 0) + count
         self._is_settled = False
 
@@ -91,15 +91,16 @@ class MessageStream(PullStream):
             self._warn(problem)
 
     def _close(self) -> None:
-        """Close the inbox, once, and give back what will not be handed out. Only inside."""
+        """Close the inbox, once, and hand back the remaining messages. The caller holds the
+        turn."""
         is_open, self._is_open = self._is_open, False
         inbox = self._inbox
         if is_open and inbox is not None:
             inbox.close(self._rest())
 
     def __del__(self) -> None:
-        # Left by `break` out of a for loop: what is buffered goes back to the server at once. On
-        # another thread, because this one may hold any lock at this moment.
+        # Dropped, for example by `break` out of a for loop: buffered messages go back to the server
+        # at once. On another thread, because this one may hold any lock at this moment.
         inbox = getattr(self, "_inbox", None)
         if inbox is not None and self._is_open and not self._port.closed:
             self._is_open = False

@@ -1,4 +1,4 @@
-"""What may be asked for with a pull: its body, the bounds of a buffer, the heartbeat rule."""
+"""The options of a pull: its body, the bounds of a buffer, the heartbeat rule."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 IDLE_HEARTBEAT = 2.0
-"""Longest default. ADR-37 proposes half of ``expires``; a pull that a server lost in silence is
-noticed sooner so, and an idle consumer costs one empty message every two seconds."""
+"""The largest default heartbeat. ADR-37 proposes half of ``expires``; with this bound a pull that
+the server lost is noticed sooner, for one small message every two seconds."""
 
 _SHORTEST_WITH_HEARTBEAT = 1.0
 
@@ -66,7 +66,7 @@ class MessagesOptions(BufferOptions, total=False):
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse what is neither None nor an int of 1 or more (ConfigError)."""
+    """Raise ConfigError for a value that is neither None nor an int of 1 or more."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -112,7 +112,7 @@ class BufferLimits:
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,
     ) -> BufferLimits:
-        """Check what the user gave and fill in the rest. Raises ConfigError."""
+        """Check the user's options and fill in the defaults. Raises ConfigError."""
         length = to_seconds(expires, "expires")
         if length < 1:
             raise ConfigError("expires must be 1 second or more")

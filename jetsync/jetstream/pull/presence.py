@@ -34,7 +34,7 @@ class Presence:
         self._consumer = consumer
         self._port = consumer.port
         self.asked: Reply | None = None
-        """The question that has no answer yet."""
+        """The request that has no answer yet."""
         self._asked_at = 0.0
         self._has_told = False
 
@@ -60,7 +60,7 @@ class Presence:
         except (ConsumerNotFoundError, StreamNotFoundError) as error:
             return ConsumerDeletedError(f"{self._consumer!r} does not exist (any more): {error}")
         except JetStreamNotEnabledError as error:
-            # Switched off for the account, or not on again yet after a restart: pulling goes on.
+            # JetStream is off, or not ready again after a restart: pulling goes on.
             if not self._has_told:
                 self._has_told = True
                 self._port.report(error)
@@ -76,7 +76,7 @@ class Presence:
             self.close()
 
     def close(self) -> None:
-        """Forget the question. Safe to repeat."""
+        """Drop the request. Safe to repeat."""
         if self.asked is not None:
             self.asked.close()
             self.asked = None

@@ -93,7 +93,7 @@ def longest_pull(consumer: PulledConsumer, expires: float) -> float:
 
 
 class Pin:
-    """The place of one client in a group that pins its client. For one thread at a time.
+    """The pinned id of one client in a priority group. For one thread at a time.
 
     ``id`` is what the server gave with the first message; it goes with every further pull. The
     functions are called with it, in the thread that takes messages, when it came and was lost.
@@ -128,7 +128,7 @@ class Pin:
     def lose(self, sent: str | None) -> None:
         """A pull that carried this id was refused: another client is pinned, or none."""
         if sent is None or sent != self.id:
-            return  # a pull from before; the id was replaced meanwhile
+            return  # an older pull; the id was replaced meanwhile
         self.id = None
         self._known.pop(self._group, None)
         if self._on_unpinned is not None:

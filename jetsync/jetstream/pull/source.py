@@ -1,4 +1,4 @@
-"""Where a pull loop gets its messages from: what a plain consumer and an ordered one do otherwise.
+"""Source: what differs between pulling from a plain consumer and from an ordered one.
 
 The loops in ``pull/batch.py`` and ``pull/messages.py`` are the same for both. They ask the source
 for the inbox to pull on, and tell it what happened there.
@@ -24,7 +24,7 @@ __all__ = ["PlainSource", "PulledConsumer", "Source"]
 
 
 class PulledConsumer(Protocol):
-    """What pulling needs of a consumer; ``consumers/shared.py`` has it."""
+    """The attributes of a consumer that pulling uses; implemented by ``consumers/shared.py``."""
 
     api: API
     port: Port
@@ -38,7 +38,7 @@ class PulledConsumer(Protocol):
 
     @property
     def delivers_again(self) -> bool:
-        """Whether what is handed back costs nothing but another delivery."""
+        """Whether a message that is handed back is delivered again in any case."""
 
     def keep_left(self, inbox: PullInbox) -> None:
         """Keep what a closed inbox had got before the server knew, for the next call."""
@@ -48,8 +48,8 @@ class Source(Protocol):
     """One consumer, or a succession of them. For one thread at a time."""
 
     is_lasting: bool
-    """Whether its inbox is always the same and takes whatever comes: then neither ``open`` nor
-    ``accept`` has anything to do."""
+    """Whether its inbox is always the same and accepts every message: then ``open`` and ``accept``
+    do nothing."""
 
     @property
     def inbox(self) -> PullInbox | None:
@@ -57,7 +57,7 @@ class Source(Protocol):
 
     @property
     def takes_singly(self) -> bool:
-        """Whether each message is to be judged before the next one is taken."""
+        """Whether each message is checked before the next one is taken."""
 
     def open(self, deadline: Deadline, over: Callable[[], bool]) -> PullInbox | None:
         """Return the inbox to pull on; None when there was none in time, or it is ``over``.
@@ -83,11 +83,11 @@ class Source(Protocol):
         """Judge the messages of the inbox's batch from ``start`` on; False: they are no good."""
 
     def discarded(self) -> None:
-        """The loop has thrown away all that was in the batch."""
+        """The loop has dropped the messages of the batch."""
 
 
 class PlainSource:
-    """One consumer on one inbox; what is lost is asked for again."""
+    """One consumer on one inbox; lost pulls are sent again."""
 
     is_lasting = True
     takes_singly = False

@@ -1,10 +1,10 @@
-"""The state of one pull inbox: what was asked for, what came of it, when to ask again.
+"""The state of one pull inbox: outstanding pulls, what they brought, when to pull again.
 
-No I/O and no clock of its own: every method that depends on the time is given ``now``. In go
-messages counted, statuses, changes of the link and bytes received; out come the pulls that may be
-sent, the time of the next look, and whether the server has gone silent. The account, which is used
-for every chunk of messages, is compiled (``_core/pulls.pyx``); here is what statuses, links and
-silence do to it. ``pull/inbox.py`` joins both to a connection.
+No I/O and no clock of its own: every method that depends on the time takes ``now``. Its input are
+counts of messages, statuses, changes of the link and received bytes; its output are the pulls that
+may be sent, the time of the next check, and whether the server has gone silent. The account, which
+is used for every chunk of messages, is compiled (``_core/pulls.pyx``); here is what statuses, links
+and silence do to it. ``pull/inbox.py`` joins both to a connection.
 
 Each pull has a reply subject of its own under one wildcard inbox, so a status names its pull. Data
 messages do not: they arrive under the subject they were stored with. So data is charged to the
@@ -23,7 +23,7 @@ __all__ = ["Ended", "PullState", "Silence"]
 
 _WARY_FOR = 1.0
 
-# Before what was refused is asked for again: the first wait and the longest, in seconds.
+# Seconds before a refused pull is sent again: the first wait and the longest.
 _WAITS = {
     Fate.VOID: (0.01, 0.25),
     Fate.RETRY: (0.01, 0.25),
@@ -64,7 +64,7 @@ class PullState(PullLedger):
     def on_status(
         self, number: int | None, status: int, text: str, left: int | None, now: float, waiting: int
     ) -> Ended | None:
-        """Account for a status; None when its pull goes on, or was called off already.
+        """Account for a status; None when its pull goes on, or was given up before.
 
         ``number`` is that of the pull it names, ``left`` how many messages the server says it did
         not send, ``waiting`` how many are in the mailbox.

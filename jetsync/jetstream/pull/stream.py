@@ -3,8 +3,8 @@ consume, of plain consumers and of ordered ones.
 
 Messages wait in the mailbox of an inbox. A taker moves all of them into its prefetch buffer, which
 hands them out one by one until a pull is due. All of that is compiled
-(``_core/pull_stream.pyx``); here is what happens when a pull ends early, when nothing comes, and at
-the end of the stream.
+(``_core/pull_stream.pyx``); this module handles a pull that ends early, silence, and the end of the
+stream.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class PullStream(PullLoop):
     """The messages of a consumer, one after another or in batches.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
-    called by any. The buffer is bounded by construction: nothing is asked for that would not fit.
-    As a context manager it stops at the end.
+    called by any. A pull never asks for more than fits into the buffer. As a context manager it
+    stops at the end.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class PullStream(PullLoop):
             return inbox is None or inbox.mailbox.pending_messages == 0
         return False
 
-    # -- what is out of the ordinary ---------------------------------------------------------------
+    # -- exceptional events ------------------------------------------------------------------------
 
     def _on_end(self, inbox: PullInbox, ended: Ended) -> None:
         self._is_settled = False
@@ -159,7 +159,7 @@ class PullStream(PullLoop):
         if not window.is_whole:
             window.is_whole = True  # try again when the buffer is empty
             return
-        # Not even then: pulling again at once would do the same for ever.
+        # It does not fit into an empty buffer either: pulling again would fail for ever.
         inbox.state.pause(Fate.LIMIT, time.monotonic())
         self._warn(
             PullTerminatedError(
@@ -170,7 +170,7 @@ class PullStream(PullLoop):
         )
 
     def _look(self, inbox: PullInbox) -> None:
-        """Nothing came: have the link, the server or the inbox gone?"""
+        """Nothing came: check the link, the server and the inbox."""
         self._port.check()
         if inbox.lost_link():
             self._source.on_new_link(inbox)
@@ -188,7 +188,7 @@ class PullStream(PullLoop):
         """The server has stopped answering, and the pulls are sent again."""
 
     def _warn(self, error: Error) -> None:
-        """Tell the user what is not right and is being dealt with."""
+        """Report a trouble that the stream is recovering from."""
         if self._on_warning is not None:
             self._guard(self._on_warning)(error)
         self._port.report(error)
@@ -223,7 +223,7 @@ class PullStream(PullLoop):
             inbox.wake()
 
     def _close(self) -> None:
-        """Give back what will not be handed out, once. Only inside."""
+        """Hand back the remaining messages, once. The caller holds the turn."""
         raise NotImplementedError
 
     def _rest(self) -> MsgBatch:
@@ -237,7 +237,7 @@ class PullStream(PullLoop):
         return batch
 
     def drain(self) -> None:
-        """Ask for nothing more; the iteration ends when what is buffered was taken. Any thread."""
+        """Send no more pulls; the iteration ends after the buffered messages. Any thread."""
         self._draining = True
         if (inbox := self._inbox) is not None:
             inbox.wake()

@@ -57,12 +57,12 @@ class OrderedPushSubscription(PushSubscription):
         self._to_create = to_create
         self._deliveries.ordered = True
         self._recovery = Recovery(stream)
-        self._failed_at = -1  # how far it had come at the last failure
+        self._failed_at = -1  # the last sequence at the last failure
 
     def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
         if info.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
             return ConsumerSequence(0)
-        # Whatever the policy was: from now on it is "behind this sequence".
+        # From now on the position is a sequence, whichever policy it began with.
         return ConsumerSequence(0, info.delivered.stream_seq)
 
     @property
@@ -111,7 +111,7 @@ class OrderedPushSubscription(PushSubscription):
         self._suspect_since = self._recovery.not_before
         self._mailbox.wake()
 
-    # -- and how it is put right -------------------------------------------------------------------
+    # -- recovery ----------------------------------------------------------------------------------
 
     def _look(self, deadline: Deadline) -> None:
         due = self._suspect_since
@@ -144,7 +144,7 @@ class OrderedPushSubscription(PushSubscription):
         self._end()
 
     def _check_stream(self, timeout: float) -> None:
-        """Is it still the stream it was? In another one the place to go on has no meaning."""
+        """Check that the stream is still the same: in another one the position has no meaning."""
         answer = self._api.request(f"STREAM.INFO.{self._stream}", timeout=timeout, repeatable=True)
         self._recovery.reached(self._last)
         error = self._recovery.compare(StreamInfo.from_wire(answer), time.monotonic())
@@ -158,7 +158,7 @@ class OrderedPushSubscription(PushSubscription):
         old = self.name
         self._early.clear()
         self._listen(self._port.new_inbox())
-        # From here on the new inbox counts, even if the answer below gets lost.
+        # From here on only the new inbox is read, even if the answer below gets lost.
         self._deliveries.sequences = ConsumerSequence(0, self._last)
         self._flow = None
         config = self._to_create(self.subject)

@@ -1,4 +1,5 @@
-"""PushReceiver: what comes to a deliver subject, judged in the order in which the server sent it.
+"""PushReceiver: handles messages and statuses of a deliver subject in the order the server sent
+them.
 
 Messages and statuses wait in one mailbox, so the thread that takes the next message also deals with
 the statuses before it: that is the moment at which flow control is to be answered. The heartbeat
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver", "begin", "end", "listen"]
 
 SHORTEST_LOOK = 0.1
-"""Seconds for a request even when the caller has less: else polling would never learn anything."""
+"""Seconds for a request even when the caller has less: else short polls would get no answer."""
 
 T = TypeVar("T")
 
@@ -96,8 +97,8 @@ class _Receiving(Member):
 
 
 class PushContext:
-    """What the messages of a push subscription know of their consumer. They do not refer to the
-    subscription: one that the user drops is gone with its mailbox."""
+    """The consumer as the messages of a push subscription see it. Messages do not refer to the
+    subscription, so dropping it frees it with its mailbox."""
 
     def __init__(self) -> None:
         self.cached_info = ConsumerInfo()
@@ -121,7 +122,7 @@ def _weakly(method: Callable[[], T]) -> Callable[[], T | None]:
 
 
 class PushReceiver(Subscription):
-    """What a push subscription takes from its mailbox, and what it does about the rest of it.
+    """Takes the messages of a push subscription from its mailbox and acts on the statuses.
 
     Thread-safe: takers take turns, so that deliveries and statuses are judged in their order.
     """
@@ -139,11 +140,11 @@ class PushReceiver(Subscription):
         self._bound = BoundConsumer(api, ConsumerInfo())
         self._ack_none = False
         self._manual = options.manual_status
-        # What goes to the user at once; shut while a thread has the turn, and while `_early` has
+        # The fast path to the user; closed while a thread has the turn, and while `_early` holds
         # messages, which come first.
         self._deliveries = Deliveries(api.port.connection, self._mailbox)
-        # Held by the thread that takes; it guards the next two. Reentrant, so that an
-        # interrupt at the wrong moment does not lock its own thread out.
+        # Held by the thread that takes; it guards the next two attributes. Reentrant, so that a
+        # signal handler that takes a message does not block its own thread.
         self._turn = threading.RLock()
         self._early: collections.deque[JetStreamMsg] = collections.deque()
         self._flow: FlowControl | None = None
@@ -182,7 +183,7 @@ class PushReceiver(Subscription):
             self.subject = subject
 
     def _begin(self, info: ConsumerInfo, *, created: bool) -> None:
-        """The consumer is there: start to watch."""
+        """The consumer exists: start to watch it."""
         self._bound = BoundConsumer(
             self._api,
             info,
@@ -210,13 +211,13 @@ class PushReceiver(Subscription):
             self._watch.tick()
 
     def _flow_control(self, info: ConsumerInfo) -> FlowControl | None:
-        """What answers for the consumer; None when it has no flow control."""
+        """The object that answers flow control; None when the consumer has none."""
         if not info.config.flow_control:
             return None
         return FlowControl(info.stream_name, info.name, import_prefix(self._api.prefix))
 
     def _begin_sequences(self, info: ConsumerInfo, created: bool) -> ConsumerSequence:
-        """What the first delivery is compared with."""
+        """The sequence that the first delivery is compared with."""
         return ConsumerSequence(0 if created else None)
 
     def _end(self) -> None:
@@ -233,7 +234,7 @@ class PushReceiver(Subscription):
     def _on_close(self) -> None:
         """The connection has ended."""
         if self._callback is not None and not self._port.drained:
-            self._mailbox.discard()  # a callback that ran on could do nothing any more
+            self._mailbox.discard()  # a callback that went on could neither ack nor publish
         self._mailbox.wake()
 
     def _finish(self, deadline: Deadline) -> None:
@@ -278,13 +279,13 @@ class PushReceiver(Subscription):
     def _from_mailbox(self, deadline: Deadline) -> JetStreamMsg | None:
         wait = deadline.remaining()
         due = self._suspect_since
-        if due is not None and self._port.linked:  # else the new link wakes us
+        if due is not None and self._port.linked:  # otherwise the new link wakes this thread
             until_look = max(0.01, due - time.monotonic())
             wait = until_look if wait is None else min(wait, until_look)
         return cast("JetStreamMsg | None", self._mailbox.get(wait))
 
     def _next_ready(self) -> JetStreamMsg | None:
-        """What the mailbox holds, without waiting."""
+        """Take the items of the mailbox, without waiting."""
         return cast("JetStreamMsg | None", self._mailbox.get(0))
 
     @property
@@ -296,7 +297,7 @@ class PushReceiver(Subscription):
         return self._mailbox.ended and not self._early
 
     def _settle(self, msg: JetStreamMsg) -> bool:
-        """Deal with what is not for the user; returns whether the message is."""
+        """Handle a status or a gap; returns whether the message is for the user."""
         if self._manual:
             return True
         if msg.status and not msg.data:
@@ -378,7 +379,7 @@ class PushReceiver(Subscription):
     # -- watching ----------------------------------------------------------------------------------
 
     def _on_link(self) -> None:
-        """The link has come or gone: look whether the consumer outlived that."""
+        """The link has come or gone: check that the consumer still exists."""
         epoch = self._port.epoch
         if epoch != self._epoch and self._port.linked:
             self._epoch = epoch
@@ -431,7 +432,7 @@ class PushReceiver(Subscription):
         if due is None or due > time.monotonic() or not self._port.linked or self._over:
             return
         if self._mailbox.last_put > due or self._mailbox.pending_messages:
-            # It still delivers, or there is something better to do than to ask.
+            # It still delivers, or messages wait to be taken first.
             self._suspect_since = None if self._mailbox.last_put > due else due
             return
         try:
@@ -447,14 +448,15 @@ class PushReceiver(Subscription):
                 self._suspect_since = None
 
     def _gone(self, reason: str) -> None:
-        """The consumer does not exist any more: what waits can be taken, then it is over."""
+        """The consumer does not exist any more: waiting messages can be taken, then the
+        subscription ends."""
         error = ConsumerDeletedError(f"{self!r}: the consumer was deleted: {reason}")
         self._suspect_since = None
         self._bound.forget()
         self._mailbox.finish(error)
         self._end()
         if self._callback is None:
-            self._port.report(error)  # else it comes out of the callback's thread
+            self._port.report(error)  # otherwise the callback's thread reports it
 
     # -- for messages and errors -------------------------------------------------------------------
 
@@ -473,7 +475,7 @@ class PushReceiver(Subscription):
         return f"{kind}({self.stream_name!r}, {self.name!r}, queue={self.queue!r})"
 
 
-# -- what the subscribe workflow does with one that is being set up --------------------------------
+# -- calls of the subscribe workflow while it sets one up ------------------------------------------
 
 
 def listen(push: PushReceiver, subject: str) -> None:

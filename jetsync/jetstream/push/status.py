@@ -1,4 +1,4 @@
-"""What a push subscription keeps in mind about deliveries and statuses. No I/O, no clock, no lock.
+"""The state of a push subscription: deliveries and statuses. No I/O, no clock, no lock.
 
 Source: the subscribe workflow (heartbeats, message gaps, flow control) and ADR-9.
 """
@@ -17,7 +17,7 @@ class StatusKind(enum.Enum):
     """What a status on the deliver subject is about."""
 
     HEARTBEAT = "nothing to deliver at the moment"
-    FLOW_CONTROL = "the server asks whether we keep up"
+    FLOW_CONTROL = "the server asks whether the client keeps up"
     DELETED = "the consumer is gone"
     UNEXPECTED = "anything else: an error"
 
@@ -42,7 +42,7 @@ class ConsumerSequence(Sequences):
     """
 
     def delivery(self, seq: int, stream: int = 0) -> int | None:
-        """Take a delivery; returns the sequence that was expected when some are missing.
+        """Note a delivery; returns the expected sequence when some are missing.
 
         A lower sequence than before is not a gap: the consumer was reset and counts anew.
         """
@@ -51,7 +51,7 @@ class ConsumerSequence(Sequences):
         return last + 1 if last is not None and seq > last + 1 else None
 
     def heartbeat(self, msg: Msg) -> tuple[int, int] | None:
-        """Take a heartbeat, which names the last delivery before it.
+        """Note a heartbeat, which names the last delivery before it.
 
         Returns (expected, the one after the last delivery) when some have not arrived.
         """

@@ -1,4 +1,4 @@
-"""PushSubscription: the messages that a push consumer sends to a subject of ours."""
+"""PushSubscription: the messages that a push consumer sends to a subject of this client."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class PushSubscription(PushReceiver):
         if self._port.closed or self._exhausted:
             return None
         due = self._suspect_since
-        if due is not None and self._port.linked:  # else the new link wakes us
+        if due is not None and self._port.linked:  # otherwise the new link wakes this thread
             self._port.later(max(0.01, due - time.monotonic()), self._mailbox.wake)
         return self._mailbox
 
     def _on_end(self, error: BaseException | None) -> None:
-        """The callback had everything."""
+        """The callback has processed every message."""
         error = error or self._mailbox.error
         if error is not None and not self._port.closed:
             self._port.report(error)
@@ -115,7 +115,7 @@ class PushSubscription(PushReceiver):
         return DeliveryIterator(self._deliveries, self._slow_next)
 
     def _slow_next(self) -> JetStreamMsg:
-        """What iteration does when there is something to judge or to wait for."""
+        """The slow path of iteration: handle a status, or wait."""
         endless = Deadline(None)
         while not self._port.closed:
             msg = self._take(endless)
@@ -163,12 +163,13 @@ class PushSubscription(PushReceiver):
         deadline = Deadline(seconds)
         if self._inbox is not None:
             self._inbox.stop()
-        # The PONG comes behind everything that was sent to us; and so does the end of the link.
+        # The PONG follows every message sent to this client, and so does the end of the link: after
+        # either of them no message is under way.
         with contextlib.suppress(DisconnectedError):
             self._port.flush(deadline)
         self._end()
         if self._is_callback:
-            # Its own callback drains: the rest comes to it when it is back, and then it is over.
+            # The callback itself drains: it gets the remaining messages after it returns.
             self._delete_at_end = True
             return
         self._wait_consumed(deadline)
@@ -187,7 +188,7 @@ class PushSubscription(PushReceiver):
         if self._callback is None:
             self._keep_messages(deadline)
         if self._is_callback:
-            return  # its own callback drains: the rest comes to it when it is back
+            return  # the callback itself drains: it gets the remaining messages after it returns
         wait_taken(self._port, self.subject, self._mailbox, deadline)
         if self._dispatched is not None and not self._dispatched.wait(deadline.remaining()):
             raise TimeoutError(
@@ -259,5 +260,5 @@ class PushSubscription(PushReceiver):
         if kind is None:
             self.unsubscribe()
         else:
-            with contextlib.suppress(Error):  # what went wrong first is what counts
+            with contextlib.suppress(Error):  # the first error is the one to raise
                 self.unsubscribe()

@@ -16,9 +16,9 @@ ALARM_INTERVALS = 3
 
 
 class HeartbeatWatch:
-    """Looks at every ``beat`` seconds whether there was a sign of life within ``alarm`` seconds.
+    """Checks every ``beat`` seconds whether there was a sign of life within ``alarm`` seconds.
 
-    ``last_sign`` tells when there was one, on the monotonic clock, and None when it is all over.
+    ``last_sign`` returns when the last one came, on the monotonic clock; None ends the watch.
     ``on_silence`` is called once in each silence, ``on_tick`` every time; both on the timer thread,
     so they must not block. Time without a link does not count as silence.
     """
@@ -47,7 +47,7 @@ class HeartbeatWatch:
         self._since = time.monotonic()
 
     def tick(self) -> None:
-        """Look, and come again."""
+        """Check, and schedule the next check."""
         last = self._last_sign()
         if last is None or self._port.closed:
             return

@@ -1,4 +1,4 @@
-"""jetsync.jetstream.settle - what becomes of a message when the work on it has ended.
+"""jetsync.jetstream.settle - settles a message when the work on it has ended.
 
 Room:      L4, a part of jetstream/. May import: client, protocol, _core, hallway, and acks,
            message, consumers, pull.

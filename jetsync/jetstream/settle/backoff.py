@@ -1,4 +1,4 @@
-"""When failed work is tried again: Backoff, and the exceptions by which a handler says so."""
+"""When failed work is tried again: Backoff, and the exceptions by which a handler decides."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["DeadLetters", "copied_headers", "error_text"]
 
 _FIELDS = {"stream", "consumer", "subject"}
 _MOST_TEXT = 1024
-# What a header line of the original would make the server do with the copy.
+# Headers of the original that would be instructions for the stream that stores the copy.
 _ORDERS = ("nats-msg-id", "nats-ttl", "nats-rollup", "nats-incr")
 _ORDERS_BEGIN = ("nats-expected-", "nats-schedule", "nats-batch-", "dead-letter-")
 
@@ -63,7 +63,7 @@ class DeadLetters:
 
 
 def check_template(subject: str) -> str:
-    """Return a subject of dead letters if it can be one. Raises ConfigError."""
+    """Return a subject for dead letters after checking it. Raises ConfigError."""
     if not isinstance(subject, str):
         raise ConfigError(f"dead_letter must be a subject, not {type(subject).__name__}")
     try:
@@ -79,8 +79,8 @@ def check_template(subject: str) -> str:
 
 
 def copied_headers(msg: JetStreamMsg) -> dict[str, list[str]]:
-    """Return the header lines of a message without those that are orders to the server, and
-    without those of a dead letter."""
+    """Return the header lines of a message without instructions for a stream and without those of
+    an earlier dead letter."""
     found: dict[str, list[str]] = {}
     headers = msg.headers
     for name in headers or ():

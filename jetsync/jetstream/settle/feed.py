@@ -1,4 +1,4 @@
-"""Feed: the messages of a source for those who hold several at once, and keep them alive."""
+"""Feed: the messages of a source for workers that hold several at once and keep them alive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
 
 
 class _Held:
-    """All messages that are held at a time, as one thing to keep alive."""
+    """The messages that are held at a time, as one batch to keep alive."""
 
     def __init__(self, messages: Callable[[], Iterable[JetStreamMsg]]) -> None:
         self._messages = messages
@@ -66,7 +66,7 @@ class Feed:
         return self._port.connection
 
     def take(self, seconds: float) -> list[JetStreamMsg]:
-        """Take what has come; wait up to ``seconds`` for the first message. Empty: none came.
+        """Take the messages that came; wait up to ``seconds`` for the first. Empty: none came.
 
         Raises ConsumerDeletedError and others when the source is over; StopIteration never.
         """
@@ -89,7 +89,7 @@ class Feed:
             go_on(count)
 
     def stop(self) -> None:
-        """Ask for nothing more; what was not taken goes back to the server. Does not wait."""
+        """Send no more pulls; messages not taken go back to the server. Does not wait."""
         self._stream.stop()
 
     @property

@@ -1,4 +1,4 @@
-"""The settling rules: what a handler's end means for its message."""
+"""The settling rules: how a handler's return or exception settles its message."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Settler:
 
 
 def check_retry(rule: RetryRule) -> RetryRule:
-    """Return what may stand in ``retry=``. Raises ConfigError."""
+    """Return the checked value of ``retry=``. Raises ConfigError."""
     if isinstance(rule, Mapping):
         for kind, backoff in rule.items():
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):

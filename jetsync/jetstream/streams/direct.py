@@ -32,7 +32,7 @@ from jetsync.jetstream.streams.requests import stream_info
 __all__ = ["StoredMsg", "get_from_leader", "get_one", "read_many"]
 
 PAGE_BYTES = 8 * 2**20
-"""What one request asks for at most: a server stops reading for others meanwhile, and gives up a
+"""The most that one request asks for: the server serves no other request meanwhile, and cuts off a
 client that lets 64 MiB pile up."""
 _PAUSE = 0.1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -45,7 +45,7 @@ _TOO_MANY = 413
 
 @dataclasses.dataclass(frozen=True)
 class StoredMsg:
-    """A message as it lies in its stream. ``time`` is when it was stored (UTC)."""
+    """A message as it is stored in its stream. ``time`` is when it was stored (UTC)."""
 
     subject: str
     seq: int
@@ -67,8 +67,8 @@ class StoredMsg:
 def get_from_leader(
     api: API, stream: str, body: Mapping[str, Any], deadline: Deadline
 ) -> StoredMsg:
-    """Ask the leader of a stream for one message, and wait for there to be one: an election is
-    shorter than most budgets. Blocks. Raises MessageNotFoundError."""
+    """Ask the leader of a stream for one message; waits for an election to end. Blocks. Raises
+    MessageNotFoundError."""
     operation = f"STREAM.MSG.GET.{stream}"
     answer = api.request(operation, body, timeout=deadline.remaining(), repeatable=True)
     with reading("a stored message"):
@@ -149,7 +149,7 @@ def read_many(
 
 
 class _Reader:
-    """One reading: what to ask for next, and what came so far."""
+    """One read over several pages: the next request and the messages so far."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Reader:
                 if self._step():
                     return self._batch
             except (DisconnectedError, OutboundFullError):
-                # What came over one link has no holes: go on behind it.
+                # Messages that came over one link have no gap: go on behind them.
                 if self._deadline.expired:
                     raise
                 self._restart_if_open()
@@ -196,7 +196,7 @@ class _Reader:
                 self._body["seq"] = last + 1
 
     def _is_full(self, came: int) -> bool:
-        """Whether nothing more is wanted; ``came`` bytes came of a page whose end is lost."""
+        """Whether the read is complete; ``came`` bytes came of a page whose end is lost."""
         self._count_pending()
         if self._bytes_left is not None:
             self._bytes_left -= max(0, came)
@@ -205,7 +205,7 @@ class _Reader:
         return self._asked() == 0
 
     def _count_pending(self) -> None:
-        """Take the number of messages that are left from the last one that came."""
+        """Read the number of remaining messages from the last one that came."""
         last = self._batch._last()
         if last is not None:
             self._batch.num_pending = last.metadata.num_pending
@@ -220,7 +220,8 @@ class _Reader:
         return self._ended(end, before)
 
     def _restart_if_open(self) -> None:
-        """Last messages are of one moment: without knowing which, what came is worth nothing."""
+        """Drop the messages of a page without its end: they are of one moment, which only the end
+        names."""
         if self._multi and "up_to_seq" not in self._body:
             self._batch = DirectBatch()
 
@@ -246,7 +247,7 @@ class _Reader:
             payload = json.dumps(body).encode()
             port.send(subject, payload, reply.subject, seconds=self._deadline.remaining())
             while True:
-                # One more than can come, so that the status behind the last one is seen.
+                # One more than can come, so that the status behind the last one is read too.
                 room = len(self._batch) + (self._asked() or 1 << 40) + 1
                 left = self._deadline.remaining()
                 for status in mailbox.take_into(self._batch, room, left):
@@ -260,7 +261,7 @@ class _Reader:
                     )
 
     def _ended(self, end: Msg, before: int) -> bool:
-        """Take the end of a page in; returns whether it was the last one."""
+        """Handle the status at the end of a page; returns whether the page was the last one."""
         batch = self._batch
         if end.status == _NOT_FOUND:
             self._count_pending()
@@ -281,14 +282,14 @@ class _Reader:
         if not came or not pending or self._asked() == 0:
             return True
         if self._bytes_left is not None:
-            # It ended early, so that many bytes were sent.
+            # It ended early because of the limit of bytes.
             self._bytes_left -= self._page_bytes()
             return self._bytes_left <= 0
         return False
 
 
 def _explain(api: API, stream: str, deadline: Deadline) -> None:
-    """A direct get had no responder: raise the reason, or wait if that is only for a moment."""
+    """Handle a direct get without a responder: raise the reason, or wait if it is temporary."""
     config = stream_info(api, stream, deadline.remaining()).config
     if not config.allow_direct:
         raise DirectGetNotAllowedError(

@@ -1,8 +1,8 @@
-"""DirectBatch: what batched direct get brings (ADR-31), as messages or as Arrow columns.
+"""DirectBatch: the result of a batched direct get (ADR-31), as messages or as Arrow columns.
 
-A server writes where a stored message comes from behind the headers it was published with. The
-batch keeps the messages as they came; those lines are read, and taken off, when a message is looked
-at or when columns are made.
+A server adds headers with stream, sequence and time behind the headers of a stored message. The
+batch keeps the messages as they came; those lines are read and removed when a message object or a
+column is made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["UNACKNOWLEDGED", "DirectBatch", "DirectMsg"]
 
 
 class _Unacknowledged:
-    """Stands for a consumer whose messages cannot be acknowledged."""
+    """A consumer whose messages cannot be acknowledged."""
 
     ack_none = True
 
@@ -36,7 +36,7 @@ class DirectMsg(JetStreamMsg):
 
     __slots__ = ("_lines",)
 
-    _lines: bytes  # what the server said of it
+    _lines: bytes  # the lines that the server added
 
     @property
     def metadata(self) -> MsgMetadata:

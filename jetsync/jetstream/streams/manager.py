@@ -30,7 +30,7 @@ __all__ = ["StreamManager"]
 
 
 class StreamManager(ConsumerManager, OrderedConsumers):
-    """What JetStream has for streams, and for the consumers on them. Thread-safe."""
+    """The calls of JetStream on streams, and on their consumers. Thread-safe."""
 
     def create_stream(
         self,

@@ -1,4 +1,5 @@
-"""Does the consumer that exists fit the subscription? Each answer "no" is an error of its own."""
+"""Checks that an existing consumer fits the subscription; each reason against it has its own
+error."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from jetsync.jetstream.subscribe.plan import Plan
 
 __all__ = ["check_existing", "differences"]
 
-# Judged by rules of their own, or nothing that subscribing would change.
+# Checked by rules of their own, or not changed by subscribing.
 _NOT_COMPARED = frozenset(
     {"name", "deliver_subject", "deliver_group", "filter_subject", "filter_subjects", "pause_until"}
 )
-# The server reads 0 here as "what you think is right".
+# For the server 0 means its default here.
 _ZERO_IS_DEFAULT = frozenset(
     {"max_ack_pending", "max_waiting", "max_deliver", "ack_wait", "num_replicas"}
     | {"inactive_threshold", "max_batch", "max_bytes", "max_expires", "priority_timeout"}
@@ -109,7 +110,7 @@ def _filters(config: ConsumerConfig) -> tuple[str, ...]:
 
 
 def differences(plan: Plan, config: ConsumerConfig) -> dict[str, tuple[Any, Any]]:
-    """The fields that were asked for and are not so: (yours, the server's) for each."""
+    """The requested fields that differ: (requested, the server's) for each."""
     found: dict[str, tuple[Any, Any]] = {}
     for field in sorted(set(plan.asked) - _NOT_COMPARED):
         yours, theirs = plan.asked[field], getattr(config, field)
@@ -135,5 +136,5 @@ def differences(plan: Plan, config: ConsumerConfig) -> dict[str, tuple[Any, Any]
 
 
 def _own(metadata: Any) -> dict[str, str]:
-    """Without what the server adds itself."""
+    """Return the metadata without the entries that the server adds."""
     return {name: value for name, value in metadata.items() if not name.startswith("_nats.")}

@@ -1,4 +1,4 @@
-"""What a subscribe call asks for, and whether it makes sense: checked before any byte leaves."""
+"""The plan of a subscribe call, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PULL_ONLY = (
     "priority_policy",
     "priority_timeout",
 )
-# An ordered consumer is these things; asking for something else contradicts it.
+# The fixed fields of an ordered consumer; other values contradict it.
 _ORDERED: dict[str, Any] = {
     "ack_policy": AckPolicy.NONE,
     "max_deliver": 1,
@@ -45,7 +45,7 @@ _ORDERED: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A subscribe call that makes sense. ``asked`` are the configuration fields that were given."""
+    """A checked subscribe call. ``asked`` are the configuration fields that were given."""
 
     subject: str | None
     stream: str | None
@@ -57,7 +57,7 @@ class Plan:
     ordered: bool
     asked: Mapping[str, Any]
     config: ConsumerConfig
-    """What a new consumer gets; a push consumer's deliver subject is added when there is one."""
+    """The fields of a new consumer; a push consumer's deliver subject is added later."""
 
     def to_create(self, deliver_subject: str | None) -> ConsumerConfig:
         """The configuration of a new consumer."""
@@ -83,7 +83,7 @@ def make_plan(
     flow_control: bool = False,
     messages_limit: int = 0,
 ) -> Plan:
-    """Put together what was asked for. Raises ConfigError for contradictory options. No I/O."""
+    """Make the plan of a call. Raises ConfigError for contradictory options. No I/O."""
     asked = _asked(config, fields)
     if heartbeat is not None:
         seconds = to_seconds(heartbeat, "heartbeat")
@@ -115,7 +115,7 @@ def make_plan(
         # Members that name no consumer meet on the durable with the name of their group.
         wanted["durable_name"] = name
     if wanted.get("flow_control"):
-        # The server insists on it, so that a lost question is asked again.
+        # The server requires it, so that a lost flow control request is repeated.
         wanted.setdefault("idle_heartbeat", DEFAULT_HEARTBEAT)
     acks = wanted.get("ack_policy", AckPolicy.EXPLICIT) != AckPolicy.NONE
     if (
@@ -124,10 +124,10 @@ def make_plan(
         and not wanted.get("flow_control")
         and 0 < messages_limit < SERVER_MAX_ACK_PENDING
     ):
-        # More than that is not sent unacknowledged, so nothing has to be dropped here.
+        # The server sends no more than that unacknowledged, so no message has to be dropped here.
         wanted.setdefault("max_ack_pending", messages_limit)
     planned = ConsumerConfig(**wanted)
-    # With a stand-in for the inbox that comes later everything can be judged now.
+    # With a placeholder for the later inbox every field can be checked now.
     probe = {} if pull or planned.deliver_subject else {"deliver_subject": "_INBOX.x"}
     build(ConsumerConfig, planned, probe)
     return Plan(subject, stream, name, consumer is not None, queue, pull, ordered, asked, planned)
@@ -158,7 +158,8 @@ def _asked(
 
 
 def _agree(asked: dict[str, Any], field: str, value: Any, parameter: str) -> None:
-    """Take a parameter that is another name of a configuration field; both may be given once."""
+    """Take a parameter that is another name of a configuration field; equal values may be given
+    twice."""
     if value is None:
         return
     there = asked.get(field)

@@ -158,7 +158,7 @@ class PullSubscription:
         if kind is None:
             self.unsubscribe()
         else:
-            with contextlib.suppress(Error):  # what went wrong first is what counts
+            with contextlib.suppress(Error):  # the first error is the one to raise
                 self.unsubscribe()
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """The subscribe workflow: find the stream, bind to a consumer or make it, subscribe.
 
-What was asked for is judged in ``subscribe_plan``, what exists in ``subscribe_checks``; here is the
-order of things. The NATS subscription comes before the consumer, so that a push consumer is bound
-from its first moment.
+``plan.py`` checks the call, ``checks.py`` the existing consumer; this module has the order of the
+steps. The NATS subscription comes before the consumer, so that a push consumer is bound from its
+first moment.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _LEAVING = 0.3
 
 _LOOK_AGAIN = 0.05
 
-# No answer about a consumer: a client with the right to pull only cannot look it up.
+# Errors of a lookup by a client that may only pull.
 _NO_ANSWER = (TimeoutError, JetStreamNotEnabledError, PermissionsError, DisconnectedError)
 
 
 class Subscriber(ConsumerManager):
-    """What JetStream has for the subscribe workflow. Thread-safe."""
+    """The subscribing calls of JetStream. Thread-safe."""
 
     def subscribe(
         self,
@@ -227,7 +227,7 @@ class Subscriber(ConsumerManager):
                     name, plan.to_create(None), timeout=deadline.remaining()
                 )
             except ConsumerExistsError:
-                # Another client made it between our two requests.
+                # Another client made it between the two requests.
                 created = False
                 info = self._look_up(plan, name, deadline)
                 if info is None:
@@ -315,7 +315,7 @@ class Subscriber(ConsumerManager):
         begin(push, info, created=False)
 
     def _move(self, info: ConsumerInfo, wanted: str, deadline: Deadline) -> ConsumerInfo:
-        """Have it deliver to another subject: the one thing subscribing may change."""
+        """Change its deliver subject: the only field that subscribing may change."""
         config = dataclasses.replace(info.config, deliver_subject=wanted)
         try:
             if info.push_bound:
