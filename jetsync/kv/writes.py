@@ -66,7 +66,7 @@ class Write:
         self._ttl = ttl
         self._msg_id: str | Auto = AUTO
         self._conflict: WrongLastSequenceError | None = None  # how the last attempt was refused
-        self._unknown: PublishUnknownError | None = None  # an earlier attempt may be stored all the same
+        self._unknown: PublishUnknownError | None = None  # may be stored
 
     # -- the three ways ----------------------------------------------------------------------------
 

@@ -187,7 +187,8 @@ class ObjectStore(Reading):
         return place.replace(name, lambda found: change(place.existing(name, found)), deadline)[1]
 
     def delete(self, name: str, *, timeout: Seconds | None = None) -> ObjectInfo:
-        """Delete an object or a link; what a link leads to stays. Returns what remains to be said.
+        """Delete an object or a link; the target of a link stays. Returns the description of the
+        deletion.
 
         Deleting it again is fine; ObjectNotFoundError when there never was one.
         """
@@ -258,7 +259,7 @@ class ObjectStore(Reading):
     # -- the bucket --------------------------------------------------------------------------------
 
     def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Refuse all changes from now on, for ever. Returns the new state."""
+        """Seal the bucket: it refuses all changes from now on, for ever. Returns the new state."""
         place = self._place
         try:
             sealed = place.js.update_stream(

@@ -1,8 +1,8 @@
 """Storing the bytes of an object as chunks, in order, with a bounded number of them in memory.
 
 Chunks are sent without waiting for each confirmation. After a lost connection some may be stored in
-another order than they were sent in, so the sequences of the confirmations are compared: what lies
-at the wrong place is removed and sent again, from memory.
+another order than they were sent in, so the sequences of the confirmations are compared: chunks out
+of order are removed and sent again from memory.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from jetsync.objectstore.place import Place
 __all__ = ["STALL", "Source", "Upload", "pieces_of"]
 
 STALL = 30.0
-"""Without a time budget: so long one chunk may take to be stored or to arrive."""
+"""Seconds that one chunk may take to be stored or to arrive, when the call has no timeout."""
 _IN_MEMORY = 4 * 1024 * 1024
 _READ = 128 * 1024
 _SETTLING = 5.0
 
 Source = bytes | bytearray | memoryview | IO[bytes] | Iterable[bytes] | os.PathLike[str]
-"""What can be put: bytes, a file opened in binary mode, an iterable of bytes, a ``Path``."""
+"""The sources of an object: bytes, a file opened in binary mode, an iterable of bytes, a
+``Path``."""
 
 
 def pieces_of(source: Any) -> Iterator[bytes | bytearray | memoryview]:
@@ -82,7 +83,7 @@ class _Sent(NamedTuple):
 
 
 class Upload:
-    """The chunks of one content on their way. For one thread."""
+    """The chunks of one content while they are stored. For one thread."""
 
     def __init__(
         self,
@@ -164,13 +165,13 @@ class Upload:
             self._subject,
             data,
             msg_id=f"{self.nuid}.{self._messages}",
-            # Longer than the call may take: what came of it is known before chunks are removed.
+            # Longer than the call may take, so that the outcome is known before chunks are removed.
             timeout=self._deadline.within(STALL) + _SETTLING,
         )
         return _Sent(data, future)
 
     def _settle(self) -> None:
-        """Wait for the oldest chunk; put right what does not lie behind the one before it."""
+        """Wait for the oldest chunk; store it again if it is not behind the one before it."""
         seq = self._result(self._window[0])
         if seq > self._last_seq:
             self._last_seq = seq

@@ -1,4 +1,4 @@
-"""ObjectWatcher: what a bucket says about its objects, as it comes (ADR-20)."""
+"""ObjectWatcher: the descriptions of a bucket's objects as they are written (ADR-20)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def begin(place: Place, policy: str, deadline: Deadline) -> tuple[OrderedConsume
 
 
 class ObjectWatcher(BucketWatcher[ObjectInfo]):
-    """An endless iterator over what happens to objects. Made by ``ObjectStore.watch``.
+    """An endless iterator over changes of objects. Made by ``ObjectStore.watch``.
 
     First come the initial ones, those that were there when the watch began; :meth:`initial`
-    iterates over them alone. Then it blocks until an object is put, changed or deleted. An
-    object that is replaced before its turn comes as its replacement. What cannot be read is left
-    out, and the connection's ``on_error`` hears of it (ObjectMetaError).
+    iterates over them alone. Then it blocks until an object is put, changed or deleted. An object
+    that is replaced before it is read comes as its replacement. A description that cannot be read
+    is left out and reported to the connection's ``on_error`` (ObjectMetaError).
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` may be called by any. As a
     context manager it stops at the end.

@@ -43,7 +43,7 @@ class ObjectWriter(io.BufferedIOBase):
         self._place = place
         self._meta = meta
         self._deadline = deadline
-        # What can be refused is refused before the work.
+        # Every check that is possible comes before the upload.
         opening = Deadline(deadline.within(STALL))
         place.check_double(opening)
         place.look(meta.name, opening)
@@ -52,7 +52,7 @@ class ObjectWriter(io.BufferedIOBase):
 
     @property
     def info(self) -> ObjectInfo:
-        """What the bucket says about the object, once the writer is closed. Raises ValueError."""
+        """The description of the stored object. Raises ValueError before the writer is closed."""
         if self._info is None:
             raise ValueError("the object is not stored: close the writer first")
         return self._info
@@ -113,7 +113,7 @@ class ObjectWriter(io.BufferedIOBase):
                 meta.name, show, Deadline(self._deadline.within(STALL))
             )
         except BaseException as error:
-            # When the last message may be stored, the chunks may have readers already.
+            # The last message may be stored, and the chunks may have readers: they stay.
             if not may_be_visible or isinstance(error, NotStoredError):
                 upload.undo()
             raise
@@ -134,7 +134,7 @@ class ObjectWriter(io.BufferedIOBase):
             self.abandon()
 
     def __del__(self) -> None:
-        # The base would close it, and so store half an object.
+        # The base class would close the writer, which would store half an object.
         pass
 
     def __repr__(self) -> str:

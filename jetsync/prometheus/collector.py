@@ -28,7 +28,7 @@ class Collector:
         self._objects = objects
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metric families of now. Blocks as ``render`` does."""
+        """Yield the present metric families. Blocks as ``render`` does."""
         for name, numbers in families(self._objects).items():
             first = numbers[0]
             core = self._core

@@ -12,10 +12,10 @@ __all__ = ["Measured", "as_text", "families", "render"]
 
 
 class Measured(Protocol):
-    """What has numbers: connections, consumers, workers, services, and objects of your own."""
+    """An object with measurements: a connection, consumer, worker, service, or one of your own."""
 
     def measurements(self) -> list[Measurement]:
-        """Return the numbers of now."""
+        """Return the present measurements."""
 
 
 def families(

@@ -1,4 +1,4 @@
-"""Credentials: what the user gives, and the CONNECT fields that come of it.
+"""Credentials: the user's secrets, and the CONNECT fields made of them.
 
 Everything is asked for again at each attempt: a rotated password, a renewed ``.creds`` file or a
 fresh token takes effect with the next reconnect.
@@ -20,11 +20,11 @@ from jetsync.protocol.url import ServerURL
 __all__ = ["Credentials", "CredsSource", "Signer", "TextSource", "parse_creds"]
 
 TextSource: TypeAlias = str | Callable[[], str]
-"""A value, or something to call without arguments that returns it."""
+"""A value, or a callable without arguments that returns it."""
 
 _Path: TypeAlias = str | os.PathLike[str]
 CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
-"""Where a ``.creds`` file is, or (as bytes) what is in it; or something to call that says so."""
+"""The path of a ``.creds`` file, or (as bytes) its content; or a callable that returns either."""
 
 Signer: TypeAlias = Callable[[bytes], bytes]
 """Signs with a key that stays elsewhere: gets the server's nonce, returns 64 bytes (Ed25519)."""

@@ -1,4 +1,4 @@
-"""The CONNECT line: what a client says about itself."""
+"""The CONNECT line: the client's options and credentials for the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect_payload(
 
     ``auth`` holds the fields that ``Credentials.resolve`` gave. Nothing reaches the line but the
     fields named here, so no option can leak into it. Raises ``ConfigError`` for an unknown or
-    wrong field; secrets never appear in the text. How long the line may be is the server's to say
+    wrong field; secrets never appear in the text. The server limits its length
     (``max_control_line``, 4,096 bytes unless configured). Does not block; thread-safe.
     """
     fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What a server says about itself: the JSON of an INFO line."""
+"""ServerInfo: the JSON of an INFO line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jetsync.errors import ProtocolError
 __all__ = ["ServerInfo"]
 
 DEFAULT_MAX_PAYLOAD = 1024 * 1024
-"""What a server takes unless it says otherwise."""
+"""The largest message, in bytes, of a server that names no limit."""
 
 _UINT64_MAX = 2**64 - 1
 

@@ -1,8 +1,8 @@
 """NKeys: the text form of Ed25519 keys, and signatures with them.
 
-The text form is ours: base32 without padding of ``prefix | key | CRC-16``. The signing itself is
-done by the ``cryptography`` package or, where that one is missing, by the ``nkeys`` package. Both
-are optional and loaded only when something is to be signed.
+This module has the text form: base32 without padding of ``prefix | key | CRC-16``. The signing
+itself is done by the ``cryptography`` package or, where that one is missing, by the ``nkeys``
+package. Both are optional and loaded only when something is to be signed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def signature_text(signature: bytes) -> str:
 
 
 class _Signer(Protocol):
-    """What signs with one user's key."""
+    """The object that signs with one user's key."""
 
     def public_key(self) -> bytes: ...
 

@@ -1,4 +1,4 @@
-"""Proxies: the words with which one is asked to connect us to a server. Bytes in, bytes out.
+"""Proxies: the handshake that asks a proxy for a connection to a server. Bytes in, bytes out.
 
 HTTP CONNECT (RFC 9110, section 9.3.6; Basic sign-in, RFC 7617) and SOCKS 5 (RFC 1928, sign-in by
 RFC 1929). ``socks5`` is told the address of the server, ``socks5h`` its name.
@@ -35,7 +35,7 @@ _REPLIES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class ProxyURL:
-    """Where a proxy is and how to enter. Immutable; ``str`` and ``repr`` mask secrets."""
+    """The address of a proxy and its sign-in. Immutable; ``str`` and ``repr`` mask secrets."""
 
     scheme: str
     host: str

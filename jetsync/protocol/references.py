@@ -1,4 +1,4 @@
-"""References: how a context says where a secret is, and how it is fetched from there.
+"""References: the secrets that a context names, and fetching them.
 
 A value is the secret itself, or one of ``file://path``, ``env://NAME``, ``data:;base64,...``,
 ``op://...`` (the ``op`` program of 1Password) and ``nsc://operator/account/user``. Source: the
@@ -43,7 +43,7 @@ def _expand(path: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """Where a secret of a context is, to be fetched anew whenever it is needed. Picklable.
+    """The source of a secret of a context, read anew whenever the secret is needed. Picklable.
 
     Two that name the same are equal, so that options which hold them are equal too; ``repr`` hides
     what they name. ``field`` is the field of the context, for errors. Programs are started only

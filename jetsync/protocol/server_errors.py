@@ -1,4 +1,4 @@
-"""What an ``-ERR`` line means: its error class, its subject, and whether the link ends."""
+"""Reads an ``-ERR`` line: its error class, its subject, and whether the link ends."""
 
 from __future__ import annotations
 

@@ -23,16 +23,17 @@ __all__ = ["Attempt", "ReconnectAttempt", "ServerPool", "ServerState"]
 DEFAULT_RECONNECT_WAIT = 0.05
 DEFAULT_MAX_WAIT = 2.0
 GROWTH = 1.5
-"""Less than the usual doubling: a restart of 0.2 s is met again within 0.5 s in 95 of 100 cases."""
+"""The growth of the wait from pass to pass. With it, and not with 2, a client is back 0.5 s after a
+restart of 0.2 s in 95 of 100 cases."""
 
 MOST_DISCOVERED = 64
 """Servers learnt from INFO at most: it bounds what a hostile INFO makes the client dial."""
 
 OWN_EVERY = 4
-"""One attempt in so many goes to a server of the user's own, however many were learnt."""
+"""One of this many attempts goes to a server of the user's own, however many were learnt."""
 
 STABLE_AFTER = 0.5
-"""A link that lived shorter than this many seconds proved nothing: backoff goes on from there."""
+"""Seconds: after a link that lived shorter than this the backoff goes on where it was."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class ReconnectAttempt:
-    """An attempt to come back, for ``ConnectOptions.reconnect_delay``.
+    """An attempt to reconnect, for ``ConnectOptions.reconnect_delay``.
 
     ``number`` counts the attempts since the link was lost, from 1; ``pass_number`` the passes over
     all servers, from 0; ``error`` is why the link, or the last attempt, failed.
@@ -60,11 +61,11 @@ class ReconnectAttempt:
 
 @dataclass(frozen=True)
 class ServerState:
-    """What a connection knows of one server.
+    """The state of one server, as a connection knows it.
 
     ``url`` masks secrets when it is printed. ``attempts`` are those that failed since the last
     success at any server; ``last_error`` belongs to the last of them. ``last_connected_at`` is on
-    the wall clock (UTC), None when it never accepted us.
+    the wall clock (UTC), None when it never accepted this client.
     """
 
     url: ServerURL
@@ -198,9 +199,9 @@ class ServerPool:
         return Attempt(server=entry.server, delay=delay, round=entry.tries)
 
     def failed(self, server: ServerURL, error: BaseException | None = None) -> None:
-        """Note that an attempt at ``server`` came to nothing; it goes to the end of the pool.
+        """Note that an attempt at ``server`` failed; the server goes to the end of the pool.
 
-        Telling of an established link that broke is not needed, and does not count as an attempt.
+        An established link that broke needs no call and does not count as an attempt.
         """
         if self._linked is not None:
             self._begin_reconnect()
@@ -222,7 +223,8 @@ class ServerPool:
         self._linked_at = self._clock()
 
     def prefer_other(self, current: ServerURL) -> bool:
-        """Put ``current`` last (it is about to go, lame duck) and say if there is any other."""
+        """Put ``current`` last (it is shutting down, lame duck); returns whether there is another
+        one."""
         entry = self._find(current)
         if entry is not None:
             self._to_end(entry)

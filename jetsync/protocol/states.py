@@ -44,7 +44,7 @@ def transition(old: Status, new: Status) -> Status:
     """Return ``new`` if a connection may go there from ``old``.
 
     Otherwise raises ``ConnectionClosedError`` (it is closed), ``DrainingError`` (it is on its way
-    to be) or ``Error`` (a mistake inside jetsync). Pure: who holds the status keeps it.
+    to be) or ``Error`` (a mistake inside jetsync). Pure: the caller holds the status.
     """
     if new in TRANSITIONS[old]:
         return new
@@ -80,12 +80,12 @@ class Life:
         self._draining = new if self._draining is None else transition(self._draining, new)
 
     def close(self) -> None:
-        """It is over. Safe to repeat."""
+        """The connection has ended. Safe to repeat."""
         self.closed = True
 
     @property
     def status(self) -> Status:
-        """Where the connection is in its life."""
+        """The present status."""
         return Status.CLOSED if self.closed else self._draining or self._link
 
 

@@ -1,7 +1,7 @@
-"""Subjects and names: may this text stand there, does this pattern match?
+"""Subjects and names: checks of their text, and matching of patterns.
 
-These are the checks for calls made now and then. Every publish is checked again by the encoder in
-C (``csrc/jet_subject.c``) with the same rules.
+These checks are for calls that are not on the hot path. Every publish is checked again by the
+encoder in C (``csrc/jet_subject.c``) with the same rules.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def subject_matches(pattern: str, subject: str) -> bool:
 def check_publish_subject(subject: str) -> str:
     """Return ``subject`` if messages can be published to it, else raise ``ConfigError``.
 
-    Refuses what could break framing and wildcards, nothing more: the rest is the server's to judge.
+    Refuses only text that could break framing, and wildcards; the server checks the rest.
     """
     _check_safe("subject", subject)
     for token in subject.split("."):

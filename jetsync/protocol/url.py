@@ -25,7 +25,8 @@ _MASK = "***"
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ServerURL:
-    """Where a server is and how to enter. Immutable, picklable; ``str`` and ``repr`` mask secrets.
+    """The address of a server and its sign-in. Immutable, picklable; ``str`` and ``repr`` mask
+    secrets.
 
     ``tls_name`` is set on servers that were discovered under a bare address: the name that their
     certificate has to show.

@@ -1,4 +1,4 @@
-"""What a server holds and has to give back: its process and its scratch folder."""
+"""The resources of a server that have to be freed: its process and its scratch folder."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ __all__ = ["HOST", "free_port"]
 
 HOST = "127.0.0.1"
 
-# Below what Linux and macOS hand out by themselves. From there another program's outgoing
-# connection could take the port while our server is down, and a client that dials a closed
-# port on the same machine can even be connected to itself.
+# Below what Linux and macOS hand out by themselves. From those another program's outgoing
+# connection could take the port while the server is down, and a client that dials a closed port on
+# the same machine can even be connected to itself.
 _CANDIDATES = range(20_000, 30_000)
 _TRIES = 200
 

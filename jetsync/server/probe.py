@@ -1,4 +1,4 @@
-"""Asking a server on 127.0.0.1, without a NATS client, whether and how it is."""
+"""Probes a server on 127.0.0.1, without a NATS client: readiness and monitoring."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ _POLL = 0.005
 _SLOWEST_POLL = 0.05
 _KILLED_WITHIN = 10.0
 
-# The guard is a shell that reads from a pipe whose other end only we hold. A line on it is a
-# friendly goodbye. Its end without a line means that we died, however that happened (even by
-# SIGKILL), so the server and its scratch folder have to go. The kernel's own "signal me when my
-# parent dies" is no use here: it fires when the *thread* that started the child ends.
+# The guard is a shell that reads from a pipe whose other end only this process holds. A line on it
+# is an orderly stop. The end of the pipe without a line means that this process died, even by
+# SIGKILL: the guard then kills the server and removes its scratch folder. The kernel's parent-death
+# signal (PR_SET_PDEATHSIG) does not help: it fires when the *thread* that started the child ends.
 _GUARD = """
 read -r _ && exit
 kill -KILL "$1"

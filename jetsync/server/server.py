@@ -1,4 +1,4 @@
-"""``NatsServer``: one nats-server under our control."""
+"""``NatsServer``: one nats-server as a child process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""jetsync.services - services that answer requests, can be found, and say how they do (ADR-32).
+"""jetsync.services - services that answer requests, can be found, and report statistics (ADR-32).
 
 Room:      L6. May import: client, protocol, hallway. May not: jetstream, spark or cli.
 Threads:   as many for each endpoint as it may run handlers at once, started when needed.
 Touch me:  to change what a service answers, how its handlers run, and how services are found.
-Not here:  requests and subscriptions, which it is made of (client/).
+Not here:  requests and subscriptions, which it uses (client/).
 """
 
 from __future__ import annotations

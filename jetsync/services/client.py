@@ -21,7 +21,7 @@ T = TypeVar("T", bound=ServicePing)
 
 
 class ServiceClient:
-    """Calls services over a connection and asks which there are.
+    """Calls services over a connection and discovers them.
 
     ``prefix`` is that of the services' discovery, ``timeout`` the default of :meth:`call` (None:
     the connection's). Holds nothing that needs closing. Thread-safe.
@@ -63,11 +63,11 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServicePing]:
-        """Return the instances that are there: all, those of a service, or the one with the ``id``.
+        """Return the running instances: all, those of a service, or the one with the ``id``.
 
         Blocks until ``max_responses`` came, until ``stall`` seconds after the last one, and
-        ``timeout`` seconds at most. None there: an empty list. Answers that are no such document
-        are left out, with a warning in the log. Raises ConfigError, DisconnectedError,
+        ``timeout`` seconds at most. Without instances the list is empty. An answer that cannot be
+        read is left out, with a warning in the log. Raises ConfigError, DisconnectedError,
         PermissionsError.
         """
         return self._ask("PING", ServicePing, name, id, max_responses, stall, timeout)
@@ -81,7 +81,7 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServiceInfo]:
-        """Return what services are and which endpoints they have; as :meth:`ping`."""
+        """Return the descriptions of services and their endpoints; like :meth:`ping`."""
         return self._ask("INFO", ServiceInfo, name, id, max_responses, stall, timeout)
 
     def stats(
@@ -93,7 +93,7 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServiceStats]:
-        """Return what services have done; as :meth:`ping`."""
+        """Return the statistics of services; like :meth:`ping`."""
         return self._ask("STATS", ServiceStats, name, id, max_responses, stall, timeout)
 
     def _ask(

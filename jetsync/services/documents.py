@@ -22,7 +22,7 @@ T = TypeVar("T", bound="ServicePing")
 
 @dataclasses.dataclass(frozen=True)
 class EndpointInfo:
-    """What an endpoint is. Immutable."""
+    """The description of an endpoint. Immutable."""
 
     name: str
     subject: str
@@ -43,9 +43,10 @@ class EndpointInfo:
 
 @dataclasses.dataclass(frozen=True)
 class EndpointStats:
-    """What an endpoint has done since the start or the last ``reset()``. Immutable.
+    """The statistics of an endpoint since the start or the last ``reset()``. Immutable.
 
-    Times are in nanoseconds. ``data`` is what the service's ``stats_handler`` said, None without.
+    Times are in nanoseconds. ``data`` is the value of the service's ``stats_handler``, None without
+    one.
     """
 
     name: str
@@ -71,7 +72,7 @@ class EndpointStats:
 
 @dataclasses.dataclass(frozen=True)
 class ServicePing:
-    """A service that is there: one instance. Immutable."""
+    """One running instance of a service. Immutable."""
 
     name: str
     id: str
@@ -113,7 +114,7 @@ class ServicePing:
 
 @dataclasses.dataclass(frozen=True)
 class ServiceInfo(ServicePing):
-    """What a service is and which endpoints it has. Immutable."""
+    """The description of a service and its endpoints. Immutable."""
 
     description: str
     endpoints: tuple[EndpointInfo, ...]
@@ -145,7 +146,7 @@ class ServiceInfo(ServicePing):
 
 @dataclasses.dataclass(frozen=True)
 class ServiceStats(ServicePing):
-    """What a service has done. Immutable."""
+    """The statistics of a service. Immutable."""
 
     started: datetime
     """When this instance started, in UTC."""

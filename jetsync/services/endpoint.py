@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Endpoint", "Handler"]
 
 Handler = Callable[[ServiceRequest], "bytes | None"]
-"""What answers requests: it returns the body, or None when it has answered or will."""
+"""A handler of requests: it returns the body, or None when it has answered or will."""
 
 _OVERLOADED = 503, "overloaded"
 _STOPPED = 503, "stopped"
@@ -65,10 +65,10 @@ class Endpoint:
         self._waiting_bytes = 0
         self._stopped = False
         self.subscription: Subscription | None = None
-        """What receives its requests; the service sets it."""
+        """The subscription that receives its requests; the service sets it."""
         self.reset()
 
-    # -- what it is and has done -----------------------------------------------------------------
+    # -- description and statistics --------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class Endpoint:
 
     @property
     def queue_group(self) -> str | None:
-        """Whose members share the requests; None: every instance gets every request."""
+        """The queue group that shares the requests; None: every instance gets every request."""
         return self._info.queue_group
 
     @property
@@ -91,13 +91,13 @@ class Endpoint:
         return dict(self._info.metadata)
 
     def info(self) -> EndpointInfo:
-        """Return what the service says about it. Does not block."""
+        """Return its description. Does not block."""
         self._check()
         info = self._info
         return EndpointInfo(info.name, info.subject, info.queue_group, self.metadata)
 
     def stats(self) -> EndpointStats:
-        """Return what it has done. Does not block, but for a ``stats_handler``."""
+        """Return its statistics. Does not block, but for a ``stats_handler``."""
         self._check()
         with self._lock:
             requests, errors = self._num_requests, self._num_errors
@@ -127,7 +127,7 @@ class Endpoint:
             self._last_error = ""
 
     def _own_data(self) -> Any:
-        """What the user's ``stats_handler`` says, if that is JSON."""
+        """The value of the user's ``stats_handler``, if it can be written as JSON."""
         if self._stats_handler is None:
             return None
         try:
@@ -183,7 +183,7 @@ class Endpoint:
                 self._idle -= 1
                 self._waiting_bytes -= request.msg.size
             self._handle(request)
-            del request  # it may be large, and the next one may come late
+            del request  # free it: it may be large, and the next one may come late
             with self._lock:
                 self._idle += 1
 
@@ -251,7 +251,8 @@ class Endpoint:
             self._waiting.put(None)
 
     def discard(self) -> None:
-        """Answer what waits with an error: no handler will run for it. Does not block for long."""
+        """Answer the waiting requests with an error: no handler will run for them. Does not block
+        for long."""
         with contextlib.suppress(queue.Empty):
             while True:
                 request = self._waiting.get_nowait()

@@ -1,4 +1,4 @@
-"""Which names, versions, subjects and metadata a service can have (ADR-32, semver.org)."""
+"""Valid names, versions, subjects and metadata of services (ADR-32, semver.org)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Inherit(enum.Enum):
 
 
 INHERIT: Final = Inherit.INHERIT
-"""The queue group of an endpoint or group that has none of its own: that of what it belongs to."""
+"""An endpoint or group without a queue group of its own takes that of its group or service."""
 
 
 def check_name(what: str, name: str) -> str:
@@ -119,5 +119,5 @@ def join(group: str, subject: str) -> str:
 
 
 def discovery_subject(prefix: str, verb: str, name: str | None, instance: str | None) -> str:
-    """Where services are asked: all of them, those of a name, or one instance of it."""
+    """The discovery subject: of all services, of those of a name, or of one instance."""
     return ".".join(part for part in (prefix, verb, name, instance) if part)

@@ -1,4 +1,4 @@
-"""ServiceRequest: what a handler gets, and how it answers."""
+"""ServiceRequest: a request as its handler gets and answers it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ServiceRequest:
             try:
                 self.msg.respond(data, headers)
             except ConnectionClosedError:
-                pass  # an effect of the end: the other side hears of it by itself
+                pass  # the connection has ended: the requester gets no answer and times out
             except BaseException:
                 self._answered = Once()
                 raise

@@ -1,4 +1,4 @@
-"""Service: endpoints under one name, found and asked how they do below ``$SRV`` (ADR-32)."""
+"""Service: endpoints under one name, with discovery and statistics below ``$SRV`` (ADR-32)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NUMBERS = (
 
 
 class _Adds:
-    """What a service and its groups have in common: endpoints and groups are added to them."""
+    """The common base of a service and its groups: endpoints and groups are added to them."""
 
     _prefix: str
     _queue: str | None
@@ -69,10 +69,10 @@ class _Adds:
         """Answer requests on a subject from now on. Does not wait for the server.
 
         ``name`` has letters, digits, ``-`` and ``_``; ``subject`` (default: the name) may have
-        wildcards. ``queue_group`` None: every instance gets every request. ``threads`` run that
-        many handlers at once (default: the service's number). What the ``handler`` returns
-        (bytes) is the answer; None: it has answered, or will. A ``ServiceError`` that it raises is
-        the answer, any other exception is the error 500. Endpoints cannot be removed. Raises
+        wildcards. ``queue_group`` None: every instance gets every request. ``threads`` is how many
+        handlers run at once (default: the service's number). The bytes that the ``handler`` returns
+        are the answer; None: it has answered, or will. A ``ServiceError`` that it raises is the
+        answer, any other exception is the error 500. Endpoints cannot be removed. Raises
         ConfigError, ConnectionClosedError. Thread-safe.
         """
         return self._service._add(
@@ -213,7 +213,7 @@ class Service(_Adds, Member):
             self._end()
             raise
 
-    # -- what it is and has done -----------------------------------------------------------------
+    # -- description and statistics --------------------------------------------------------------
 
     def ping(self) -> ServicePing:
         """Return what it answers to a PING. Does not block."""
@@ -221,7 +221,7 @@ class Service(_Adds, Member):
         return ServicePing(self.name, self.id, self.version, dict(self._metadata))
 
     def info(self) -> ServiceInfo:
-        """Return what it is and which endpoints it has. Does not block."""
+        """Return its description with that of its endpoints. Does not block."""
         self._check()
         return ServiceInfo(
             self.name,
@@ -233,7 +233,7 @@ class Service(_Adds, Member):
         )
 
     def stats(self) -> ServiceStats:
-        """Return what it has done. Does not block, but for its ``stats_handler``."""
+        """Return its statistics. Does not block, but for its ``stats_handler``."""
         self._check()
         return ServiceStats(
             self.name,
@@ -245,7 +245,7 @@ class Service(_Adds, Member):
         )
 
     def measurements(self) -> list[Measurement]:
-        """Return what its endpoints have done as numbers for what collects them, such as
+        """Return the statistics of its endpoints as measurements, for a collector such as
         ``jetsync.prometheus``; endpoints of one name are added up. Does not block."""
         self._check()
         at = {"connection": self._nc.options.name or self._port.label, "service": self.name}
@@ -382,7 +382,7 @@ class Service(_Adds, Member):
             self._tell_done()
 
     def _finish(self, deadline: Deadline) -> None:
-        """Answer everything that was asked."""
+        """Answer every request that came."""
         problem: Error | None = None
         try:
             receiving = [one.subscription for one in self._endpoints if one.subscription]
@@ -398,7 +398,7 @@ class Service(_Adds, Member):
             raise problem
 
     def _end(self) -> None:
-        """Stop being found, and let go of everything. Does not block."""
+        """End discovery and free everything. Does not block."""
         with self._lock:
             self._closed_to_new = True
         for endpoint in self._endpoints:

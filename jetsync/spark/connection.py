@@ -68,7 +68,7 @@ _TRANSIENT = (
 # Seconds: a connection that was not used for _REST has to answer within _SIGN_OF_LIFE before use.
 _REST = 1.0
 _SIGN_OF_LIFE = 2.0
-# So many questions of one process are on the way together.
+# How many requests of one process run at a time.
 _AT_A_TIME = 32
 _last_used: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
 
@@ -84,7 +84,7 @@ def is_transient(error: BaseException) -> bool:
         unserved = isinstance(error.__cause__, NoRespondersError)
         return unserved or error.code == 503 or bool(getattr(error, "retryable", False))
     if isinstance(error, NotStoredError):
-        # Without a cause no stream took the message.
+        # Without a cause: no stream took the message.
         return error.__cause__ is None or is_transient(error.__cause__)
     return isinstance(error, _TRANSIENT)
 
@@ -152,8 +152,9 @@ def connect_options(link: LinkOptions) -> ConnectOptions:
 def shared(link: LinkOptions) -> Connection:
     """Return this process's connection for these options; connects if there is none.
 
-    One that rested for a second or more has to give a sign of life first; if none comes, its link
-    is dropped and it dials again in the background. Raises like ``jetsync.connect``.
+    A connection that was idle for a second or more is checked first; when the server does not
+    answer, its link is dropped and it reconnects in the background. Raises like
+    ``jetsync.connect``.
     """
     import jetsync
 
@@ -186,8 +187,8 @@ def with_patience(
 ) -> T:
     """Run ``action``; repeat it while no server answers, up to ``server_unavailable_timeout``.
 
-    Spark gives a streaming query up on the first exception that a source raises on the driver, so
-    outages are waited for here. Blocks. Raises ``SparkSourceError`` with
+    Spark ends a streaming query on the first exception that a source raises on the driver, so this
+    call waits for the end of an outage. Blocks. Raises ``SparkSourceError`` with
     ``JETSYNC_SERVER_UNAVAILABLE``, ``JETSYNC_ACCESS_DENIED`` or ``JETSYNC_API_ERROR``; errors that
     already carry a code pass through.
     """

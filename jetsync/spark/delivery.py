@@ -1,4 +1,4 @@
-"""The two ways in which messages of a range come: a consumer of our own, or direct gets.
+"""The two ways to read the messages of a range: a consumer made for it, or direct gets.
 
 Both give batches in the order of the stream and end when they have nothing more to give, which
 proves nothing: see range_read.py. A consumer delivers faster and may have several filters; direct
@@ -47,7 +47,7 @@ DIRECT_UP_TO = 10_000
 """Ranges up to so many sequences are read by direct gets where the choice is free: there making
 and removing a consumer costs more than the slower delivery. Measured by benchmarks/spark."""
 
-# So many bytes of data that is not wanted are as quickly taken along as a consumer is made.
+# Reading this many unwanted bytes takes as long as making a consumer.
 MOST_UNWANTED = 256 << 10
 # Seconds without a pull after which the server removes a consumer, also when this process dies.
 INACTIVE_THRESHOLD = 30.0
@@ -82,7 +82,7 @@ def needs_direct(head: Head, options: ReadOptions) -> bool:
 
 
 def prefers_direct(head: Head, options: ReadOptions, length: int, *, headers_only: bool) -> bool:
-    """Choose how ``length`` sequences are read where there is a choice. Does not block.
+    """Choose how ``length`` sequences are read where both ways work. Does not block.
 
     Direct gets always bring the data: where it is large and not wanted, a consumer is better.
     """
@@ -97,13 +97,14 @@ def prefers_direct(head: Head, options: ReadOptions, length: int, *, headers_onl
 
 
 class PartialDeliveryError(Error):
-    """What came is not what the named stream holds: another answered, or messages were lost."""
+    """The messages are not those of the named stream: another stream answered, or some were
+    lost."""
 
 
 def by_direct_get(
     stream: Stream, options: ReadOptions, subject: str | None, first: int, last: int
 ) -> Generator[MsgBatch, None, None]:
-    """Yield what some server has from ``first`` on, until ``last`` was passed. Blocks.
+    """Yield the messages of some server from ``first`` on, until ``last`` was passed. Blocks.
 
     A request has no upper end. Where it could run beyond ``last``, the messages behind ``last`` are
     counted first, so that no more are asked for than there are up to it. Raises
@@ -166,7 +167,7 @@ def by_consumer(
     headers_only: bool,
     made: EarlyConsumer | None = None,
 ) -> Generator[MsgBatch, None, None]:
-    """Yield what a consumer made for this delivers from ``first`` on, until ``last`` was passed.
+    """Yield the messages of a consumer made for this from ``first`` on, until ``last`` was passed.
 
     Blocks. A message larger than fetchMaxBytes never comes under that limit: ``alone`` takes the
     first one by itself and without. Raises ``PartialDeliveryError`` if messages were lost on the
@@ -211,8 +212,8 @@ def by_consumer(
 
 
 class EarlyConsumer:
-    """A consumer that is made while the leader is still asked about the stream, which saves a
-    round trip. Used by one thread; `close` at the end."""
+    """A consumer that is made while the leader answers about the stream, which saves a round trip.
+    Used by one thread; `close` at the end."""
 
     def __init__(self, stream: str, options: ReadOptions, first: int, headers_only: bool) -> None:
         self._options = options

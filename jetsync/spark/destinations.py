@@ -1,4 +1,4 @@
-"""The streams that the subjects of a task's rows lead to, looked at before the rows are published.
+"""The streams of a task's subjects, checked before the rows are published.
 
 A server drops a message whose subject no stream takes, and waiting for a confirmation that never
 comes takes long. So each subject that matches no stream known so far is looked up first. What a
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Destinations"]
 
-# Tasks of one worker process follow each other quickly: they need not all ask again.
+# Tasks of one worker process follow each other quickly: later ones reuse the answers.
 _REMEMBERED = 30.0
 
 
 @dataclass
 class _Known:
-    """What one process knows of the streams behind one link."""
+    """The streams that one process knows on one connection."""
 
     since: float
     # By stream: the patterns of its subjects, and its settings.
@@ -111,7 +111,7 @@ class Destinations:
         if self._options.small_window_fails:
             raise error
         if error.code != "JETSYNC_NO_SUBJECT":
-            # Not permitted, or no API in this account: publishing itself will tell.
+            # No permission, or no API in this account: publishing will show the error.
             self._unknown = True
             return None
         row = int(rows.column("subject").index(subject).as_py())

@@ -1,4 +1,4 @@
-"""Message ids by which the server recognises a row that Spark publishes again.
+"""Message ids, by which the server recognises a row that Spark publishes again.
 
 A failed task is run again, and after a shuffle its rows may come in another order. So the default
 id is made of the content: query, batch, partition, a hash of the row, and how many rows with that

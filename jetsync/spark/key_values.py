@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 KEY_COLUMNS = ("key", "value", "operation", "revision", "timestamp")
-"""What a read of a bucket gives when nothing else is asked for."""
+"""The columns that a read of a bucket gives by default."""
 
 KEY_PATTERN = r"^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$"
-"""What a key may be. Understood by ``re`` and by Arrow."""
+"""The pattern of a valid key, for ``re`` and for Arrow."""
 
 DELETIONS = ("DEL", "PURGE")
 OPERATION = "KV-Operation"

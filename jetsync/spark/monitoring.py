@@ -1,4 +1,4 @@
-"""What a streaming query does, told outside of Spark: a listener that logs or exports."""
+"""The state of streaming queries outside of Spark: a listener that logs or exports."""
 
 # pyspark is optional, so its base classes are unknown where it is not installed.
 # mypy: disallow-subclassing-any=False
@@ -90,7 +90,7 @@ class LagListener(StreamingQueryListener):
             log.exception("exporting the state of query %s", state.name or state.query_id)
 
     def onQueryIdle(self, event: Any) -> None:
-        """Do nothing: what was told holds."""
+        """Do nothing: the last progress still holds."""
 
     def onQueryTerminated(self, event: Any) -> None:
         """Forget the query. Called by Spark."""

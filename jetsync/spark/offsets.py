@@ -7,7 +7,7 @@ An end offset may also carry ``"base": {"ORDERS": 17}``: the batch that it ends 
 whatever Spark says its start was. Spark asks a source for its initial offset again when it repeats
 the first batch, and the answer to ``latest`` would have moved; so the first end offset pins it.
 
-``"filters"`` is a hash of option filterSubjects: a restart with others can be told.
+``"filters"`` is a hash of option filterSubjects, by which a restart with other filters is noticed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Streaming on PySpark 4.0 and 4.1: offsets without limits, and rows instead of Arrow.
 
 There Spark asks for the latest offset without saying where a batch begins. A process knows that
-from what it answered before, or from the batch that it planned last; the first batch of a process
-has to be taken as it comes.
+from its earlier answer or from the batch that it planned last; the first batch of a process has no
+limit.
 """
 
 # pyspark is optional, so its base classes are unknown where it is not installed.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["OlderStreamReader", "arrow_batches"]
 
 ROWS = 10_000
-"""So many rows make an Arrow batch, as newer versions do it."""
+"""Rows of an Arrow batch, as in newer versions."""
 
 
 class OlderStreamReader(JetStreamStreamReader):

@@ -1,4 +1,4 @@
-"""What the stream leader says: where a stream begins and ends, and what is gone.
+"""Positions by the stream leader: where a stream begins and ends, and which messages are gone.
 
 Only answers of the leader count. A replica that lags says "nothing more" while there is more.
 """
@@ -174,7 +174,7 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
         f"stream {head.stream!r}: wanted {wanted}, but the first available message is "
         f"{head.first_seq}: {head.first_seq - wanted} sequences were removed before they were read"
     )
-    # What an anchor holds back only a limit can remove.
+    # Only a limit can remove messages that an anchor holds back.
     is_loss = head.trims_unread or options.strict_data_loss or options.on_commit == ACK
     if not is_loss:
         log.warning("%s, as the stream is set up", text)

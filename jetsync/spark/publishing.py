@@ -1,4 +1,4 @@
-"""Publishing the rows of one task: acknowledged all, or an error that says which were not."""
+"""Publishing the rows of one task: all are acknowledged, or an error names those that are not."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Published:
         )
 
 
-# Each publish ends with waiting for its last confirmations. So many rows, or bytes, make one.
+# Rows or bytes of one publish; each publish ends with a wait for its last confirmations.
 JOINED_ROWS = 50_000
 _JOINED_BYTES = 16 << 20
 

@@ -1,8 +1,7 @@
 """Filters of a batch query that the server can apply: ``pushFilters=true``.
 
-They only narrow what is read. Spark is told that none was taken over, so it applies them all
-again, and a row that comes although it need not does no harm. What is cut off here must surely
-fail a filter.
+They only narrow the read. Spark is told that none was taken over and applies them all again, so a
+row too many does no harm. A row that is left out here certainly fails a filter.
 
 Spark refuses every read with a reader that has ``pushFilters`` while
 ``spark.sql.python.filterPushdown.enabled`` is off, so this is a reader of its own.
@@ -46,7 +45,7 @@ __all__ = ["Bounds", "FilteringReader", "narrowed"]
 
 # The leader is asked once per subject where a range begins.
 MOST_SUBJECTS = 16
-# What stands for bytes that are not UTF-8: the server does not know it.
+# The replacement character for bytes that are not UTF-8, which no subject on the server has.
 REPLACEMENT = "\ufffd"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

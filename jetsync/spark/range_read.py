@@ -1,9 +1,9 @@
 """Reading one range of sequences completely.
 
-The one trap here: a replica that lags says "nothing more" while the leader has more. So a range
-is finished only when a message at or beyond its end was seen, or when the stream *leader* says
-that nothing lies between. Everything else (an idle consumer, a lost one, a restarted server) means
-going on from the next sequence.
+A replica that lags says "nothing more" while the leader has more. So a range is finished only when
+a message at or beyond its end was seen, or when the stream *leader* says that nothing lies between.
+Everything else (an idle consumer, a lost one, a restarted server) means going on from the next
+sequence.
 
 A direct get may be answered by a replica that is behind or ahead in removing old messages. So what
 seems to be missing in such an answer is compared with the leader too.
@@ -80,9 +80,9 @@ class _RangeRead:
         self._next = wanted.first
         self._what = f"reading {wanted.stream} from {wanted.first} to {wanted.last}"
         self._direct = False
-        # Direct gets were chosen here, and did not help.
+        # Direct gets were chosen here and brought nothing.
         self._left_direct = False
-        # Only from the second look on the leader is asked whether something is left.
+        # The leader is asked whether something is left from the second attempt on.
         self._asked_leader = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -214,7 +214,7 @@ class _RangeRead:
             yield self._layout.convert(rows, self._range.stream)
 
     def _check_gap(self, sequences: Any) -> None:
-        """Look why the first sequences that did not come are missing.
+        """Find out why the first missing sequences did not come.
 
         Holes are normal (deletes, filters). They mean loss only if the head of the stream was
         trimmed beyond them while they were still to be read; and behind a direct get there may be

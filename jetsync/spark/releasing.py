@@ -1,4 +1,4 @@
-"""What becomes of messages that Spark has finished with: option ``onCommit``.
+"""Releasing messages that Spark has finished with: option ``onCommit``.
 
 Spark tells the end of a batch when it plans the next one, so this lags behind by one batch, and
 what was told last before a query ended may come again when it starts. So everything here may be

@@ -34,7 +34,7 @@ COLUMNS: dict[str, str] = {
 """Every column of the source and its Spark type."""
 
 DEFAULT_COLUMNS = ("subject", "data", "headers", "stream", "seq", "timestamp")
-"""What a read gives when neither ``.schema(...)`` nor option ``columns`` asks for anything else."""
+"""The columns of a read without ``.schema(...)`` and option ``columns``."""
 
 # Exact bytes instead of text with replacement characters, for those who ask for it.
 _ALSO = {"headers": ("map<string,array<binary>>",)}
@@ -52,7 +52,7 @@ _NEEDS = {
     "operation": ("headers",),
 }
 
-# Those that only a bucket has.
+# Columns that only a bucket has.
 _OF_BUCKETS = frozenset({"key", "value", "operation", "revision"})
 
 

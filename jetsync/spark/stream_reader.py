@@ -82,7 +82,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._frozen: dict[str, Mark] | None = None
         # Per stream: nothing that passes the filters lies up to here, seen from the last start.
         self._scanned: dict[str, Mark] = {}
-        # Per stream: what is told as its end. Where nothing is left to read, how far it was read.
+        # Per stream: the reported end; where nothing is left to read, the position reached.
         self._told: dict[str, Mark] = {}
         self._filters = short_hash(",".join(sorted(options.filter_subjects)))
         self._warned = False

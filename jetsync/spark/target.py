@@ -31,7 +31,7 @@ STREAM_NOT_FOUND = 10059
 
 @dataclass(frozen=True)
 class Target:
-    """What a write knows about its stream."""
+    """The settings of a stream that a write needs."""
 
     stream: str
     replicas: int

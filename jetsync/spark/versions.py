@@ -1,4 +1,4 @@
-"""What differs between the versions of PySpark: names that older ones lack.
+"""Differences between versions of PySpark: names that older ones lack.
 
 Python data sources came with Spark 4.0, filters and Arrow writers of streams with 4.1, limits of
 micro-batches with 4.2. Everything here is imported from this module, so that the others read alike.

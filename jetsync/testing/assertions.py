@@ -1,4 +1,4 @@
-"""Assertions about streams and consumers that wait for what is still on its way."""
+"""Assertions about streams and consumers that wait for messages under way."""
 
 from __future__ import annotations
 

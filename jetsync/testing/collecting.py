@@ -15,13 +15,13 @@ __all__ = ["Collected", "collect"]
 
 
 class Collected:
-    """What came to a subject since ``collect``; a context manager unsubscribes. Thread-safe."""
+    """The messages of a subject since ``collect``; a context manager unsubscribes. Thread-safe."""
 
     def __init__(self, nc: Connection, subject: str) -> None:
         self._lock = threading.Lock()
         self._messages: list[Msg] = []
         self._subscription = nc.subscribe(subject, callback=self._take)
-        nc.flush()  # from here on nothing is missed
+        nc.flush()  # from here on no message is missed
 
     def _take(self, msg: Msg) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Faults: what networks do to a connection."""
+"""Faults: network faults on a connection."""
 
 from __future__ import annotations
 

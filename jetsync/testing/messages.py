@@ -18,7 +18,7 @@ _FIELDS = ("consumer", "consumer_seq", "timestamp_ns", "num_pending", "domain", 
 
 
 class MadeMessage(JetStreamMsg):
-    """What ``make_message`` returns: it notes what a handler says about it."""
+    """The message that ``make_message`` returns: it records how a handler settles it."""
 
     outcome: str | None
     outcome_delay: float | None
@@ -73,7 +73,7 @@ def make_message(
     """Return a message as a consumer delivers it. Needs no server; does not block.
 
     ``metadata`` are further fields of ``MsgMetadata``. Its ``outcome`` is None, ``ack``, ``nak``,
-    ``term`` or ``in_progress``, what was said last; a ``nak`` has ``outcome_delay``. Raises
+    ``term`` or ``in_progress``, the last of them; a ``nak`` has ``outcome_delay``. Raises
     ConfigError for unknown fields.
     """
     unknown = set(metadata) - set(_FIELDS)

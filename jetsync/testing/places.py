@@ -31,7 +31,7 @@ def accounts_config() -> str:
 
 
 class Place:
-    """The URL of one test, the threads that ran before it, and what it has to clear away."""
+    """The URL of one test, the threads that ran before it, and the streams to remove after it."""
 
     def __init__(self, url: str, *, has_accounts: bool) -> None:
         if has_accounts:
@@ -66,7 +66,7 @@ def remove_streams(url: str, names: Iterable[str] | None = None) -> list[str]:
 
 
 def find_leaks(threads: set[threading.Thread]) -> list[str]:
-    """Return what runs beside ``threads`` after a moment of grace: a connection has some."""
+    """Return the threads that still run beside ``threads`` after a moment of grace."""
     try:
         wait_until(lambda: not library_threads() - threads, _GRACE)
     except AssertionError:

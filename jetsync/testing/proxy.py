@@ -1,4 +1,4 @@
-"""A TCP proxy on 127.0.0.1 that does to a connection what networks do."""
+"""A TCP proxy on 127.0.0.1 that produces network faults."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Pipe:
         self.sink = sink
         self.to_client = to_client
         self.held: deque[tuple[float, bytes]] = deque()
-        self.at_end = False  # the source has said its last word
-        self.is_shut = False  # and the sink has been told
+        self.at_end = False  # the source has ended
+        self.is_shut = False  # and the sink was shut down
         self.busy_until = 0.0
         self.let_through: int | None = None  # how many more bytes, before they are swallowed
 
@@ -55,7 +55,7 @@ class Pipe:
         return len(data)
 
     def give(self, at_once: int) -> None:
-        """Write what is due, at most ``at_once`` bytes in one go, and pass on the end."""
+        """Write the bytes that are due, at most ``at_once`` at a time, and pass on the end."""
         while self.held and self.held[0][0] <= time.monotonic():
             due, data = self.held.popleft()
             sent = 0
@@ -72,7 +72,7 @@ class Pipe:
 
 
 class Proxy:
-    """Stands between clients and one server; a context manager that starts and stops it.
+    """A proxy between clients and one server; a context manager starts and stops it.
 
     ``with Proxy(server.url) as proxy: jetsync.connect(proxy.url)``
 
@@ -212,7 +212,7 @@ class Proxy:
                     command, done = self._commands.popleft()
                     command()
                     done.set()
-                continue  # descriptors may be others now
+                continue  # other descriptors may be open now
             if self._listener.fileno() in ready:
                 self._accept()
             if not self._blackholed:

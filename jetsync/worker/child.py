@@ -1,4 +1,4 @@
-"""What a child process of a worker does."""
+"""The child process of a worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TELL_EVERY = 0.25
 
 
 class _Orders:
-    """What the parent, or a signal, wants. The end of the pipe is the parent's death: drain."""
+    """Orders of the parent or of a signal. The pipe ends when the parent dies: drain."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -51,7 +51,7 @@ def child_main(
     source: WorkSource, handler: Callable[[Any], Any], options: WorkerOptions, pipe: Connection
 ) -> None:
     """Work until the parent says stop or drain, dies, or a SIGTERM comes; then exit."""
-    # The thread of the parent that starts processes again takes no signals, and hands that on.
+    # The thread of the parent that starts processes blocks signals; the child inherits that.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent tells its children
     orders = _Orders(pipe)

@@ -1,4 +1,4 @@
-"""A thread that does things at their time: next tries with a key, and looks at what runs long."""
+"""A thread for timed work: next tries with a key, and checks of handlers that run long."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ class Clock:
             logger.exception("a timed function of a worker failed")
 
     def close(self) -> None:
-        """End the thread; what was to be done later is not."""
+        """End the thread; functions that are not due yet do not run."""
         self._new.put(None)
         self._thread.join()

@@ -46,7 +46,7 @@ _LOOK = 0.5
 
 
 class Engine:
-    """One thread takes messages, some run the handler, one looks at the clock. Thread-safe."""
+    """One thread takes messages, some run the handler, one does timed work. Thread-safe."""
 
     def __init__(self, source: Any, handler: Callable[[Any], Any], options: WorkerOptions) -> None:
         check_handler(handler)
@@ -57,7 +57,7 @@ class Engine:
         self.stats = WorkerStats()
         self._counting = threading.Lock()
         self._held: dict[int, Job] = {}  # by stream sequence
-        self._waiting: dict[int, Job] = {}  # those on which no thread works: who pops one owns it
+        self._waiting: dict[int, Job] = {}  # not begun: the thread that pops one owns it
         self._running: dict[int, Job] = {}
         self._ready: NativeQueue[Job | None] = NativeQueue()
         self._space: NativeQueue[None] = NativeQueue()
@@ -79,16 +79,16 @@ class Engine:
         self._started = 0.0
         self.report: WorkerReport | None = None
 
-    # -- the life of it ----------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     def start(self, on_open: Callable[[], object] | None = None) -> None:
-        """Open the source, say so, and start the threads. Blocks while it connects."""
+        """Open the source, report that, and start the threads. Blocks while it connects."""
         try:
             self._start(on_open)
         except BaseException:
             self._stopping.set()
             self._is_cut_short = True
-            if self._begins_taking.first():  # else the thread that takes messages brings the end
+            if self._begins_taking.first():  # otherwise the thread that takes messages ends it
                 self._reason = "it could not be started"
                 self._close()
                 self._over.set()
@@ -148,7 +148,7 @@ class Engine:
         return self.wait(None)
 
     def abandon(self, reason: str) -> None:
-        """Wait for nothing: the process ends, and its threads with it."""
+        """End without waiting: the process ends, and its threads with it."""
         self.stop(reason)
 
     def wait(self, timeout: Seconds | None) -> WorkerReport:
@@ -165,7 +165,7 @@ class Engine:
         return self._opened is not None and not self._over.is_set()
 
     def _end(self, deadline: Deadline) -> None:
-        """Bring the worker to its end, once; a second thread leaves that to the first."""
+        """End the worker, once; a second thread leaves that to the first."""
         if not self._begins_ending.first():
             return
         opened = self._opened
@@ -253,7 +253,7 @@ class Engine:
                 logger.error("the worker ends: %s", self._reason)
                 self.stop(self._reason)
         if self._order is not None:
-            # Deliveries that were lost do not come to this worker any more.
+            # Lost deliveries will not come to this worker any more.
             for job in self._order.end():
                 self._release(job)
         while self._held and not self._draining.wait(0.02):
@@ -289,11 +289,11 @@ class Engine:
         held = self._held.get(job.seq)
         if held is not None and held.stamp == job.stamp:
             if held.in_hand is not None and is_refused(held.in_hand):
-                held.came_again = True  # what its handler said does not count for this delivery
+                held.came_again = True  # its handler's outcome does not count
             held.msg = msg  # delivered again although it is alive here: it is settled by this one
             held.deliveries = max(held.deliveries, job.deliveries)
         elif job.deliveries > 1 and self._finished.has(job.seq, job.stamp):
-            self._quietly(msg.ack)  # the acknowledgement before got lost
+            self._quietly(msg.ack)  # the earlier acknowledgement got lost
         else:
             self._held[job.seq] = self._waiting[job.seq] = job
             if self._order is None:
@@ -314,7 +314,7 @@ class Engine:
                     if self._running.get(job.seq) is job:
                         self._settled(job, "released", None, None, 0.0)
                         if self._lanes is not None and not self._draining.is_set():
-                            self._lanes.over(job)  # else its key would wait without end
+                            self._lanes.over(job)  # otherwise its key would wait for ever
             del job
 
     def _run(self, job: Job) -> None:
@@ -433,7 +433,7 @@ class Engine:
             except Exception:
                 logger.exception("on_outcome raised")
 
-    # -- looking after it --------------------------------------------------------------------------
+    # -- health ------------------------------------------------------------------------------------
 
     def _to_keep_alive(self) -> list[JetStreamMsg]:
         return [job.msg for job in list(self._held.values()) if not job.is_stuck]
@@ -449,7 +449,7 @@ class Engine:
                 self._opened.feed.tell("stuck", job.msg, Error(text))
 
     def health(self) -> WorkerHealth:
-        """Return how it is. Does not block."""
+        """Return its health. Does not block."""
         opened, now = self._opened, time.monotonic()
         running = [job for job in list(self._running.values()) if job.begun]
         problems: list[str] = []

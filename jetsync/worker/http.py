@@ -30,7 +30,7 @@ class HealthServer:
 
     def __init__(self, address: str, worker: _Worker) -> None:
         class Handler(BaseHTTPRequestHandler):
-            timeout = 2.0  # a client that says nothing must not keep the others waiting
+            timeout = 2.0  # a silent client must not block the others
 
             def do_GET(self) -> None:
                 code, kind, text = answer(self.path, worker)
@@ -42,7 +42,7 @@ class HealthServer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Requests for health are not news."""
+                """Requests for health are not logged."""
 
         where = http_address(address)
 

@@ -1,4 +1,4 @@
-"""Taking messages in: as many as may be held, none of them twice, and those of a key in order."""
+"""Intake: takes as many messages as may be held, none twice, and those of a key in order."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Order:
     """Gives messages to lanes by their keys; used by the thread that takes them.
 
     The server numbers its deliveries. After a gap some were lost on their way, with a link that
-    broke, and come again when ``ack_wait`` is over. What came behind the gap waits for them here,
-    since it could be of the same key.
+    broke, and come again when ``ack_wait`` is over. Messages behind the gap wait for them here,
+    since they could have the same key.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Order:
         self._room_at: float | None = None
         self._until: float | None = None
         self._parked: list[Job] = []
-        # What a worker before this one has left comes again by then, ahead of everything new.
+        # Messages that an earlier worker left come again by then, ahead of new ones.
         self.begins = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
         self.problem: str | None = None
 

@@ -1,4 +1,4 @@
-"""What a worker is told: its source, its options, and the mark that ``task`` leaves."""
+"""The source and the options of a worker, and the mark that ``task`` sets."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def http_address(text: str) -> tuple[str, int]:
 
 
 def check_handler(handler: object) -> None:
-    """Refuse what cannot be called, or would do nothing when it is. Raises ConfigError."""
+    """Raise ConfigError for a handler that is not callable, or is a coroutine function."""
     if not callable(handler):
         raise ConfigError(f"the handler must be a function, not {type(handler).__name__}")
     call = getattr(handler, "__call__", None)  # noqa: B004 - an object may have one of its own

@@ -33,7 +33,7 @@ _LOOK = 0.25
 _KILL_AFTER = 5.0
 _STARTS_WITHIN = 60.0
 _STEADY = 60.0
-"""Seconds after which a child that ends is no longer one that does not come up."""
+"""Seconds: a child that ends later than this after its start had come up."""
 
 
 class _Child:
@@ -55,7 +55,7 @@ class _Child:
 
 
 class Processes:
-    """Starts the children, restarts those that die, adds up what they say. Thread-safe."""
+    """Starts the children, restarts those that die, adds up their reports. Thread-safe."""
 
     def __init__(self, source: WorkSource, handler: Callable[[Any], Any], options: WorkerOptions):
         check_handler(handler)
@@ -106,7 +106,7 @@ class Processes:
                 if deadline.expired:
                     raise TimeoutError("the processes of the worker do not come up")
         except KeyboardInterrupt:
-            # Those that are up may have begun to work already: all of them drain.
+            # Children that are up may have begun to work: all of them drain.
             self._thread = start_thread("worker-parent", self._look_after)
             self._let_drain(to_seconds(self._options.drain_timeout), "interrupted at its start")
             self._is_cut_short = True
@@ -300,7 +300,7 @@ class Processes:
                 except Exception:
                     logger.exception("process %d of the worker cannot be killed", child.number)
 
-    # -- what it tells -----------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     @property
     def stats(self) -> WorkerStats:
@@ -312,7 +312,7 @@ class Processes:
         return total
 
     def health(self) -> WorkerHealth:
-        """Return how they are, as they last said. Does not block."""
+        """Return the health that they last reported. Does not block."""
         found = [child.health for child in self._children]
         up = [one for one in found if one is not None]
         problems = [

@@ -1,4 +1,4 @@
-"""replay: dead letters go back to where they came from."""
+"""replay: publish dead letters to their original subjects again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker tells: an outcome for each message, its health, and its report at the end."""
+"""Reports of a worker: an outcome for each message, its health, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 6
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one delivery: ``done``, ``retried`` (after ``delay`` seconds), ``dead`` (a
+    """The outcome of one delivery: ``done``, ``retried`` (after ``delay`` seconds), ``dead`` (a
     dead letter was stored), ``terminated`` (given up without one) or ``released`` (handed back).
 
     ``error`` is what the handler raised, ``seconds`` how long it ran.
@@ -48,8 +48,8 @@ class WorkerReport:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerHealth:
-    """How a worker is: ``alive`` while its threads run, ``ready`` while it takes and works messages
-    as it should. ``last_outcome`` is in seconds on the wall clock; ``problems`` are sentences."""
+    """The health of a worker: ``alive`` while its threads run, ``ready`` while it takes and handles
+    messages. ``last_outcome`` is in seconds on the wall clock; ``problems`` are sentences."""
 
     alive: bool
     ready: bool

@@ -1,4 +1,4 @@
-"""Worker: the object that users drive."""
+"""Worker: the object that users start and stop."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Worker:
         return report
 
     def health(self) -> WorkerHealth:
-        """Return how it is. Does not block."""
+        """Return its health. Does not block."""
         self._engine.check()
         return self._engine.health()
 
@@ -124,7 +124,7 @@ class Worker:
             http.close()
 
     def abandon(self, reason: str) -> None:
-        """End at once, since the program does: processes are killed, threads end with this one."""
+        """End at once: processes are killed, threads end with the program."""
         self._engine.check()
         try:
             self._engine.abandon(reason)
