@@ -8,9 +8,11 @@ SPARK_JAVA := JAVA_HOME="$$($(PYTHON_IN_VENV) -m jetsync.cli.java $(VENV)/java)"
 # The current folder stays off Python's path, so that an installed wheel is not hidden by the
 # checkout beside it; an editable installation puts the checkout there by itself.
 export PYTHONSAFEPATH := 1
+# What is compiled is kept: some images forbid it, and then each process compiles all tests again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak build lint types bench performance watch fuzz sanitize coverage docs wheels clean ready-demo ready-dev
+.PHONY: help demo test lanes soak build lint types bench performance watch fuzz sanitize coverage docs wheels clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +20,9 @@ help:  ## list the targets
 demo: ready-demo  ## run the whole pipeline on real data; options in ARGS, e.g. ARGS="--rows 20000"
 	@$(PYTHON_IN_VENV) -m jetsync demo $(ARGS)
 
-test: lint types  ## run every check: lint, types, then the whole test suite (options in ARGS)
+test: lint types lanes  ## run every check: lint, types, then the whole test suite (options in ARGS)
+
+lanes: ready-dev  ## run the whole test suite: beside each other, then alone what measures time
 	@$(SPARK_JAVA) $(PYTHON_IN_VENV) -m tests.lanes $(ARGS)
 
 soak: ready-dev  ## run the long form of the tests and keep its figures (PART="time memory"; default: all parts)

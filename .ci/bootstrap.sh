@@ -202,6 +202,23 @@ forget_compiled() { rm -rf build jetsync/_core/*.so jetsync/_core/*.c; }
 
 site_packages() { "$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
+# What [$extra] asks for, with the extras that it is made of, but without jetsync itself.
+extra_requirements() {
+    "$venv/bin/python" - "$extra" <<'PY'
+import re, sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+def requirements(extra):
+    for text in project["optional-dependencies"][extra]:
+        own = re.fullmatch(r"jetsync\[(.*)\]", text)
+        for name in own[1].split(",") if own else ():
+            yield from requirements(name)
+        if not own:
+            yield text
+print("\n".join(dict.fromkeys([*project["dependencies"], *requirements(sys.argv[1])])))
+PY
+}
+
 # Editable, so that the tests and Spark's workers all see this checkout and its compiled core.
 install_editable() {
     say "building jetsync and installing its [$extra] packages (first time: minutes, 700 MB)"
@@ -217,9 +234,13 @@ install_wheel() {
     mkdir -p "$dist"
     local sdist="from setuptools import build_meta; build_meta.build_sdist('$dist')"
     "$venv/bin/python" -c "$sdist" >/dev/null
-    JETSYNC_WERROR=1 pip wheel --no-deps --no-build-isolation --no-cache-dir \
-        --wheel-dir "$dist" "$dist"/jetsync-*.tar.gz
     rm -rf "$stamps"/installed-* jetsync.egg-info # pip would take the checkout for installed
+    JETSYNC_WERROR=1 pip wheel --no-deps --no-build-isolation --no-cache-dir \
+        --wheel-dir "$dist" "$dist"/jetsync-*.tar.gz &
+    local built=$!
+    extra_requirements >"$stamps/extra-requirements.txt"
+    pip_pinned install -r "$stamps/extra-requirements.txt" # beside the compilers
+    wait $built
     local wheel
     wheel=$(echo "$dist"/jetsync-*.whl)
     pip install --no-deps --force-reinstall "$wheel"

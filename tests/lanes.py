@@ -2,8 +2,9 @@
 
 First everything that may run beside other tests, in one process more than there are processors
 (three to five), because most tests wait more than they compute; then, alone, what is marked
-``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``.
-The exit code is that of the first lane that failed.
+``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``,
+and so does ``summary.txt``, the last lines of the output: each failure of each lane. The exit code
+is that of the first lane that failed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ import sys
 import time
 from pathlib import Path
 
+from tests.harness import brief
+
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build" / "tests"
 UNSTEADY = "unsteady.txt"
+FAILURES = "failures.txt"
+SUMMARY = "summary.txt"
+MOST_LINES = 90
 FAILED = 1
 NOTHING_TO_RUN = 5
 MOST_UNSTEADY = 3
@@ -31,14 +37,16 @@ LANES = {
 
 
 def run(lane: str, arguments: list[str]) -> int:
-    report = [f"--junitxml={REPORTS / lane}.xml", "--durations=25", "--durations-min=2"]
+    report = ["-q", "-p", "tests.harness.brief", f"--junitxml={REPORTS / lane}.xml"]
+    report += ["--durations=10", "--durations-min=2"]
     if lane == "parallel":
         report += ["--no-loadscope-reorder"]
     cache = REPORTS / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     report += ["-o", f"cache_dir={cache}"]
     command = [sys.executable, "-m", "pytest", *LANES[lane], *report, *arguments]
-    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    environment = {**os.environ, brief.ENVIRONMENT_VARIABLE: str(REPORTS / FAILURES)}
+    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return again(cache) if code == FAILED else code
 
 
@@ -56,9 +64,20 @@ def again(cache: Path) -> int:
     return 0
 
 
+def summary(took: list[str]) -> str:
+    """Return each failure of each lane, those that passed when run once more, and the times."""
+    failures = (REPORTS / FAILURES).read_text(encoding="utf-8").splitlines()
+    if len(failures) > MOST_LINES:  # too many for what each said: their names
+        failures = [line for line in failures if not line.startswith(" ")]
+    unsteady = (REPORTS / UNSTEADY).read_text(encoding="utf-8").splitlines()
+    last = f"lanes: {', '.join(took)}; unsteady: {', '.join(unsteady) or 'none'}"
+    return "\n".join([*(["lanes: failed:"] if failures else []), *failures, last, ""])
+
+
 def main() -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
-    (REPORTS / UNSTEADY).write_text("", encoding="utf-8")
+    for name in (UNSTEADY, FAILURES):
+        (REPORTS / name).write_text("", encoding="utf-8")
     codes, took = [], []
     for lane in LANES:
         begun = time.monotonic()
@@ -66,8 +85,9 @@ def main() -> int:
         took.append(f"{lane} {time.monotonic() - begun:.0f} s")
         if codes[-1] == 2:  # interrupted
             break
-    unsteady = (REPORTS / UNSTEADY).read_text(encoding="utf-8").split("\n")[:-1]
-    print(f"lanes: {', '.join(took)}; unsteady: {', '.join(unsteady) or 'none'}", flush=True)
+    said = summary(took)
+    (REPORTS / SUMMARY).write_text(said, encoding="utf-8")
+    print(said, end="", flush=True)
     if all(code == NOTHING_TO_RUN for code in codes):
         return NOTHING_TO_RUN
     return next((code for code in codes if code not in (0, NOTHING_TO_RUN)), 0)

@@ -46,4 +46,10 @@ def test_a_test_that_fails_is_run_once_more_and_named(
     monkeypatch.setattr(lanes, "REPORTS", tmp_path / "reports")
     monkeypatch.setattr(sys, "argv", ["lanes"])
     assert lanes.main() == code
-    assert line in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert line in said
+    for name in files:  # each failure once more at the end, with what it said
+        end = said[said.rindex("lanes: failed:") :]
+        assert f"{name}::test_" in end
+        assert "assert " in end
+    assert (tmp_path / "reports" / "summary.txt").read_text() == said[-len(end) :]
