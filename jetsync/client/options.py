@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from jetsync._deadline import to_seconds
+from jetsync._signatures import spells_out
 from jetsync.client.contexts import (
     fields_of_context,
     fields_of_environment,
@@ -331,6 +332,10 @@ class ConnectOptions:
                 text = repr(value)
             shown.append(f"{field.name}={text}")
         return f"ConnectOptions({', '.join(shown)})"
+
+
+spells_out(ConnectOptions, without=("name",))(ConnectOptions.from_context.__func__)  # type: ignore[attr-defined]
+spells_out(ConnectOptions)(ConnectOptions.from_env.__func__)  # type: ignore[attr-defined]
 
 
 def options_of_context(

@@ -7,6 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from jetsync._signatures import spells_out
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
 from jetsync.client.options import ConnectOptions, options_of_context
@@ -24,6 +25,7 @@ _locks: dict[_Key, threading.Lock] = {}
 _connections: dict[_Key, Connection] = {}
 
 
+@spells_out(ConnectOptions)
 def shared_connection(
     options: ConnectOptions | str | None = None,
     *,

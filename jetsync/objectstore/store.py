@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import (
     ConfigError,
     ObjectLinkError,
@@ -153,6 +154,7 @@ class ObjectStore(Reading):
 
     # -- descriptions ------------------------------------------------------------------------------
 
+    @spells_out(MetaFields)
     def update_meta(
         self,
         name: str,

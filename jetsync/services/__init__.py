@@ -8,6 +8,7 @@ Not here:  requests and subscriptions, which it uses (client/).
 
 from __future__ import annotations
 
+from jetsync.errors import ServiceError
 from jetsync.services.client import ServiceClient
 from jetsync.services.documents import (
     EndpointInfo,
@@ -29,6 +30,7 @@ __all__ = [
     "Inherit",
     "Service",
     "ServiceClient",
+    "ServiceError",
     "ServiceGroup",
     "ServiceInfo",
     "ServicePing",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import to_seconds
+from jetsync._signatures import spells_out
 from jetsync.jetstream import JetStream
 from jetsync.jetstream.access import api_of
 
@@ -36,6 +37,7 @@ class RecordingJetStream(JetStream):
         )
         self._created = created
 
+    @spells_out(StreamConfig)
     def create_stream(
         self,
         config: StreamConfig | None = None,
@@ -52,6 +54,7 @@ class RecordingJetStream(JetStream):
         )
         return self._remembered(stream, there)
 
+    @spells_out(StreamConfig)
     def create_or_update_stream(
         self,
         config: StreamConfig | None = None,

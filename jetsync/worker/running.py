@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from jetsync._signatures import spells_out
 from jetsync._threads import ThreadPool
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.worker.report import WorkerReport
@@ -38,6 +39,7 @@ class _Signals:
         self.is_starting = False
 
 
+@spells_out(Worker)
 def run(
     source: Any, handler: Callable[[Any], Any], **options: Unpack[WorkerFields]
 ) -> WorkerReport:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import ConfigError
 from jetsync.worker.engine import Engine
 from jetsync.worker.http import HealthServer
@@ -33,6 +34,7 @@ class Worker:
     that make no sense together.
     """
 
+    @spells_out(WorkerOptions)
     def __init__(
         self, source: Any, handler: Callable[[Any], Any], **options: Unpack[WorkerFields]
     ) -> None:

@@ -59,6 +59,8 @@ def surface() -> dict[str, Any]:
 
 
 NOT_A_CALL = {
+    "ConnectOptions.from_context": "its timeout is a field of the options",
+    "ConnectOptions.from_env": "its timeout is a field of the options",
     "Connection.jetstream": "its timeout is the default of the calls of the context",
     "JetStream.batch": "its timeout is the default of the batch's commit",
     "Connection.drain": "ends the connection: see ENDINGS",
@@ -271,6 +273,7 @@ CALLS: dict[str, Call] = {
         w.STREAM, w.gone, "n", timeout=t
     ),
     "JetStream.ordered_consumer": lambda w, t: w.js.ordered_consumer(w.STREAM, timeout=t),
+    "Stream.ordered_consumer": lambda w, t: w.stream.ordered_consumer(timeout=t),
     "Stream.create_consumer": lambda w, t: w.stream.create_consumer(
         inactive_threshold=1.0, timeout=t
     ),

@@ -18,6 +18,7 @@ HALLWAY = {
     "_measurement",
     "_native",
     "_printable",
+    "_signatures",
     "_threads",
     "_version",
 }

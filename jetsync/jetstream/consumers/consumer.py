@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.api import API
@@ -208,6 +209,7 @@ class Consumer:
             stop_after=stop_after,
         )
 
+    @spells_out(messages)
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
     ) -> ConsumeContext:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import (
     APIError,
     ConsumerNotFoundError,
@@ -50,6 +51,7 @@ class ConsumerManager:
 
     _api: API
 
+    @spells_out(ConsumerConfig)
     def create_consumer(
         self,
         stream: str,
@@ -70,6 +72,7 @@ class ConsumerManager:
         built = build(ConsumerConfig, config, fields)
         return self._put_consumer(stream, built, "create", timeout, pedantic=pedantic)
 
+    @spells_out(ConsumerConfig)
     def update_consumer(
         self,
         stream: str,
@@ -110,6 +113,7 @@ class ConsumerManager:
                 fields.setdefault(other, None)
         return config, fields
 
+    @spells_out(ConsumerConfig)
     def create_or_update_consumer(
         self,
         stream: str,

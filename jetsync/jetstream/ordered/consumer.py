@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
 from jetsync.errors import (
     ConfigError,
@@ -146,6 +147,7 @@ class OrderedConsumer:
         finally:
             self._turn.release()
 
+    @spells_out(messages)
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[BufferOptions]
     ) -> ConsumeContext:

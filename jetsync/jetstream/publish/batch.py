@@ -10,6 +10,7 @@ from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import (
     APIError,
     ApiLevelRequiredError,
@@ -62,6 +63,7 @@ class PublishBatch:
         self._count = 0
         self._over: str | None = None
 
+    @spells_out(publish_headers)
     def add(
         self,
         subject: str,
@@ -116,6 +118,7 @@ class PublishBatch:
                 if rows.count:
                     self._hold(rows)
 
+    @spells_out(publish_headers)
     def commit(
         self,
         subject: str | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import (
     ConfigError,
     StreamNotFoundError,
@@ -32,6 +33,7 @@ __all__ = ["StreamManager"]
 class StreamManager(ConsumerManager, OrderedConsumers):
     """The calls of JetStream on streams, and on their consumers. Thread-safe."""
 
+    @spells_out(StreamConfig)
     def create_stream(
         self,
         config: StreamConfig | None = None,
@@ -52,6 +54,7 @@ class StreamManager(ConsumerManager, OrderedConsumers):
             raise ConfigError("StreamConfig.sealed: a stream can only be sealed by an update")
         return self._put_stream("CREATE", built, pedantic, self._api.deadline(timeout))
 
+    @spells_out(StreamConfig)
     def update_stream(
         self,
         config: StreamConfig | None = None,
@@ -75,6 +78,7 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         built = build(StreamConfig, config, fields)
         return self._put_stream("UPDATE", built, pedantic, deadline)
 
+    @spells_out(StreamConfig)
     def create_or_update_stream(
         self,
         config: StreamConfig | None = None,

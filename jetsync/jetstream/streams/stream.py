@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import ConfigError, DirectGetNotAllowedError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
 from jetsync.jetstream.api import API
@@ -15,6 +16,7 @@ from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
+from jetsync.jetstream.ordered.manager import OrderedConsumers
 from jetsync.jetstream.streams.direct import (
     StoredMsg,
     get_from_leader,
@@ -230,6 +232,7 @@ class Stream:
 
     # -- consumers of this stream ---------------------------------------------------------------
 
+    @spells_out(ConsumerConfig)
     def create_consumer(
         self,
         config: ConsumerConfig | None = None,
@@ -243,6 +246,7 @@ class Stream:
             self.name, config, timeout=timeout, pedantic=pedantic, **fields
         )
 
+    @spells_out(ConsumerConfig)
     def update_consumer(
         self,
         config: ConsumerConfig | None = None,
@@ -256,6 +260,7 @@ class Stream:
             self.name, config, timeout=timeout, pedantic=pedantic, **fields
         )
 
+    @spells_out(ConsumerConfig)
     def create_or_update_consumer(
         self,
         config: ConsumerConfig | None = None,
@@ -273,6 +278,7 @@ class Stream:
         """See ``JetStream.consumer``."""
         return self._js.consumer(self.name, name, timeout=timeout)
 
+    @spells_out(OrderedConsumers.ordered_consumer)
     def ordered_consumer(self, **options: Unpack[OrderedOptions]) -> OrderedConsumer:
         """See ``JetStream.ordered_consumer``."""
         return self._js.ordered_consumer(self.name, **options)

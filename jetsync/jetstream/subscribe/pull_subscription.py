@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._signatures import spells_out
 from jetsync.errors import ConnectionClosedError, Error, TimeoutError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
@@ -68,6 +69,7 @@ class PullSubscription:
         """Return one message. Blocks and raises like :meth:`fetch`."""
         return self.fetch(1, timeout)[0]
 
+    @spells_out(Consumer.messages)
     def messages(self, **options: Unpack[MessagesOptions]) -> MessageStream:
         """Return an endless iterator over the messages, like ``Consumer.messages``.
 
@@ -77,6 +79,7 @@ class PullSubscription:
         self._check()
         return self._consumer.messages(**options)
 
+    @spells_out(messages)
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
     ) -> ConsumeContext:

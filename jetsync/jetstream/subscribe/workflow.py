@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
 from jetsync.errors import (
     ConfigError,
@@ -67,6 +68,7 @@ _NO_ANSWER = (TimeoutError, JetStreamNotEnabledError, PermissionsError, Disconne
 class Subscriber(ConsumerManager):
     """The subscribing calls of JetStream. Thread-safe."""
 
+    @spells_out(ConsumerConfig)
     def subscribe(
         self,
         subject: str | None = None,
@@ -176,6 +178,7 @@ class Subscriber(ConsumerManager):
             raise
         return push
 
+    @spells_out(ConsumerConfig)
     def pull_subscribe(
         self,
         subject: str | None = None,

@@ -1,0 +1,66 @@
+"""spells_out: what ``**fields`` of a call may be, for help() and completion.
+
+Room:      hallway. May import: the standard library.
+Touch me:  when a call takes the fields of a configuration, or the options of another call.
+Not here:  what type checkers see: the TypedDict beside each configuration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, is_typeddict
+
+__all__ = ["spells_out"]
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spells_out(source: Any, *, without: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Show the ``**fields`` of a function one by one where its signature is read at run time.
+
+    help(), inspect.signature() and the completion of IPython and Jupyter then name them, with
+    types and defaults. ``source`` is a dataclass or a TypedDict, whose fields they are, or a
+    callable, whose keyword-only parameters they are; ``without`` names those that the function
+    does not take. A field of a TypedDict has the default ``...``: what is not given stays as it is.
+    The call itself is not changed.
+    """
+
+    def mark(function: F) -> F:
+        signature = inspect.signature(function)
+        *own, last = signature.parameters.values()  # the last one is ``**fields``
+        taken = {*signature.parameters, *without}
+        more = [p for p in _keywords(source) if p.name not in taken]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*own, *more, last]
+        )
+        return function
+
+    return mark
+
+
+def _keywords(source: Any) -> Iterator[inspect.Parameter]:
+    if is_typeddict(source):
+        for name, annotation in source.__annotations__.items():
+            yield inspect.Parameter(name, _KEYWORD, default=..., annotation=annotation)
+        return
+    if not dataclasses.is_dataclass(source):
+        for parameter in inspect.signature(source).parameters.values():
+            if parameter.kind is _KEYWORD:
+                yield parameter
+        return
+    for field in dataclasses.fields(source):
+        if not field.init or field.name.startswith("_"):
+            continue
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        yield inspect.Parameter(
+            field.name,
+            _KEYWORD,
+            default=inspect.Parameter.empty if default is dataclasses.MISSING else default,
+            annotation=field.type,
+        )
