@@ -16,7 +16,7 @@ static int next_row(jet_chain_iter *it, jet_record *r) {
     return 1;
 }
 
-/* Make of what a direct get brought what was published. Returns 0 when the server's lines are
+/* Restore the published message from one of a direct get. Returns 0 when the server's lines are
  * missing; `metadata` is zero then. */
 static int read_stored(jet_record *r, jet_jsack *metadata) {
     jet_stored stored;

@@ -23,7 +23,7 @@ typedef struct jet_columns_size {
     size_t value_bytes;
 } jet_columns_size;
 
-/* What the messages are, and how their header values are wanted. */
+/* The kind of the messages, and the form of their header values. */
 typedef struct jet_columns_kind {
     int text;   /* header values as valid UTF-8 instead of raw bytes */
     int stored; /* a direct get brought the messages: no reply, no numbers of a consumer */

@@ -60,7 +60,7 @@ static int is_rest(jet_span s) {
 }
 
 jet_status jet_jsack_parse(jet_span reply, jet_jsack *out) {
-    /* After the prefix come 7 tokens in v1, 9 or more in v2: two more names, and more at the end. */
+    /* Behind the prefix v1 has 7 tokens; v2 has 9 or more: two more names first, others at the end. */
     jet_span name[NAMES], tokens, rest;
     const jet_span *names = name;
     uint64_t number[NUMBERS];

@@ -21,7 +21,7 @@ typedef struct jet_lines {
     size_t count;
     size_t cap;
     jet_line **sorted; /* room to sort them in; owned */
-    jet_line few[JET_LINES_FEW]; /* what most blocks need */
+    jet_line few[JET_LINES_FEW]; /* room that suffices for most blocks */
 } jet_lines;
 
 /* An initialised object must not be copied or moved. */

@@ -128,7 +128,7 @@ int jet_parser_next(jet_parser *p, jet_span bytes, jet_frame *f, size_t *consume
     jet_span word[MAX_WORDS + 1];
     size_t len = 0;
     int has_header;
-    /* What was searched once is not split again from its beginning with each byte that comes. */
+    /* Bytes that were searched are not searched again when more bytes come. */
     int n = p->scanned ? 0 : split_usual(bytes, &has_header, word, &len);
     if (n) return message(p, word, n, has_header, len, bytes, f, consumed);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands before the bytes of a record; its first LENGTHS bytes are stored. They are fewer than
+/* The head of a record, before its bytes; its first LENGTHS bytes are stored. They are fewer than
  * what a server writes around subject and reply, so an adopted record has room for them. */
 typedef struct lengths {
     uint32_t payload;

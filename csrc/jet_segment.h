@@ -79,7 +79,7 @@ size_t jet_chain_cut(jet_chain *c, size_t n);
 /* Move everything of `from` to the end of `to`, which has the same pool from then on; `from` is
  * empty afterwards and will start with a segment of a fitting size. No record is touched. */
 void jet_chain_move(jet_chain *to, jet_chain *from);
-/* What a message is charged with. */
+/* The bytes that a message counts for. */
 size_t jet_record_bytes(const jet_record *r);
 
 /* Walk over a chain without changing it. The chain must not change meanwhile. */

@@ -4,7 +4,7 @@
 
 #include "jet_scan.h"
 
-/* What stands before the lines of a message that was published without headers. */
+/* The version line before the lines of a message that was published without headers. */
 static const char VERSION_LINE[] = "NATS/1.0\r\n";
 #define VERSION_LINE_LEN (sizeof VERSION_LINE - 1)
 

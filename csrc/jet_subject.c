@@ -33,7 +33,7 @@ static inline sixteen suspects(sixteen v) {
     return (sixteen)((v <= ' ') | (v == 0x7f) | (v == '*') | (v == '>'));
 }
 
-/* Whether there is nothing in it that has to be looked at more closely: nearly all are so. */
+/* Whether a subject needs no closer check: nearly all need none. */
 static int is_plain(jet_span s) {
     uint64_t found[2];
     if (s.len < 8) return 0;

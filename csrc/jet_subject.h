@@ -1,4 +1,4 @@
-/* jet_subject - may these bytes stand where a subject stands? One pass, nothing kept. */
+/* jet_subject - checks of subjects, in one pass, without state. */
 #ifndef JET_SUBJECT_H
 #define JET_SUBJECT_H
 

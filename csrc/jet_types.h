@@ -11,10 +11,10 @@ typedef struct jet_span {
     size_t len;
 } jet_span;
 
-/* What a function came to. Everything below zero is a refusal; nothing was changed then. */
+/* The result of a function. A negative one is a refusal, after which nothing is changed. */
 typedef enum jet_status {
     JET_OK = 0,
-    JET_ERR_MEMORY = -1,   /* malloc said no */
+    JET_ERR_MEMORY = -1,   /* no memory */
     JET_ERR_OP = -2,       /* a line that starts with no known verb */
     JET_ERR_ARGS = -3,     /* wrong number or form of arguments in a line */
     JET_ERR_SIZE = -4,     /* a size that is no number, too large, or header size > total size */
@@ -37,7 +37,7 @@ typedef enum jet_op {
 /* One parsed server line (with its payload). All spans are borrowed from the receive buffer. */
 typedef struct jet_frame {
     jet_op op;
-    int status; /* what is said in place of a message (ADR-4); 0: this is a message */
+    int status; /* the inline status (ADR-4); 0: this is a message */
     uint64_t sid;
     jet_span subject;
     jet_span reply;   /* empty when the message has none */
@@ -49,7 +49,7 @@ typedef struct jet_frame {
 #define JET_MAX_LINE 65535u
 /* INFO is the one line that may grow with the cluster (connect_urls). */
 #define JET_MAX_INFO (1u << 20)
-/* What a client may send: nats-server refuses longer control lines and closes the connection. */
+/* The longest line of a client: nats-server refuses longer control lines and closes the connection. */
 #define JET_MAX_CONTROL_LINE 4096u
 
 #endif

@@ -20,7 +20,7 @@ Seconds = float | timedelta
 
 
 _LONGEST = min(1e9, threading.TIMEOUT_MAX)
-"""What a wait of the system takes at most, in seconds (30 years); ``inf`` waits for so long."""
+"""The longest wait of the system, in seconds (30 years); ``inf`` waits for this long."""
 
 
 def to_seconds(value: Seconds, name: str = "timeout") -> float:

@@ -19,7 +19,7 @@ __all__ = ["Log", "traceback_text"]
 
 
 class Log:
-    """What a module logs to: the logger of this name, with records that are printable.
+    """The log of a module: the logger of this name, with records that are printable.
 
     Thread-safe. The methods are those of ``logging.Logger``, with the caller's file and line.
     ``error`` is the exception whose traceback is shown; handlers find it in ``exc_info`` as usual.

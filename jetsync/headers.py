@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 __all__ = ["HeaderInput", "Headers"]
 
 HeaderInput = Mapping[str, str | bytes | Sequence[str | bytes]]
-"""What publishing calls take: one value, or a list of values, per name."""
+"""Headers for publishing calls: one value, or a list of values, per name."""
 
 
 _VERSION = b"NATS/1.0"

@@ -90,7 +90,7 @@ link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, l
         g->idle = w;
     }
     if (due != LINK_DUE_NONE) g->looking -= (size_t)(g->looking > 0);
-    /* What is left, a queue or an end, is for the next thread. */
+    /* The next thread handles the rest: a queue or the end. */
     if (due != LINK_DUE_SLEEP && (g->first || g->threads > wanted(g))) wake_one(g);
     link_unlock(&g->lock);
     return due;

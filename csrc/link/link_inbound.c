@@ -102,7 +102,7 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
     return jet_buf_append(&in->buf, bytes.ptr, bytes.len);
 }
 
-/* What one pass of parsing has under way. */
+/* The state of one pass of parsing. */
 typedef struct pass {
     link_queue *held;    /* whose mutex is held: runs of messages for one queue lock once */
     link_queue *touched; /* those that got something, in a list */

@@ -44,7 +44,7 @@ typedef struct link_inbound {
 /* Whether a taker need not wait on. */
 typedef int (*link_served)(void *whom);
 
-/* What the reader has to see to. All else was dealt with on the way. */
+/* The events for the reader. Everything else is handled in here. */
 typedef enum link_event {
     LINK_EVENT_NONE = 0,
     LINK_EVENT_INFO = 1,  /* text: the JSON */
@@ -56,7 +56,7 @@ typedef enum link_event {
     LINK_EVENT_LAST = 7   /* text.len: the sid of a queue that got its last message */
 } link_event;
 
-/* LINK_EVENT_BAD because `decrypt` said so. */
+/* LINK_EVENT_BAD because `decrypt` returned 0. */
 #define LINK_NOT_DECRYPTED 1000
 
 void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size);

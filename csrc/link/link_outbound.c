@@ -138,7 +138,7 @@ void link_outbound_join(link_outbound *o, link_waiter *w, const link_put *p) {
         link_room_dissolve(o);
     else
         link_room_promise(o); /* there may be some by now */
-    /* What fills the buffer may have been left to a thread that has not sent it yet. */
+    /* The pending bytes may wait for a thread that has not sent them yet. */
     link_gate_open(&o->work);
     link_unlock(&o->lock);
 }

@@ -43,7 +43,7 @@ typedef struct link_outbound {
     void *context;
 } link_outbound;
 
-/* What is put in: spans borrowed for the call. */
+/* A message or frames to put in; spans are borrowed for the call. */
 typedef enum link_kind { LINK_PUB, LINK_REPLY, LINK_FRAMES } link_kind;
 typedef struct link_put {
     link_kind kind;
@@ -56,7 +56,7 @@ typedef struct link_put {
     link_question question; /* out: whether a PING is due for the resend buffer */
 } link_put;
 
-/* What sending came to. */
+/* The result of sending. */
 typedef enum link_sent { LINK_DRAINED = 0, LINK_BLOCKED = 1, LINK_BROKEN = 2 } link_sent;
 
 void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit);

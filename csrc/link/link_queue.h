@@ -44,14 +44,14 @@ typedef struct link_queue {
     uint64_t taken;        /* messages handed to the user (atomic) */
 } link_queue;
 
-/* What putting a message in brings about. */
+/* The results of putting a message in. */
 typedef enum link_put_outcome {
     LINK_PUT_NOTHING,
     LINK_PUT_SLOW, /* dropping begins */
     LINK_PUT_LAST  /* it was the last one: the queue is finished */
 } link_put_outcome;
 
-/* What a taker finds. */
+/* The results of a take. */
 typedef enum link_found {
     LINK_FOUND = 0,     /* there is something in `ready` */
     LINK_NOTHING = 1,   /* nothing, and it shall not wait: no time, the end, or woken */
@@ -59,7 +59,7 @@ typedef enum link_found {
     LINK_FIND_BUSY = 3  /* another thread holds the mutex: call again without the interpreter's lock */
 } link_found;
 
-/* What a queue says of itself, all of one moment. */
+/* The counts of a queue at one moment. */
 typedef struct link_counts {
     size_t messages; /* received and not yet taken */
     size_t bytes;    /* their subjects, replies, headers and payloads */

@@ -20,7 +20,7 @@ typedef struct link_resend {
     size_t mark;  /* ask for a PONG when so many bytes are kept; 0: no question is on its way */
 } link_resend;
 
-/* What the caller of link_resend_add has to ask of the server. */
+/* The PINGs that the caller of link_resend_add has to send. */
 typedef enum link_question {
     LINK_ASK_NOTHING = 0,
     LINK_ASK_REGULARLY = 1, /* these are the first frames: begin to send PINGs for them */

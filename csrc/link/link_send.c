@@ -1,4 +1,4 @@
-/* The half of link_outbound that sends, and what it sends on. */
+/* The half of link_outbound that sends, and its link. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
     int took = 0, asked = 0; /* a cipher may owe bytes of its own: it is asked at least once */
     for (;;) {
         int left = 0;
-        /* Where much was pending, as much follows: its memory is used again, not given back. Giving
+        /* After many pending bytes as many follow: keep the memory and do not free it. Freeing
          * back may take long, so that is not done under the mutex. */
         if (jet_buf_len(next) == 0)
             jet_buf_clear(next, 4 * o->last_take > KEEP ? 4 * o->last_take : KEEP);
@@ -87,7 +87,7 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
 
 int link_outbound_begin_send(link_outbound *o) {
     if (link_turn_try(&o->send_turn)) {
-        /* What the holder of the turn took before may not have left. */
+        /* Bytes that the holder of the turn took before may not have been sent. */
         size_t waiting = jet_buf_len(&o->sending);
         if (link_try_lock(&o->lock)) {
             int encrypted = o->encrypt != NULL;

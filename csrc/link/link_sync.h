@@ -31,7 +31,7 @@ typedef struct link_mutex {
 #endif
 } link_mutex;
 
-/* What a call that may have to wait came to. Refusals of the encoder (jet_status) are negative. */
+/* The result of a call that may wait. Refusals of the encoder (jet_status) are negative. */
 typedef enum link_result {
     LINK_OK = 0,
     LINK_BUSY = 1,    /* another thread holds the mutex: call again without the interpreter's lock */
@@ -50,7 +50,7 @@ void link_mutex_free(link_mutex *m);
 #ifdef LINK_DEBUG
 void link_mutex_entered(link_mutex *m);
 void link_mutex_leaving(link_mutex *m);
-/* The calling thread holds `m`: say so where a comment would. */
+/* Assert, in debug builds, that the calling thread holds `m`. */
 void link_assert_held(const link_mutex *m);
 #else
 #define link_mutex_entered(m) ((void)(m))
@@ -88,7 +88,7 @@ static inline int link_try_lock_real(link_mutex *m) {
 /* Counts and marks that others read without a lock. */
 #define link_load(from) __atomic_load_n(from, __ATOMIC_RELAXED)
 #define link_store(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
-/* What hands something over: what was written before is seen by who gets it. */
+/* Hand-over between threads: the receiver sees everything that was written before. */
 #define link_swap(to, value) __atomic_exchange_n(to, value, __ATOMIC_ACQ_REL)
 #define link_take_if(to, expected, value)                                                        \
     __atomic_compare_exchange_n(to, expected, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)

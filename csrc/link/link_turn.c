@@ -1,6 +1,6 @@
 #include "link_turn.h"
 
-/* WANTED: threads may stand in line; who leaves looks. */
+/* WANTED: threads may stand in line, so the holder checks the line when it leaves. */
 enum { FREE, TAKEN, WANTED };
 
 void link_line_join(link_line *line, link_waiter *w) {

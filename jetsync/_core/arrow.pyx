@@ -15,7 +15,7 @@ from jetsync.errors import ConfigError, ProtocolError
 COLUMNS = ("subject", "data", "headers", "stream_seq", "consumer_seq", "num_delivered",
            "num_pending", "timestamp", "reply")
 
-# What only a consumer's delivery has: null for stored messages.
+# Columns that only a consumer's delivery has: null for stored messages.
 cdef tuple CONSUMERS = ("consumer_seq", "num_delivered", "reply")
 
 # The others are made of the bytes of the message alone.
@@ -115,7 +115,7 @@ cdef ArrowArray *new_array(int64_t length, int64_t buffers, int64_t children) ex
 
 
 cdef int put_schema(ArrowSchema *parent, int64_t i, ArrowSchema *child) except -1:
-    """Move a child into its place; its shell goes away."""
+    """Move the content of a child struct into its place and free the empty struct."""
     memcpy(parent.children[i], child, sizeof(ArrowSchema))
     free(child)
     return 0

@@ -1,4 +1,4 @@
-"""One Arrow array as a stream of one batch (Arrow C stream interface), for those who read streams only."""
+"""One Arrow array as a stream of one batch (Arrow C stream interface)."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.errno cimport ENOMEM
@@ -17,8 +17,7 @@ cdef struct ArrowArrayStream:
     void (*release)(ArrowArrayStream *) noexcept nogil
     void *private_data
 
-# What a stream owns: the schema, which is given out as often as it is asked for, and the array until
-# it is given out.
+# The state of a stream: the schema, which each call copies, and the array until it is handed out.
 cdef struct Content:
     ArrowSchema schema
     ArrowArray array

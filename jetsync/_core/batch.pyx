@@ -22,9 +22,8 @@ from jetsync.errors import ConfigError
 cdef class MsgBatch:
     """A sequence of received messages that owns its bytes.
 
-    Messages become objects only when they are looked at; `__arrow_c_array__` and
-    `__arrow_c_stream__` hand all of them over as columns without building any. Not thread-safe while
-    indices are first used.
+    Message objects are built only on access; `__arrow_c_array__` and `__arrow_c_stream__` export
+    all messages as columns without building any. Not thread-safe while indices are first used.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -56,7 +55,7 @@ cdef class MsgBatch:
         return 0
 
     cdef void forget_index(self) noexcept:
-        """The chain changes: what the index points to may move."""
+        """Drop the index, because the chain changes and its records may move."""
         free(self.index)
         self.index = NULL
         self.messages = None
@@ -164,13 +163,13 @@ cdef class MsgBatch:
         return monotonic() - self.since if self.since > 0 else 0.0
 
     def _kept_alive(self):
-        """Their time begins anew."""
+        """Restart their time of receipt, after they were kept alive."""
         self.since = monotonic()
         if self.ack_states is not None:
             self.ack_states.since = self.since
 
     cdef bint skips(self, size_t i, bint confirming) noexcept nogil:
-        """Whether there is nothing more to say about a row; when confirming: nothing to confirm."""
+        """Whether a row needs no further acknowledgement; when confirming: no confirmation."""
         cdef uint8_t flags = self.flags if self.ack_states is None else self.ack_states.flags[i]
         if confirming:
             return (flags & CONFIRMED) or (flags & (DONE | ACKED)) == DONE
@@ -278,7 +277,7 @@ cdef class BatchIterator:
         self.begin()
 
     cdef int begin(self) except -1:
-        """Stand behind the messages that were given out, whatever happened to the batch."""
+        """Move behind the messages that were handed out, also after the batch has changed."""
         cdef jet_record r
         cdef size_t i
         self.changes = self.batch.changes
@@ -304,6 +303,6 @@ cdef class BatchIterator:
             msg = self.batch.messages[self.at]
         if msg is None:
             msg = self.batch.message(self.at, &r)
-        self.it = it  # only now: without memory for this one it is the next one again
+        self.it = it  # last, so that without memory for this message it is the next one again
         self.at += 1
         return msg

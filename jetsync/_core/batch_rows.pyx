@@ -24,7 +24,7 @@ cdef tuple BATCH_NAMES = (b"Nats-Batch-Id", b"Nats-Batch-Sequence", b"Nats-Batch
 
 
 cdef int refuse_batch_headers(jet_span block, int64_t row) except -1:
-    """A row's own header lines must not steer the batch: one could commit a part of it."""
+    """Raise for a row with a batch header of its own: it could commit a part of the batch."""
     cdef jet_span found
     for name in BATCH_NAMES:
         if jet_header_find(block, span_of_bytes(name), &found):
@@ -70,7 +70,7 @@ def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject
             raise_status(jet_buf_append(&lines, b"\r\n", 2), to)
             own = jet_buf_len(&lines)
             if headers >= 0 and rows.append_headers(headers, row, &lines):
-                # Where the block begins makes no difference to a search.
+                # The search works from any start of the block.
                 refuse_batch_headers(span_of(jet_buf_ptr(&lines) + own, jet_buf_len(&lines) - own), row)
             if has_ids:
                 msg_id = column_get(&ids, row)

@@ -9,7 +9,7 @@ from jetsync._core.window import PublishWindow
 from jetsync.errors import ConfigError
 
 class ShapeError(ConfigError):
-    """A row is no message at all; the rows behind it are hardly any better."""
+    """A row is not a message; the rows behind it are not tried."""
 
 class BulkWindow(PublishWindow):
     """A window that is filled from rows, a chunk at a time. One thread adds."""

@@ -19,7 +19,7 @@ cdef enum:
 
 
 class ShapeError(ConfigError):
-    """A row is no message at all; the rows behind it are hardly any better."""
+    """A row is not a message; the rows behind it are not tried."""
 
 
 ShapeError.__module__ = "jetsync._core.bulk"
@@ -64,7 +64,7 @@ cdef class BulkWindow(PublishWindow):
         if self.chunks[self.chunk_next & self.mask].open_:
             self.chunk_next += 1
         self._flush(False)
-        # By this thread: to wake the writer for each chunk costs more.
+        # This thread sends: waking the writer for each chunk costs more.
         self.outbound.send_now()
         return 0
 
@@ -98,7 +98,7 @@ cdef class BulkWindow(PublishWindow):
                 except (ConfigError, MaxPayloadError) as error:
                     self._reject(error)
         finally:
-            # Also after an unexpected error: what was added has its number and must go out.
+            # Also after an unexpected error: added messages have their numbers and must be sent.
             self._send()
         return i - start
 

@@ -22,7 +22,7 @@ cdef enum:
 cdef const char *HEX = "0123456789abcdef"
 
 
-# What makes up the content of a row.
+# The parts of a row's content.
 cdef struct Content:
     jet_blake2 fixed           # before anything of the row
     Column data
@@ -45,7 +45,8 @@ cdef void add_number(jet_blake2 *state, uint32_t number) noexcept nogil:
 
 
 cdef void digest_row(Content *c, int64_t row, uint8_t *digest) noexcept nogil:
-    """Sizes stand before all parts but the last: rows differ where only a border differs."""
+    """Add a size before each part but the last, so that rows with other borders between parts
+    differ."""
     cdef jet_blake2 state = c.fixed
     cdef int64_t i, first, last
     if c.has_subjects:

@@ -10,7 +10,7 @@ from jetsync._core.sync cimport monotonic
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 
 
-# Seconds: a message that the user had for less than this did not keep its consumer waiting.
+# Seconds: a message that the user held for less than this cannot have been late.
 cdef enum:
     LONG = 1
 
@@ -22,7 +22,8 @@ cdef class Delivered(Msg):
     message is acknowledged long after it was received."""
 
     def ack(self):
-        """Tell the consumer that the message is dealt with. Does not wait for the server.
+        """Acknowledge the message: its consumer does not deliver it again. Does not wait for the
+        server.
 
         Raises ConnectionClosedError, and OutboundFullError when there is no room for it.
         """

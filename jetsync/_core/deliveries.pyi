@@ -14,7 +14,7 @@ class Sequences:
     def __init__(self, last: int | None, stream: int = 0) -> None: ...
 
 class Deliveries:
-    """What is handed out at once: the next delivery of a consumer, if nothing is odd about it."""
+    """The fast path of a push consumer: hands out the next delivery if it is the expected one."""
 
     mailbox: Mailbox
     sequences: Any  # Sequences or None; rooms above have a class of their own

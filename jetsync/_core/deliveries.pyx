@@ -9,7 +9,7 @@ from jetsync._core.sync cimport try_lock, unlock
 
 
 cdef class Sequences:
-    """The sequences of the delivery that is accounted for last."""
+    """The sequences of the last delivery."""
 
     def __init__(self, last, stream=0):
         self.last = last
@@ -28,14 +28,15 @@ cdef class Sequences:
 
 
 cdef class Deliveries:
-    """What is handed out at once: the next delivery of a consumer, if nothing is odd about it.
+    """The fast path of a push consumer: hands out the next delivery if it is the expected one.
 
-    The receiver in Python deals with everything else (statuses, gaps, the last message that was
-    wanted). It shuts this meanwhile, so that messages and statuses keep their order. Thread-safe.
+    The receiver in Python handles everything else (statuses, gaps, the last wanted message). It
+    closes this path meanwhile, so that messages and statuses keep their order. Thread-safe.
 
-    `sequences`: what the next delivery is compared with, None: nothing. `ordered`: a lower stream
-    sequence is odd too, and so is every message after one was dropped. `taken` counts what was handed
-    out; number `stop_at` is left to the receiver in Python (0: there is none).
+    `sequences`: the next delivery is compared with them; None: with nothing. `ordered`: a lower
+    stream sequence is left to the receiver too, and so is every message after one was dropped.
+    `taken` counts what was handed out; number `stop_at` is left to the receiver in Python (0: there
+    is none).
     """
 
     def __init__(self, Publishing nc not None, Mailbox mailbox not None):
@@ -63,7 +64,7 @@ cdef class Deliveries:
                     or (self.ordered and (stream_seq <= last.stream
                                           or link_queue_snapshot(&box.queue).dropped))):
                 return None
-            # Made first and accounted for then: without memory it is the next one again.
+            # Made first and counted then: without memory it is the next one again.
             msg = box.factory.make(&r)
             msg.since = box.queue.ready_since
             box._take(&r)
@@ -76,7 +77,7 @@ cdef class Deliveries:
             unlock(&box.queue.take_turn)
 
     def take(self):
-        """Return the next delivery, or None when there is something to judge or to wait for."""
+        """Return the next delivery, or None when the slow path has to handle or wait for it."""
         return self.quick()
 
 

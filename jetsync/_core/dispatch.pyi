@@ -7,7 +7,7 @@ from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 
 class Task:
-    """What is done with the messages of one mailbox, by one thread at a time."""
+    """Handles the messages of one mailbox, on one thread at a time."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Dispatch: threads that give what comes into mailboxes to callbacks. Binds link_group."""
+"""Dispatch: threads that call callbacks with the messages of mailboxes. Binds link_group."""
 
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
@@ -23,7 +23,7 @@ cdef enum:
 
 
 cdef class Task:
-    """What is done with the messages of one mailbox, by one thread at a time.
+    """Handles the messages of one mailbox, on one thread at a time.
 
     Each goes to `callback`, whose exceptions of any kind go to `report`, with the message. With a `step` in place of
     a callback that is called instead, without waiting for messages: it returns the mailbox whose
@@ -44,7 +44,7 @@ cdef class Task:
         return self.thread == PyThread_get_thread_ident()
 
     cdef bint run(self) except -1:
-        """Deal with some of what came; returns whether it is over."""
+        """Handle some of the messages; returns whether the task has ended."""
         cdef Msg msg
         cdef int n
         if self.step is not None:
@@ -78,8 +78,8 @@ cdef class Group:
 
     At most `most` threads, and never more than there are tasks. A mailbox in which something is
     goes to the thread that is free first; it has that mailbox alone until it has dealt with at most
-    64 messages, then other mailboxes that wait have their turn. So a callback that blocks keeps one
-    thread, and delays others only while all threads are kept so.
+    64 messages, then other mailboxes that wait have their turn. So a callback that blocks occupies
+    one thread, and delays others only while all threads are occupied.
     """
 
     def __cinit__(self, Inbound inbound not None, size_t most):
@@ -161,5 +161,5 @@ cdef class Group:
         return 0
 
     def abandon(self):
-        """In a forked child: the threads are not here, and no old lock is taken."""
+        """End it in a forked child: its threads do not exist there, and no old lock is taken."""
         link_group_reset(&self.group)

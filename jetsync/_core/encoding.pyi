@@ -1,4 +1,4 @@
-"""From what a caller gave to what the encoder takes, and from its refusals to errors."""
+"""Turns arguments into spans for the encoder, and its refusals into errors."""
 
 from jetsync.headers import HeaderInput
 

@@ -1,4 +1,4 @@
-"""From what a caller gave to what the encoder takes, and from its refusals to errors."""
+"""Turns arguments into spans for the encoder, and its refusals into errors."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint64_t

@@ -13,13 +13,13 @@ class _Waiter(Protocol):
     def set(self) -> object: ...
 
 class AckForm:
-    """What a confirmation is to the user: a dataclass, and what reads one from an unusual text."""
+    """The form of confirmations: a dataclass, and the function that reads an unusual text."""
 
     def __init__(self, kind: type[Any], decode: Callable[[bytes], Any]) -> None: ...
     def make(self, stream: str, seq: int, duplicate: bool) -> PubAck: ...
 
 class PubAckFuture:
-    """What will be known about a message of ``publish_async``. Thread-safe.
+    """The future outcome of a message of ``publish_async``. Thread-safe.
 
     It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
     is over, whatever happens to the connection.

@@ -45,20 +45,20 @@ cdef enum:
     STORED = 1
     FAILED = 2
 
-    # Messages are handed over when they are so many bytes together, or when something is heard.
+    # Messages are handed over when they have this many bytes together, or when an answer comes.
     ENOUGH = 16 * 1024
 
-    # What the encoder's status says besides; see `_put`.
+    # Further results of `_put`, beside the encoder's statuses.
     FULL = 1
     TOO_LARGE = 2
 
-# A chunk takes messages of at most so many seconds: its age stands for theirs.
+# Seconds: messages of one chunk are at most this far apart, so its age is theirs.
 cdef double CHUNK_AGE = 1.0
 
 
 cdef class AckForm:
-    """What a confirmation is to the user: `kind`, a dataclass whose first fields are stream, seq
-    and duplicate and whose others have defaults. `decode` makes one of an unusual text."""
+    """The form of confirmations: `kind`, a dataclass whose first fields are stream, seq and
+    duplicate and whose others have defaults. `decode` makes one of an unusual text."""
 
     def __init__(self, type kind not None, decode not None):
         self.kind = kind
@@ -78,13 +78,13 @@ cdef class AckForm:
 @cython.no_gc
 @cython.auto_pickle(False)
 cdef class PubAckFuture:
-    """What will be known about a message of ``publish_async``. Thread-safe.
+    """The future outcome of a message of ``publish_async``. Thread-safe.
 
     It is always settled: by the stream's confirmation, by a refusal, or when the message's own time
     is over, also when the connection is lost.
     """
-    # The garbage collector does not see it. Nothing in here leads back to it for long: callbacks
-    # end with its being settled, and what `result` raises is a copy, whose traceback knows the
+    # The garbage collector does not track it, and no lasting cycle leads through it: callbacks are
+    # dropped when it is settled, and `result` raises a copy of the error, whose traceback holds the
     # caller's frame.
 
     def done(self):
@@ -155,7 +155,7 @@ cdef class PubAckFuture:
 cdef class AsyncWindow(PublishWindow):
     """A window that is filled from any thread, one message at a time. Thread-safe.
 
-    Who waits for a future, or has callbacks on it, is told through `take_settled`.
+    `take_settled` returns the futures with waiting threads or callbacks.
     """
     def __init__(self, *args, **kwargs):
         self.form = None
@@ -187,8 +187,8 @@ cdef class AsyncWindow(PublishWindow):
 
     @property
     def crowded(self):
-        """Whether less than a quarter of the window is free: who waits for room waits for so much,
-        not for each message."""
+        """Whether less than a quarter of the window is free: a thread that waits for room waits for
+        a quarter, not for one message."""
         cdef uint32_t quarter = max(self.capacity // 4, <uint32_t>1)
         return (self.open_ > self.capacity - quarter
                 or self.next_ - self.head > self.ring - quarter
@@ -261,7 +261,7 @@ cdef class AsyncWindow(PublishWindow):
         self.outcomes[at] = outcome
         self.deadlines[at] = monotonic() + seconds
         self.gathered += self.entries[at].length
-        # As TCP does with small segments (Nagle): while an answer is awaited, more is gathered.
+        # Like Nagle's algorithm of TCP: while an answer is awaited, messages are gathered.
         if self.unsent <= self.head or self.gathered >= ENOUGH:
             self.gathered = 0
             self._flush()
@@ -346,7 +346,7 @@ cdef class AsyncWindow(PublishWindow):
     # -- settling --------------------------------------------------------------------------------
 
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
-        """Let an outcome be known. Without memory to tell who waits it raises and changes nothing."""
+        """Settle a future. Without memory to wake its waiters it raises and changes nothing."""
         if outcome._waiter is not None or outcome._callbacks is not None:
             self.settled.append(outcome)
         outcome.window = None

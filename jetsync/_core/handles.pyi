@@ -1,4 +1,4 @@
-"""What users call for every single message, compiled: bases of what users hold."""
+"""The calls that users make for every message, compiled: base classes of the public handles."""
 
 import enum
 from collections.abc import Callable

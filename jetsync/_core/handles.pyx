@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""What users call for every single message, compiled: bases of what users hold."""
+"""The calls that users make for every message, compiled: base classes of the public handles."""
 
 import enum
 
@@ -100,7 +100,7 @@ cdef class Receiving:
         this function and the assignment of what it returns, the message is lost with the exception,
         as for any Python function; a ``for`` loop over the subscription has no such moment.
         """
-        # What is there already needs no deadline; everything else is looked at in `_await_next`.
+        # A message that is there needs no deadline; `_await_next` handles all other cases.
         if (self._callback is None and self._nc._refusal is None
                 and (timeout is None or (type(timeout) in (float, int) and timeout >= 0))):
             msg = self._mailbox.get(0)

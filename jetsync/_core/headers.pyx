@@ -41,7 +41,7 @@ cdef object first(object headers, object name):
     cdef Py_ssize_t n
     cdef const char *text
     cdef bytes raw = headers._raw
-    # What was read as a whole is looked up, and so is a large block from its first use on.
+    # A parsed block is looked up in its dict; a large block is parsed at its first use.
     if (headers._read is not None or len(raw) > LARGEST or not isinstance(name, str)
             or not PyUnicode_IS_ASCII(name)):
         return headers._first(name)

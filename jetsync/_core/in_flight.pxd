@@ -7,7 +7,7 @@ from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
 
 
-# What is known about a message, in bits.
+# The state of a message, in bits.
 cdef enum:
     FREE = 0
     OPEN = 1          # not settled

@@ -4,10 +4,11 @@ Messages get numbers 0, 1, 2 ... in the order they are added, and are handed ove
 ones from `unsent` on wait for a link, for room, or until what was lost before them is sent again.
 Encoded frames are kept until the message is settled: sending again is a copy.
 
-The GIL guards all of this; csrc/link has what runs without it. From the first change that a method
-makes to the last it neither gives up the GIL, nor raises, nor makes or drops a Python object that
-could run other code (a collection runs finalizers, and these may publish). So no other thread, signal
-handler or finalizer ever meets a window that is half changed. A test reads the sources for this.
+The GIL guards all of this; the code that runs without it is in csrc/link. From the first change
+that a method makes to the last it neither gives up the GIL, nor raises, nor makes or drops a Python
+object that could run other code (a collection runs finalizers, and these may publish). So no other
+thread, signal handler or finalizer ever meets a window that is half changed. A test reads the
+sources for this.
 """
 
 from libc.stddef cimport size_t
@@ -261,9 +262,9 @@ cdef class InFlight:
             self.sampled_stored = self.stored
 
     cdef void _measure(self) noexcept:
-        """The sampled message is confirmed. Let the window be what the link holds: what is
-        confirmed in the time of the shortest round trip, a quarter more, and `base` for the server
-        to work on."""
+        """The sampled message is confirmed. Set the window to what the link holds: the messages
+        confirmed in the shortest round trip, a quarter more, and `base` for the server to work
+        on."""
         cdef double seconds = monotonic() - self.sampled_at
         cdef double wanted
         self.sampling = False

@@ -6,7 +6,7 @@ from typing import Any
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Filter, Outbound
 
-# What feed() and pump() report, with the detail that comes along:
+# The events of feed() and pump(), with the type of their detail:
 EVENT_INFO: int  # bytes: the JSON text
 EVENT_ERR: int  # bytes: the text of the line
 EVENT_PONG: int  # None

@@ -21,7 +21,7 @@ from jetsync._core.mailbox cimport POOL, Mailbox
 from os import urandom
 
 
-# What feed() and pump() report. Everything else was dealt with on the way.
+# The events of feed() and pump(). The C library handles everything else.
 EVENT_INFO, EVENT_ERR, EVENT_PONG = LINK_EVENT_INFO, LINK_EVENT_ERR, LINK_EVENT_PONG
 EVENT_SLOW, EVENT_LAST = LINK_EVENT_SLOW, LINK_EVENT_LAST
 EVENT_EOF, EVENT_BAD = LINK_EVENT_EOF, LINK_EVENT_BAD
@@ -38,7 +38,7 @@ cdef dict BAD_TEXT = {
 
 
 cdef bint call_filter(void *context, const uint8_t *data, size_t n, jet_buf *out) noexcept with gil:
-    """Decrypt for the C library. False: what came means nothing."""
+    """Decrypt for the C library. False: the bytes cannot be decrypted."""
     cdef Inbound inbound = <Inbound>context
     try:
         return inbound._decrypt((<const char *>data)[:n], out)
@@ -48,7 +48,7 @@ cdef bint call_filter(void *context, const uint8_t *data, size_t n, jet_buf *out
 
 
 cdef int leave_link(Mailbox mailbox) except -1:
-    """Nothing comes for this mailbox any more: its waiters have nothing to read."""
+    """Detach a mailbox from the link: its waiters do not read the socket any more."""
     if mailbox is not None:
         mailbox.reader = NULL
         mailbox.inbound = None
@@ -58,8 +58,8 @@ cdef int leave_link(Mailbox mailbox) except -1:
 cdef class Inbound:
     """Routes received messages to mailboxes. One thread feeds or pumps, any thread adds and removes.
 
-    The one that pumps may let a caller read who waits for a message (`link`). `max_size` bounds the
-    size of a message that is taken from the server.
+    The thread that pumps may let a waiting caller read (`link`). `max_size` bounds the size of a
+    message that is taken from the server.
     """
 
     def __cinit__(self, Outbound outbound not None, size_t max_size=64 << 20):
@@ -203,7 +203,7 @@ cdef class Inbound:
         return self._event(kind, text)
 
     cdef bint _decrypt(self, bytes data, jet_buf *out) noexcept:
-        """Append what received bytes mean; False, with `trouble`, when they mean nothing."""
+        """Append the decrypted bytes; False, with `trouble`, when they cannot be decrypted."""
         cdef bytes piece
         cdef jet_span span
         try:

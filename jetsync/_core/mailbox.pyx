@@ -24,7 +24,7 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 
-# A taker that has read the link so often in vain leaves that to the reader until a message comes.
+# After this many reads without a message a taker leaves reading to the reader until one comes.
 cdef int VAIN = 3
 
 
@@ -49,8 +49,8 @@ cdef class Mailbox:
 
     cdef int _fill(self, double deadline, size_t least=1, double patience=0,
                    double since=0) except -1:
-        """See to it that `ready` has something; if there is time `least` messages or a status. The
-        caller has the take turn.
+        """Fill `ready`; with time, until it has `least` messages or a status. The caller has the
+        take turn.
 
         Returns 0 when it is empty and time is up, the box has ended, or it was woken. A deadline of
         0 does not wait. With `patience` it also ends after so many seconds without a sign of life,

@@ -28,7 +28,7 @@ cdef extern from *:
 
 cdef extern from *:
     """
-    /* What a weak reference leads to; None when that is gone. */
+    /* The object of a weak reference; None when it is gone. */
     static PyObject *jetsync_follow(PyObject *weak) {
         PyObject *found;
     #if PY_VERSION_HEX >= 0x030D0000
@@ -134,8 +134,8 @@ cdef class Msg:
 
     @property
     def headers(self):
-        """The headers; empty (never None) when the message has none. Malformed lines are counted
-        in `headers.malformed`, and `raw_headers` has every byte."""
+        """The headers; empty, never None, without any. Malformed lines are counted in
+        `headers.malformed`, and `raw_headers` has every byte."""
         if self.parsed is None:
             self.parsed = received(self.raw_headers) if self.raw_headers else NO_HEADERS
         return self.parsed
@@ -238,7 +238,7 @@ cdef class MessageFactory:
         return m
 
     cdef tuple owners(self):
-        """What has to live as long as messages are to be made that can be answered."""
+        """The objects that have to live for messages that can be answered."""
         return jetsync_follow(self.owner), jetsync_follow(self.context)
 
 

@@ -19,7 +19,7 @@ cdef bytes ID_NAME = b"Nats-Msg-Id"
 
 
 cdef class Numbering:
-    """What differs from one numbered message to the next. For one thread at a time.
+    """The parts that differ between numbered messages. For one thread at a time.
 
     `reply_prefix` is the reply subject up to the number; `id_prefix` (or None) makes the automatic
     message id together with it; `fixed` are header lines for every message. With a `key` of 16

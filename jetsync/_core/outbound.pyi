@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 class Filter(Protocol):
-    """What stands between the frames and the socket, such as TLS."""
+    """A filter between the frames and the socket, such as TLS."""
 
     def encrypt(self, data: builtins.bytes, /) -> builtins.bytes: ...
     def decrypt(self, data: builtins.bytes, /) -> list[builtins.bytes]: ...

@@ -28,8 +28,8 @@ from jetsync.errors import ConnectionClosedError, OutboundFullError
 
 
 cdef enum:
-    # With so many bytes pending a publisher waits. A larger buffer would not help: the kernel's
-    # buffers come on top, and bytes that have left the CPU caches by then are slower to send.
+    # A publisher waits while this many bytes are pending. A larger buffer does not help: the kernel
+    # has buffers of its own, and bytes that have left the CPU caches are slower to send.
     HIGH_WATER = 2 << 20
 
 
@@ -295,7 +295,8 @@ cdef class Outbound:
     # -- sending ---------------------------------------------------------------------------------
 
     def send_now(self):
-        """Send what is pending from this thread if no other is sending; else leave it to that one.
+        """Send the pending bytes from this thread, unless another thread is sending: that one sends
+        them.
 
         Never waits for the network: what does not fit into the socket is the writer's, and so is
         what other threads put in meanwhile. A little is sent with the GIL held: where another thread

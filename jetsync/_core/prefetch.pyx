@@ -42,11 +42,11 @@ cdef class PrefetchBuffer:
         jet_chain_free(&self.chain)
 
     def _try_enter(self):
-        """Begin work in here; False when another thread is at it."""
+        """Enter; False when another thread is inside."""
         return jetsync_enter(&self.inside)
 
     def _enter(self):
-        """Begin work in here. Raises ConfigError when another thread is at it."""
+        """Enter. Raises ConfigError when another thread is inside."""
         if not jetsync_enter(&self.inside):
             raise ConfigError(
                 "a message stream belongs to one thread at a time, and another one is using it"
@@ -56,7 +56,7 @@ cdef class PrefetchBuffer:
         jetsync_leave(&self.inside)
 
     def _run(self, step, argument):
-        """Call `step(argument)` inside. Raises ConfigError when another thread is at it.
+        """Call `step(argument)` inside. Raises ConfigError when another thread is inside.
 
         Entering and leaving happen in C: a signal handler that raises cannot come between, so an
         interrupted call leaves nothing locked.

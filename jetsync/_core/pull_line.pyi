@@ -11,7 +11,7 @@ from jetsync._core.pulls import PullLedger, PullOptions
 class PullLine:
     """The pulls of one consumer on one inbox. For one thread at a time."""
 
-    # What rooms put in has their own types there; they declare those.
+    # Rooms that set these declare them with their own types.
     consumer: Any
     mailbox: Mailbox
     state: Any

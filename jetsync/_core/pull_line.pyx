@@ -1,7 +1,7 @@
 # cython: nonecheck=True
 """PullLine: one inbox of a consumer on its link. Sends pulls and takes what they bring."""
 
-# A subclass may forget to begin: what it did not give is None, which is checked (nonecheck).
+# Without `begin` the attributes are None, which every use checks (nonecheck).
 from jetsync._core.link cimport link_count, link_counts, link_queue_snapshot
 from jetsync._core.outbound cimport put_message
 from jetsync._core.sync cimport deadline_of, monotonic
@@ -16,9 +16,9 @@ cdef class PullLine:
 
     def _bind(self, consumer, str subject, str prefix, Mailbox mailbox not None,
               PullLedger state not None, Outbound outbound not None, presence, batch_type):
-        """Give it what it works with, once. Pulls are asked for on `subject` and answered on
-        `prefix` and their number; `presence.asked` is not None while a sign of life is
-        of interest, and `presence.seen()` is called then."""
+        """Set the objects that it uses, once. Pulls are asked for on `subject` and answered on
+        `prefix` and their number; `presence.asked` is not None while a sign of life is of interest,
+        and `presence.seen()` is called then."""
         self.consumer = consumer
         self.subject, self.prefix = subject, prefix
         self.mailbox, self.state, self.outbound = mailbox, state, outbound

@@ -1,4 +1,5 @@
-"""PullLoop: the loop of an endless stream of pulled messages, up to what is out of the ordinary."""
+"""PullLoop: the loop of an endless stream of pulled messages; a subclass handles exceptional
+events."""
 
 from typing import Any
 
@@ -9,7 +10,7 @@ from jetsync._deadline import Deadline
 class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time."""
 
-    # What rooms put in has their own types there; they declare those.
+    # Rooms that set these declare them with their own types.
     _port: Any
     _source: Any
     _window: Window

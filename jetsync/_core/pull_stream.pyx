@@ -1,7 +1,8 @@
 # cython: nonecheck=True
-"""PullLoop: the loop of an endless stream of pulled messages, up to what is out of the ordinary."""
+"""PullLoop: the loop of an endless stream of pulled messages; a subclass handles exceptional
+events."""
 
-# A subclass may forget to begin: what it did not give is None, which is checked (nonecheck).
+# Without `begin` the attributes are None, which every use checks (nonecheck).
 from libc.stddef cimport size_t
 
 from jetsync._core.csrc cimport (
@@ -20,8 +21,8 @@ cdef object FOREVER = Deadline(None)
 cdef class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time.
 
-    Its steady state costs no Python frame but one for each look at the connection. What is out of
-    the ordinary is the subclass's: `_open` another inbox, `_on_end` of a pull, `_look` when nothing
+    Its steady state costs no Python frame but one for each look at the connection. The subclass
+    handles exceptional events: `_open` another inbox, `_on_end` of a pull, `_look` when nothing
     came, `stop`, `_close`. Times are seconds.
     """
 
@@ -37,7 +38,7 @@ cdef class PullLoop(PrefetchBuffer):
     # -- taking ----------------------------------------------------------------------------------
 
     def _in_turn(self, step, argument):
-        """Do a step of taking, unless the connection has ended or another thread is at it."""
+        """Do a step of taking, unless the connection has ended or another thread is inside."""
         self._port.check()
         result = self._run(step, argument)
         if self._stopped and self._is_open:
@@ -74,7 +75,7 @@ cdef class PullLoop(PrefetchBuffer):
             self._load(limit, deadline)
         if self.chain.count and not self._stopped:
             self._move_into(batch, limit)
-        # What was just taken makes room: ask before the caller starts its work.
+        # Taking made room: pull before the caller starts its work.
         self.refill(0)
         return batch
 
@@ -136,8 +137,8 @@ cdef class PullLoop(PrefetchBuffer):
         return 0
 
     cdef double tell_window(self) except -1:
-        """All messages were handed out: let the window follow how fast its user is. Returns since
-        when the user waits."""
+        """All messages were handed out: adapt the window to the speed of the user. Returns the time
+        since when the user waits."""
         cdef double now = monotonic()
         cdef PullLine inbox = self._inbox
         if inbox is None:

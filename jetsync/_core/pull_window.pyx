@@ -112,8 +112,8 @@ cdef class Window:
         return 0
 
     def starved(self, double round_trip, int64_t each):
-        """The user waits although the server has more ready: double it if the link holds so much.
-        `round_trip` in seconds, `each`: bytes of a message."""
+        """Double the window if the link can hold it: the user waits although the server has more
+        messages. `round_trip` in seconds, `each`: bytes of a message."""
         self.note_starved(round_trip, each)
 
     cdef int note_starved(self, double round_trip, int64_t each) except -1:
@@ -124,8 +124,8 @@ cdef class Window:
         return 0
 
     def slowed(self, int64_t count, double seconds):
-        """The user has worked for so many seconds on so many messages: keep no more ready than a
-        little while of that."""
+        """Note how many seconds the user worked on how many messages: the window keeps messages for
+        a short time of that work."""
         self.note_slowed(count, seconds)
 
     cdef int note_slowed(self, int64_t count, double seconds) except -1:

@@ -1,7 +1,7 @@
 """Pulls: what a pull asks for, and the account of the pulls of one inbox. No I/O and no clock.
 
-Every method that depends on the time is given `now`. What statuses mean, and what follows from
-silence, is decided in jetstream/pull/state.py, which is built on the account.
+Every method that depends on the time is given `now`. jetstream/pull/state.py, built on this
+account, decides about statuses and silence.
 """
 
 from libc.math cimport llround
@@ -9,7 +9,7 @@ from libc.math cimport llround
 from json import JSONEncoder
 
 
-# Pulls that were served while others are under way: the server may still say something of them.
+# How many served pulls are remembered while others are under way: statuses about them may come.
 cdef Py_ssize_t SERVED_KEPT = 8
 
 # Seconds (30 years) that a pull lasts at most: the server counts in nanoseconds of 64 bits.
@@ -43,9 +43,9 @@ cdef class PullOptions:
         self.priority, self.id = priority, id
 
     cdef PullOptions within(self, config, object pin, bint is_exact):
-        """What a consumer takes of a pull: it refuses one above its `max_batch`, `max_expires` or
-        `max_bytes`, and more pulls get there as well. `is_exact` leaves the number of messages to
-        the server's judgement. `pin` is the id to send, or None."""
+        """Fit a pull to its consumer, which refuses one above its `max_batch`, `max_expires` or
+        `max_bytes`; several smaller pulls bring the same. `is_exact` leaves the number of messages
+        to the server's judgement. `pin` is the id to send, or None."""
         cdef object batch = self.batch, size = self.max_bytes, beat = self.heartbeat
         cdef double expires = self.expires
         cdef bint limited = config is not None and (
@@ -173,7 +173,7 @@ cdef class PullLedger:
     # -- pulls and what comes of them ------------------------------------------------------------
 
     def heard(self, uint64_t reads):
-        """Something of this inbox came; so much had been received on the link by then."""
+        """Note a sign of life of this inbox; `reads` counts the receives on the link by then."""
         self.sign_reads = reads
         self.asked_at = 0
 
@@ -237,7 +237,7 @@ cdef class PullLedger:
             if count <= 0:
                 break
             if not pull.remaining:
-                continue  # served already, and kept for what the server may still say of it
+                continue  # served already, and kept because a status about it may come
             taken = min(count, pull.remaining)
             pull.remaining -= taken
             count -= taken

@@ -1,4 +1,4 @@
-"""Messages that a direct get brought: what a server says of each stands behind its headers."""
+"""Messages of a direct get: the server adds lines about each behind its headers."""
 
 from jetsync._core.message import Msg
 

@@ -1,4 +1,4 @@
-"""Messages that a direct get brought: what a server says of each stands behind its headers."""
+"""Messages of a direct get: the server adds lines about each behind its headers."""
 
 from jetsync._core.csrc cimport (
     bytes_of, jet_record, jet_span, jet_stored, jet_stored_parse, span_of, span_of_bytes,
@@ -33,7 +33,7 @@ cdef bytes whole_block(jet_span published):
 
 
 def parse_stored(bytes raw_headers not None):
-    """Read what a server says of a stored message: (stream, subject, seq, timestamp_ns,
+    """Read the lines that a server added to a stored message: (stream, subject, seq, timestamp_ns,
     num_pending, the headers it was published with), or None when it says nothing. Never raises."""
     cdef jet_stored stored
     if not jet_stored_parse(span_of_bytes(raw_headers), &stored):

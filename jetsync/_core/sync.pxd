@@ -1,7 +1,6 @@
 # Waiting with the interpreter's lock given up: Ctrl-C works in every wait.
-#
-# The C library csrc/link has the locks and the wake-ups; a wait there ends at a signal too, and what
-# is here runs Python's handlers and waits on. Nothing here is called with a mutex held.
+# The C library csrc/link has the locks and the wake-ups. A wait there ends at a signal too; the
+# functions here run Python's signal handlers and wait on. None of them is called with a mutex held.
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport calloc, free
 

@@ -2,7 +2,7 @@
 
 A message's reply subject ends in its number (and, with a key, a proof), so an acknowledgement is
 matched by arithmetic. For each message the window knows whether a copy that was sent may be stored;
-what to do about it is decided above (jetstream/publish/window_keeper.py).
+jetstream/publish/window_keeper.py decides what to do.
 
 The GIL guards a window, as `_core/in_flight.pyx` says; only `collect` waits, before it changes
 anything.
@@ -57,8 +57,8 @@ cdef bint holds(jet_span text, bytes part) noexcept:
 cdef class PublishWindow(InFlight):
     """A bounded window of unacknowledged publishes. One thread adds, any may do the rest.
 
-    What it is made of: see `InFlight`. Only acknowledgements of `domain` and of the stream `expected`
-    count as such; empty: all do.
+    Its parameters are those of `InFlight`. Only acknowledgements of `domain` and of the stream
+    `expected` count as such; empty: all do.
     """
 
     def __cinit__(self, *args, bytes domain=b"", bytes expected=b"", **others):
@@ -121,7 +121,7 @@ cdef class PublishWindow(InFlight):
         return not self.expected or same(stream, self.expected)
 
     cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1:
-        """An open message is stored. What raises here changes nothing."""
+        """Settle an open message as stored. An exception changes nothing."""
         return 0
 
     cdef int _put_aside(self, uint64_t number, int status, jet_span payload) except -1:

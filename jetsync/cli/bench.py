@@ -28,7 +28,7 @@ _FETCH = 500
 
 @dataclass(frozen=True)
 class Part:
-    """What one client does: so many messages, over a connection of its own."""
+    """The work of one client: a number of messages over a connection of its own."""
 
     nc: Any
     number: int
@@ -37,7 +37,7 @@ class Part:
 
 
 def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> None:
-    """Run ``work`` in every client at once, and print what all of them did in that time."""
+    """Run ``work`` in every client at once, and print the total rate."""
     from jetsync.client import connect
 
     told = invocation.arguments

@@ -16,7 +16,7 @@ __all__ = ["CONFIG", "CONSUMER", "STREAM", "config_fields", "flag"]
 
 
 def flag(field: str, *names: str, **options: Any) -> Argument:
-    """Declare a flag for a field: what is not given leaves the field alone."""
+    """Declare a flag for a field; without the flag the field keeps its value."""
     return argument(*names, dest=f"field_{field}", default=argparse.SUPPRESS, **options)
 
 
@@ -165,7 +165,7 @@ def _from_file(path: str | None, kind: Any) -> dict[str, Any]:
         raise UsageError(f"--config {path}: {error}") from None
     if not isinstance(found, Mapping):
         raise UsageError(f"--config {path} must hold a JSON object.")
-    # An info holds its configuration: what "info --json" printed can be given back.
+    # An info holds its configuration, so the output of "info --json" can be used here.
     inner = found.get("config", found)
     read = kind.from_wire(inner if isinstance(inner, Mapping) else found)
     return {name: getattr(read, name) for name in read.to_wire()}

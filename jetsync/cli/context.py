@@ -179,7 +179,7 @@ def _show(invocation: Invocation, context: Context) -> None:
 
 
 def _without_secret(key: str, value: object) -> object:
-    """Return a field for people to see, with what lets others in replaced by a mask."""
+    """Return a field for display, with its secrets replaced by a mask."""
     text = str(value)
     if _is_content(text) or (key in _SECRET and not _is_path(key, text)):
         return _MASK
@@ -189,7 +189,7 @@ def _without_secret(key: str, value: object) -> object:
 
 
 def _is_content(text: str) -> bool:
-    """Whether a field holds a key or a certificate itself and does not say where it is."""
+    """Whether a field holds a key or a certificate itself and not its path."""
     return scheme_of(text.strip()) == "data" or "-----BEGIN" in text
 
 

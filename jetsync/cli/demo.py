@@ -1,8 +1,8 @@
 """``jetsync demo``: the main job end to end, on real data, checked against pandas.
 
 Flights go into a JetStream stream; Spark reads the stream, writes the rows to parquet and publishes
-daily results to a second stream; a plain consumer reads those back; pandas says whether all of it
-is right. Every step starts afresh, so a run that was interrupted is simply repeated.
+daily results to a second stream; a plain consumer reads those back; pandas checks all of it. Every
+step starts afresh, so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FETCH_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What a person may choose."""
+    """The options of the demo."""
 
     servers: str | None = None
     credentials: Path | None = None
@@ -184,7 +184,7 @@ class Demo:
         with self._step("load the flights into JetStream", len(flights)) as counted:
             _publish(js, _counting(flights.messages(), counted))
             counted(len(flights))
-            # Only when every flight is stored: what comes after the marker counts as late.
+            # Only when every flight is stored: Spark treats a row behind the marker as late.
             _publish(js, [flights.end_marker()])
 
     def _run_queries(
@@ -265,7 +265,7 @@ class Demo:
 
 @contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    """Send what libraries log to a file: on the terminal it would tear the progress apart.
+    """Send the logs of libraries to a file: on the terminal they would break the progress display.
 
     The handler sits at the root because py4j logs there, a traceback for every interrupted call.
     """
@@ -281,7 +281,7 @@ def _log_to(path: Path) -> Iterator[None]:
 
 
 def _require_packages() -> None:
-    """Say what is not installed before anything is started."""
+    """Raise CommandError for packages that are not installed, before anything is started."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise CommandError(
@@ -305,7 +305,7 @@ def _publish(js: jetsync.JetStream, messages: Iterable[Message]) -> None:
 
 
 def _undisturbed(stop: Callable[[], object]) -> None:
-    """Run a stopping function to its end, whatever is pressed meanwhile."""
+    """Run a stopping function to its end; Ctrl-C waits."""
     with interrupts.deferred():
         stop()
 

@@ -91,7 +91,7 @@ class Flights:
         """Return the message that says "the year is over".
 
         A streaming aggregation by day emits a day only when the watermark has passed it, and the
-        watermark moves only with new messages. A stream never ends by itself, so without a word
+        watermark moves only with new messages. A stream never ends by itself, so without a marker
         from the sender the last days would stay open for ever. The marker carries a time late
         enough to close them all; it is not a flight and has a subject of its own.
         """

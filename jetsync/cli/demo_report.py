@@ -1,4 +1,4 @@
-"""What the demo leaves behind and prints: a table of rates and checks, two plots, two files."""
+"""The report of the demo: a table of rates and checks, two plots, two files."""
 
 from __future__ import annotations
 

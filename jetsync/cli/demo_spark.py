@@ -100,7 +100,7 @@ class Spark:
                 f"Spark could not start on {self._master} ({reason(error)}); "
                 f"{self._log} has the details."
             ) from error
-        # PySpark has put its own Ctrl-C handler in place; it talks to a JVM that may be going.
+        # Replaces PySpark's Ctrl-C handler, which talks to a JVM that may be ending.
         interrupts.restore_interrupts()
         return self._session
 
@@ -129,7 +129,7 @@ class Spark:
         self._descendants.end(_WORKERS_EXIT_SECONDS)
 
     def _prepare_environment(self) -> None:
-        """Set what the JVM and the Python workers inherit."""
+        """Set the environment of the JVM and the Python workers."""
         # The driver has to run the jars of the installed pyspark, whatever else is on the machine.
         for name in ("SPARK_HOME", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
             os.environ.pop(name, None)

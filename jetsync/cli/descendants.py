@@ -1,8 +1,8 @@
-"""Know and end the processes that a child process has started, even after the child has ended.
+"""Find and end the processes that a child process has started, even after the child has ended.
 
 Spark's JVM starts Python processes of its own. They leave when the JVM has left, but a moment
 later, and then their parent is gone. A variable in the environment, which every descendant
-inherits, still tells them. Where there is no ``/proc`` they are left to leave by themselves.
+inherits, still tells them. Without ``/proc`` nothing is done: they end by themselves.
 """
 
 from __future__ import annotations
@@ -61,4 +61,4 @@ def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it was faster
+        pass  # it ended first

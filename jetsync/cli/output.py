@@ -1,4 +1,4 @@
-"""What commands print: a JSON document, or text for people. Results go to stdout, all else to
+"""The output of commands: a JSON document, or text for people. Results go to stdout, all else to
 stderr."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person reads along."""
+        """Whether stderr is a terminal that a person reads."""
         return self._out.isatty()
 
     def show(self, data: Any, view: View) -> None:
@@ -115,7 +115,7 @@ class Output:
         self._print("\n".join(lines))
 
     def item(self, data: Any, view: Callable[[], str]) -> None:
-        """Print one of many things that come one after the other: a line of JSON, or text."""
+        """Print one item of a sequence: a line of JSON, or text."""
         if self.json:
             self._print(_json(document(data)))
         else:
@@ -128,7 +128,7 @@ class Output:
         self._out.buffer.flush()
 
     def note(self, text: str) -> None:
-        """Tell a person what goes on, on stderr; not with ``--quiet`` or ``--json``."""
+        """Print progress for a person on stderr; not with ``--quiet`` or ``--json``."""
         if not (self.quiet or self.json):
             print(printable(text), file=self._err, flush=True)
 
@@ -152,8 +152,8 @@ _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 
 
 def document(value: Any) -> Any:
-    """Return what JSON holds of a value: of configurations and infos all their fields, as a server
-    writes them (durations in nanoseconds, times as RFC 3339)."""
+    """Return the JSON form of a value: configurations and infos with all fields, as a server writes
+    them (durations in nanoseconds, times as RFC 3339)."""
     from jetsync.jetstream._wire import WireObject
 
     if isinstance(value, WireObject):

@@ -16,7 +16,7 @@ _LINE_SECONDS = 10.0
 
 
 class ProgressListener(Protocol):
-    """What a long-running command tells about its steps. Calls come from one thread."""
+    """Receives the steps of a long-running command. Calls come from one thread."""
 
     def begin(self, step: str, total: int) -> None:
         """Start a step of ``total`` units; 0 means that the amount is not known."""

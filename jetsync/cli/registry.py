@@ -136,8 +136,8 @@ def _with_default_verb(word: Word, rest: list[str]) -> list[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that knows options by their whole names only, and so do those below it. That of a
-    word is filled when the word is used."""
+    """A parser that knows options by their whole names only, like its subparsers. The parser of a
+    first word is filled when the word is used."""
 
     def __init__(self, *, word: Word | None = None, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
@@ -164,5 +164,5 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
-        # Of commands the list alone: that one is wanted stands in the usage.
+        # Only the list of commands: the usage already says that one is required.
         return text.partition("\n")[2] if action.metavar in (_COMMAND, _VERB) else text

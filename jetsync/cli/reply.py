@@ -41,7 +41,7 @@ def run(invocation: Invocation) -> None:
             try:
                 msg.respond(_output(program, msg) if program else msg.data if told.echo else fixed)
             except (CommandError, ConfigError, MaxPayloadError) as error:
-                # This request cannot be answered so; the next one may be.
+                # Only this request cannot be answered; the next ones can.
                 invocation.out.note(str(error))
                 more["error"] = str(error)
                 _refuse(msg)

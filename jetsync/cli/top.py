@@ -1,4 +1,4 @@
-"""``jetsync top``: what streams and consumers do at the moment."""
+"""``jetsync top``: the present rates of streams and consumers."""
 
 from __future__ import annotations
 

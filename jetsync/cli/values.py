@@ -176,7 +176,7 @@ def ago(when: datetime | None) -> str | None:
 
 
 def message(msg: Any, **more: object) -> dict[str, object]:
-    """Return what JSON says about a message: subject, headers and data, and what is given."""
+    """Return the JSON fields of a message: subject, headers and data, and the given ones."""
     found: dict[str, object] = {"subject": msg.subject, **more}
     if msg.headers:
         found["headers"] = {name: msg.headers.get_all(name) for name in msg.headers}
@@ -192,7 +192,7 @@ def body(data: bytes) -> dict[str, object]:
 
 
 def body_text(data: bytes) -> str:
-    """Return data for a terminal: its lines, with what could steer the terminal escaped."""
+    """Return data for a terminal: its lines, with control characters escaped."""
     lines = data.decode("utf-8", "backslashreplace").split("\n")
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
 

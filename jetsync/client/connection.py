@@ -351,7 +351,7 @@ class Connection(Publishing):
 
     @property
     def servers(self) -> tuple[ServerState, ...]:
-        """What is known of every server, in the order in which they would be tried."""
+        """The state of every known server, in the order in which they would be tried."""
         return self._session.pool.states()
 
     def set_servers(self, servers: str | Sequence[str]) -> None:
@@ -364,7 +364,7 @@ class Connection(Publishing):
 
     @property
     def server_info(self) -> ServerInfo | None:
-        """What the server said about itself last; None before the first connection."""
+        """The last INFO of the server; None before the first connection."""
         return self._session.info
 
     @property

@@ -38,7 +38,7 @@ from jetsync.protocol.url import ServerURL
 __all__ = ["Link", "dial"]
 
 _Address = tuple[Any, Any, int, str, Any]
-"""What the system's name lookup returns for one address."""
+"""One address as the system's name lookup returns it."""
 
 _ACCOUNT_INFO = 2  # the API level of 2.12
 _ACCOUNT_WAIT = 0.05

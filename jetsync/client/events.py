@@ -251,7 +251,7 @@ def _level(event: Event) -> int:
 
 
 def _text(event: Event) -> str:
-    """What the log says."""
+    """Return the text of an event for the log."""
     parts = [event.kind]
     if event.server:
         parts.append(event.server)

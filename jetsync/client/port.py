@@ -43,7 +43,7 @@ def port_of(connection: Publishing) -> Port:
 
 
 class Port:
-    """What the rooms above may use of one connection."""
+    """The interface of one connection for the rooms above."""
 
     __slots__ = ("_nc", "label", "outbound")
 

@@ -101,7 +101,7 @@ class _Index(Generic[_K, _V]):
 
 
 class _Route:
-    """What the table knows of an inbox, without holding it."""
+    """The table's entry for an inbox, which it does not hold."""
 
     __slots__ = ("answers", "asks", "mailbox", "queue", "subject")
 

@@ -45,7 +45,7 @@ class TLSConfig:
 
 
 TLS = bool | ssl.SSLContext | TLSConfig
-"""What ``connect(tls=...)`` takes."""
+"""The values of ``connect(tls=...)``."""
 
 
 def make_context(tls: TLS | None) -> ssl.SSLContext:
@@ -72,7 +72,7 @@ def make_context(tls: TLS | None) -> ssl.SSLContext:
 
 
 class SocketLike(Protocol):
-    """What a handshake needs of a socket."""
+    """The methods of a socket that a handshake uses."""
 
     def settimeout(self, seconds: float, /) -> None: ...
     def sendall(self, data: bytes, /) -> None: ...

@@ -328,7 +328,7 @@ _REMEDIES = {
     10174: "set allow_atomic=True on the stream",
     10188: "set allow_msg_schedules=True on the stream",
 }
-"""What to do, where the server's words leave that open."""
+"""The remedy for errors whose text from the server names none."""
 
 _VERBS = {"DURABLE", "LEADER", "MSG", "PEER"}
 """Second words of an operation that another verb follows: ``STREAM.MSG.GET.ORDERS``."""

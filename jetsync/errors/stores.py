@@ -124,7 +124,8 @@ class ObjectLinkError(ObjectStoreError):
 
 
 class ObjectMetaError(ObjectStoreError):
-    """What is stored about an object cannot be read. Some other program wrote it; put it again."""
+    """The stored description of an object cannot be read. Another program wrote it; put the object
+    again."""
 
 
 class ObjectIntegrityError(ObjectStoreError):

@@ -160,7 +160,8 @@ class Codec:
     """One kind of field. ``where`` names the field in errors."""
 
     as_it_is: type | None = None
-    """What the server sent is stored as it is when it has exactly this type; None: never."""
+    """A value of exactly this type from the server is stored as it is; None: every value is
+    read."""
 
     def clean(self, value: Any, where: str) -> Any:
         """Return what the user gave in its stored form. Raises ``ConfigError``."""

@@ -1,4 +1,5 @@
-"""What the rooms above ``jetstream/`` may use of a JetStream object beside its public calls."""
+"""The interface of a JetStream object for the rooms above ``jetstream/``, beside its public
+calls."""
 
 from __future__ import annotations
 

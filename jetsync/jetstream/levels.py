@@ -53,7 +53,7 @@ _CONSUMER_VALUES = {
 }
 
 Need = tuple[str, str]
-"""What is used, and the version it needs."""
+"""A feature in use, and the version that it needs."""
 
 
 class Served:
@@ -105,14 +105,14 @@ def check(served: Served, needs: Iterable[Need]) -> None:
 
 
 def stream_needs(wire: Mapping[str, Any]) -> Iterable[Need]:
-    """What a stream configuration (as sent) needs, field by field."""
+    """The needs of a stream configuration (as sent), field by field."""
     yield from _fields("StreamConfig", wire, _STREAM_FIELDS)
     for source in [wire.get("mirror") or {}, *(wire.get("sources") or ())]:
         yield from _fields("StreamSource", source, _SOURCE_FIELDS)
 
 
 def consumer_needs(wire: Mapping[str, Any]) -> Iterable[Need]:
-    """What a consumer configuration (as sent) needs, field by field."""
+    """The needs of a consumer configuration (as sent), field by field."""
     yield from _fields("ConsumerConfig", wire, _CONSUMER_FIELDS)
     for (name, value), version in _CONSUMER_VALUES.items():
         if wire.get(name) == value:

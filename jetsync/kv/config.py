@@ -73,7 +73,7 @@ class KeyValueConfig(WireObject):
     bucket: str = text(always=True)
     """Name: letters, digits, ``-`` and ``_``. Cannot be changed."""
     description: str | None = text(None)
-    """What it is for, at most 4096 bytes."""
+    """Its purpose as a text of at most 4096 bytes."""
     history: int = integer(1, least=1)
     """How many revisions are kept of each key, 1 to 64. Streams that were made by other means may
     have more; such a number is kept by an update."""

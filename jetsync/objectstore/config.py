@@ -60,7 +60,7 @@ class ObjectStoreConfig(WireObject):
     bucket: str = text(always=True)
     """Name: letters, digits, ``-`` and ``_``. Cannot be changed."""
     description: str | None = text(None)
-    """What it is for, at most 4096 bytes."""
+    """Its purpose as a text of at most 4096 bytes."""
     ttl: Duration = seconds(0.0)
     """How long an object is kept, in seconds, at least 0.1; 0 for ever."""
     max_bytes: int = integer(-1, least=-1)

@@ -129,7 +129,7 @@ class ChunkMap:
             self._ahead[index] = data
 
     def _from_any_server(self, wanted: list[ChunkHead], deadline: Deadline) -> dict[int, bytes]:
-        """Those chunks that a server gives in one answer; none where that is not possible."""
+        """Get the chunks that a server gives in one answer; none where that is not possible."""
         try:
             batch = self._place.stream.get_msgs(
                 wanted[0].seq,

@@ -61,7 +61,7 @@ class ObjectReader(io.BufferedIOBase):
     ) -> None:
         super().__init__()
         self.info = info
-        """What is read, as it was when it was opened."""
+        """The description of the object when it was opened."""
         self._place = place
         self._deadline = deadline
         self._wait = wait

@@ -23,7 +23,7 @@ class ObjectStoreStatus(BucketStatus):
 
     @property
     def description(self) -> str | None:
-        """What the bucket is for."""
+        """The purpose of the bucket."""
         return self.stream_info.config.description
 
     @property

@@ -36,7 +36,7 @@ _AN_HOUR = 3600.0
 
 
 class MetaFields(TypedDict, total=False):
-    """What ``ObjectStore.update_meta`` can change."""
+    """The fields that ``ObjectStore.update_meta`` can change."""
 
     description: str | None
     headers: Mapping[str, list[str]]

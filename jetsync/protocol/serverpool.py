@@ -150,7 +150,7 @@ class ServerPool:
 
     @property
     def discovered(self) -> tuple[ServerURL, ...]:
-        """Those that servers told us of."""
+        """The servers learnt from INFO."""
         return tuple(entry.server for entry in self._entries if entry.discovered)
 
     def states(self) -> tuple[ServerState, ...]:
@@ -262,7 +262,7 @@ class ServerPool:
         if not told:
             return ()
         if len(told) > MOST_DISCOVERED:
-            # Those that are known stay, so that a list that is repeated changes nothing.
+            # Known servers stay, so that a repeated list changes nothing.
             known = [address for address in map(_address, self._entries) if address in told]
             others = list(told.keys() - known)
             known = known[:MOST_DISCOVERED]

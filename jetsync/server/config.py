@@ -11,7 +11,7 @@ from jetsync.errors import ConfigError
 __all__ = ["Config", "check_name", "render"]
 
 Config = str | Mapping[str, Any]
-"""What users give: text in the server's own format, or the same as nested mappings."""
+"""The user's configuration: text in the server's own format, or the same as nested mappings."""
 
 
 def check_name(name: str) -> str:

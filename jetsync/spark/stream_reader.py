@@ -358,7 +358,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
 @dataclass(frozen=True)
 class _Waiting:
-    """What is to be read of one stream: the sequences after ``begin`` up to ``end``."""
+    """The part of one stream to read: the sequences after ``begin`` up to ``end``."""
 
     begin: int
     end: int

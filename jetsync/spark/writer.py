@@ -52,7 +52,8 @@ log = Log("jetsync.spark")
 
 @dataclass(frozen=True)
 class PublishedMessage(WriterCommitMessage):
-    """What one task tells the driver. ``skipped``: the batch was published before, completely."""
+    """The message of one task to the driver. ``skipped``: the batch was published before,
+    completely."""
 
     published: Published
     query: str
@@ -63,7 +64,7 @@ class PublishedMessage(WriterCommitMessage):
 
 
 class _Sink:
-    """What writing a batch job and writing a streaming query have in common."""
+    """The common base of writing a batch job and a streaming query."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         if overwrite and not options.purge_on_overwrite:

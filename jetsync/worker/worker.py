@@ -106,7 +106,7 @@ class Worker:
 
     @property
     def stats(self) -> WorkerStats:
-        """What it has done since it started. Does not block."""
+        """The counts since it started. Does not block."""
         self._engine.check()
         return self._engine.stats
 

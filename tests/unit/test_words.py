@@ -14,6 +14,8 @@ HIDING = re.compile(
     r"(?![\w'\"]|\.\w|\\)",
     re.IGNORECASE,
 )
+# A clause in the place of the subject ("What comes late is ...") has no actor either.
+CLAUSE = re.compile(r'(?:"{3}|^\s*# |/\* )(What|Who|Whose|So many|So much|So long|Those that)\b')
 SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".sh", ".toml", ".yml"}
 # Generated: made from the sources that are read here.
 COMPILED = {p.with_suffix(".c") for p in (ROOT / "jetsync/_core").glob("*.pyx")}
@@ -52,7 +54,24 @@ def test_a_sentence_says_who_acts(place):
     assert found == []
 
 
+@pytest.mark.parametrize("place", ["csrc", "jetsync"])
+def test_a_comment_begins_with_its_subject(place):
+    """The first words of a docstring or comment name a thing of the field, or say what is done."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts(place)
+        if path.suffix != ".md"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if CLAUSE.search(line)
+    ]
+    assert found == []
+
+
 def test_the_check_finds_such_words():
+    assert CLAUSE.search('    """What comes late."""')
+    assert CLAUSE.search("    # Who waits here is woken.")
+    assert CLAUSE.search("/* So many bytes fit. */")
+    assert not CLAUSE.search("# Whatever the policy was")
     assert HIDING.search("# Nobody reads it.")
     assert HIDING.search('"""Whoever reads it."""')
     assert HIDING.search("for no one else")

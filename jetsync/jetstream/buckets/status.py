@@ -17,7 +17,7 @@ class BucketStatus:
     """The state of a bucket at one moment. Immutable."""
 
     stream_info: StreamInfo
-    """What the server said about the stream that holds the bucket."""
+    """The info of the stream that holds the bucket."""
 
     _prefix: ClassVar[str]
     """The prefix of the stream's name before the name of the bucket."""

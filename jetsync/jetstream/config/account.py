@@ -1,4 +1,4 @@
-"""What the server says about an account: how much of JetStream it uses and may use.
+"""The server's answers about an account: how much of JetStream it uses and may use.
 
 Nothing here is sent to a server. Sizes are bytes; limits of -1 mean "no limit". Source:
 nats-server 2.15, ``$JS.API.INFO``.
@@ -19,7 +19,7 @@ __all__ = ["APIStats", "AccountInfo", "AccountLimits", "AccountTier"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class AccountLimits(WireObject):
-    """What an account, or one tier of it, may use."""
+    """The limits of an account, or of one tier of it."""
 
     max_memory: int = integer(0, least=-1)
     """Bytes of memory streams."""
@@ -56,7 +56,7 @@ class AccountTier(WireObject):
     consumers: int = integer(0)
     """Consumers."""
     limits: AccountLimits = nested(AccountLimits)
-    """What may be used."""
+    """The limits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -92,7 +92,7 @@ class AccountInfo(WireObject):
     domain: str | None = text(None)
     """JetStream domain of the server."""
     limits: AccountLimits = nested(AccountLimits)
-    """What may be used; with tiers, see those instead."""
+    """The limits of the account; with tiers, see those instead."""
     api: APIStats = nested(APIStats)
     """Use of the API."""
     tiers: Mapping[str, AccountTier] = mapping(AccountTier)

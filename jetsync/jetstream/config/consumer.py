@@ -107,7 +107,7 @@ class ConsumerConfig(WireObject):
     durable_name: str | None = text(None)
     """Its name if it is to stay when unused. Equal to ``name`` if both are given."""
     description: str | None = text(None)
-    """What it is for, at most 4096 bytes. Server 2.3.3."""
+    """Its purpose as a text of at most 4096 bytes. Server 2.3.3."""
     deliver_policy: DeliverPolicy | str = choice(DeliverPolicy.ALL)
     """Where to begin. Cannot be changed."""
     opt_start_seq: int | None = integer(None)
@@ -115,7 +115,7 @@ class ConsumerConfig(WireObject):
     opt_start_time: datetime | None = time()
     """The time (with time zone) to begin at, for ``by_start_time`` only. Cannot be changed."""
     ack_policy: AckPolicy | str = choice(AckPolicy.EXPLICIT, always=True)
-    """What acknowledgements mean. Always sent: without it a server takes ``none``. Cannot be
+    """The meaning of acknowledgements. Always sent: without it a server takes ``none``. Cannot be
     changed."""
     ack_wait: MaybeDuration = seconds(None)
     """Seconds until an unacknowledged message is delivered again; 30 by default."""

@@ -1,4 +1,4 @@
-"""What the server says about a consumer: its configuration, how far it is and what waits for it.
+"""The server's answers about a consumer: its configuration, its progress and waiting messages.
 
 Nothing here is sent to a server. Times are ``datetime`` in UTC with an ``_ns`` property beside
 them, durations are ``float`` seconds. Source: nats-server 2.15, ``$JS.API.CONSUMER.INFO``, ADR-42.

@@ -69,7 +69,7 @@ class RetentionPolicy(WireEnum):
 
 
 class DiscardPolicy(WireEnum):
-    """What happens to a new message when a limit is reached."""
+    """The effect of a full stream on a new message."""
 
     OLD = "old"
     """The oldest message makes room."""
@@ -137,7 +137,7 @@ class SubjectTransform(WireObject):
     src: str = text(always=True)
     """Subjects the rule applies to; empty for all."""
     dest: str = text(always=True)
-    """What they become."""
+    """The new subject."""
 
     def _check(self) -> None:
         if self.src:
@@ -239,7 +239,7 @@ class StreamConfig(WireObject):
     name: str = text(always=True)
     """Name, at most 255 bytes, without spaces and ``. * > / \\``. Cannot be changed."""
     description: str | None = text(None)
-    """What it is for, at most 4096 bytes. Server 2.3.3."""
+    """Its purpose as a text of at most 4096 bytes. Server 2.3.3."""
     subjects: Listing[str] = listing(str)
     """Subjects it stores, wildcards allowed; its own name by default. Not for mirrors."""
     retention: RetentionPolicy | str = choice(RetentionPolicy.LIMITS)

@@ -1,4 +1,4 @@
-"""What the server says about a stream: its configuration, its state and who holds it.
+"""The server's answers about a stream: its configuration, its state and its replicas.
 
 Nothing here is sent to a server. Times are ``datetime`` in UTC with an ``_ns`` property beside
 them, durations are ``float`` seconds. Source: nats-server 2.15, ``$JS.API.STREAM.INFO``.
@@ -77,7 +77,7 @@ class StreamState(WireObject):
     deleted: Listing[int] = listing(int)
     """Their sequences, if they were asked for with ``deleted_details``."""
     lost: LostStreamData | None = nested(LostStreamData, optional=True)
-    """What a damaged store has lost."""
+    """The messages that a damaged store has lost."""
     consumer_count: int = integer(0)
     """Consumers of the stream."""
 

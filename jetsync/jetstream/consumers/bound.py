@@ -19,7 +19,7 @@ __all__ = ["BoundConsumer"]
 
 
 class BoundConsumer(Member):
-    """What a subscription knows of its consumer.
+    """The consumer of a subscription.
 
     It is deleted with the subscription if the subscription made it and no queue group may share it;
     ``override`` decides otherwise, both ways. Thread-safe.

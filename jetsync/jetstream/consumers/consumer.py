@@ -229,7 +229,7 @@ class Consumer:
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """What the server said last. Does not block."""
+        """The last info from the server. Does not block."""
         return self._shared.cached_info
 
     def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
@@ -311,6 +311,6 @@ class Consumer:
 
 
 def shared_of(consumer: Consumer) -> SharedConsumer:
-    """What all readers of a consumer share: its info and the port to its connection. For the rooms
-    of jetstream/ above this one. Does not block."""
+    """The part that all readers of a consumer share: its info and the port to its connection. For
+    the rooms of jetstream/ above this one. Does not block."""
     return consumer._shared

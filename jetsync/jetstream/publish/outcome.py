@@ -1,4 +1,4 @@
-"""What is known about a published message: stored, certainly not stored, or unknown.
+"""The outcome of a published message: stored, certainly not stored, or unknown.
 
 Every way of publishing asks here: what an answer or an error says about the copy that was sent
 (``judge``), how persistent a publish is (``PERSISTENCE``), and which error tells the user
@@ -54,7 +54,7 @@ PERSISTENCE = Persistence()
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What is known about the copy of an attempt that has ended."""
+    """The outcome of one attempt for its copy of the message."""
 
     maybe_stored: bool
     again: bool

@@ -1,4 +1,4 @@
-"""What every status of a pull means, in one table.
+"""The meaning of every status of a pull, in one table.
 
 Source: nats-server 2.15 and ADR-37. ``tests/jetstream/test_pull_statuses.py`` provokes every row.
 """
@@ -13,7 +13,7 @@ __all__ = ["STATUSES", "Fate", "fate_of", "pending_messages"]
 
 
 class Fate(enum.Enum):
-    """What a status means."""
+    """The meaning of a status."""
 
     ALIVE = "the pull goes on"
     DONE = "the pull is over as it should be"

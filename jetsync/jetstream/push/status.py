@@ -14,7 +14,7 @@ __all__ = ["ConsumerSequence", "FlowControl", "StatusKind", "import_prefix", "ki
 
 
 class StatusKind(enum.Enum):
-    """What a status on the deliver subject is about."""
+    """The kind of a status on the deliver subject."""
 
     HEARTBEAT = "nothing to deliver at the moment"
     FLOW_CONTROL = "the server asks whether the client keeps up"
@@ -97,7 +97,7 @@ class FlowControl:
 
 
 def import_prefix(api_prefix: str) -> str:
-    """What an import puts before the JetStream subjects of another account, by the prefix under
-    which its API is used: ``hub.$JS.API`` gives ``hub.``."""
+    """The prefix that an import adds to the JetStream subjects of another account, by the prefix of
+    its API: ``hub.$JS.API`` gives ``hub.``."""
     before, found, _ = api_prefix.partition("$JS.")
     return before if found else ""

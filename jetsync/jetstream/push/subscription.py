@@ -228,7 +228,7 @@ class PushSubscription(PushReceiver):
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """What the server said last about the consumer. Does not block."""
+        """The last info of the consumer from the server. Does not block."""
         return self._bound.info
 
     @property

@@ -27,8 +27,8 @@ RetryRule = (
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What is to be done with a message: try again after ``delay`` seconds, or, when that is None,
-    give it up for ``reason`` (``rejected``, ``tries``, ``crashed``, ``decode``)."""
+    """The decision about a message: try again after ``delay`` seconds, or, when that is None, give
+    it up for ``reason`` (``rejected``, ``tries``, ``crashed``, ``decode``)."""
 
     delay: float | None
     reason: str = ""

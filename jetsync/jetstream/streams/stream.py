@@ -52,7 +52,7 @@ class Stream:
 
     @property
     def cached_info(self) -> StreamInfo:
-        """What the server said last. Does not block."""
+        """The last info from the server. Does not block."""
         return self._info
 
     def info(

@@ -21,7 +21,7 @@ ORDERED_THRESHOLD = 30.0
 """Seconds without a subscriber after which the server deletes an ordered consumer."""
 
 SERVER_MAX_ACK_PENDING = 1000
-"""What a server takes when ``max_ack_pending`` is not given."""
+"""The server's default of ``max_ack_pending``."""
 
 _PUSH_ONLY = ("deliver_subject", "deliver_group", "idle_heartbeat", "flow_control")
 _PULL_ONLY = (

@@ -98,9 +98,8 @@ class PullSubscription:
         self._bound.delete(timeout)
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """The same: nothing is buffered between two fetches, so there is nothing to wait for.
-
-        What the deletion raises goes to ``on_error`` too.
+        """Like :meth:`unsubscribe`: no message is buffered between two fetches, so there is none to
+        wait for. An error of the deletion goes to ``on_error`` too.
         """
         self._port.check()
         self._end()
@@ -124,7 +123,7 @@ class PullSubscription:
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """What the server said last about the consumer. Does not block."""
+        """The last info of the consumer from the server. Does not block."""
         return self._consumer.cached_info
 
     @property
