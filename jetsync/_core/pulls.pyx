@@ -297,8 +297,17 @@ cdef class PullLedger:
         self.unclaimed = waiting
         self.asked_at = 0
 
+    def has_lapsed(self, double now):
+        """Whether the server should have ended some pull long before `now`."""
+        cdef Pull pull
+        for pull in self.pulls:
+            if now > pull.lapses + lapse:
+                return True
+        return False
+
     def forget_lapsed(self, double now):
-        """Forget pulls of earlier calls that the server should have ended long ago."""
+        """Forget pulls that the server should have ended long before `now`, when all that it had
+        sent by then was taken: messages of a forgotten pull would be charged to another one."""
         cdef Pull pull
         cdef list kept = []
         for pull in self.pulls:

@@ -174,6 +174,12 @@ class API:
         """Raise ApiLevelRequiredError if the server is known to be older than ``version``."""
         self.check_needs([(what, version)])
 
+    def has(self, version: str) -> bool:
+        """Whether the server has what came with ``version``; True while that is not known. Does not
+        block."""
+        served = self._far_served if self._far else Served.by(self.nc.server_info)
+        return served is None or served.has(version)
+
     def check_needs(self, needs: Iterable[Need]) -> None:
         """Raise ApiLevelRequiredError for the first need that the server does not serve.
 

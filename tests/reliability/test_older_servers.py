@@ -43,10 +43,7 @@ SUITES = [
 OTHERWISE = {
     "2.10": [
         "test_purge_in_its_forms",
-        "test_a_deleted_consumer_is_told_at_once",
-        "test_a_consumer_that_vanished_during_a_restart_is_told",
-        "test_deletion_is_told_at_once_and_stays_told",
-        "test_a_deleted_consumer_is_an_error",
+        "test_a_start_beyond_the_end_waits_for_it",
     ],
     "2.11": [
         "test_purge_in_its_forms",
@@ -58,8 +55,8 @@ OTHERWISE = {
     "2.12": ["test_purge_in_its_forms"],
 }
 """What these servers do in another way: a purge with ``keep`` counts what it leaves by itself, in
-2.11 each message of a direct get counts itself among those that are still to come, and 2.10 does
-not answer a pull of a consumer that does not exist, which is silence then and not a 503."""
+2.11 each message of a direct get counts itself among those that are still to come, and 2.10 moves a
+start beyond the end of the stream to the next message."""
 
 # A call -> the server that has it; an older one is not asked.
 NEWER = {
@@ -141,6 +138,25 @@ def test_what_the_server_does_not_have_is_refused_before_anything_is_sent(versio
             with pytest.raises(jetsync.ApiLevelRequiredError, match=needed):
                 call(js)
     assert js.stream("S").info().state.messages == 0
+
+
+@pytest.mark.parametrize("version", ["2.10.25"], indirect=True)
+def test_silence_where_others_say_that_there_is_nothing_is_looked_into(js):
+    """That server answers no pull of a consumer that is not there, and no direct get of a stream
+    that does not allow it."""
+    stream = js.create_stream(name="S", subjects=["s"], allow_direct=True)
+    js.publish("s", b"x")
+    js.update_stream(name="S", allow_direct=False)
+    assert stream.get_msg(1, direct=None).data == b"x"
+    consumer = stream.create_consumer(durable_name="c")
+    js.delete_consumer("S", "c")
+    with pytest.raises(jetsync.ConsumerDeletedError):
+        consumer.fetch(1, timeout=0.5)
+    with pytest.raises(jetsync.ConsumerDeletedError):
+        consumer.fetch(1, timeout=PATIENCE, heartbeat=0.2)
+    messages = consumer.messages(heartbeat=0.2)
+    with messages, pytest.raises(jetsync.ConsumerDeletedError):
+        messages.next(timeout=PATIENCE)
 
 
 @pytest.mark.skipif(

@@ -154,6 +154,28 @@ def test_a_fetch_keeps_its_time_while_a_large_message_arrives_and_the_next_one_r
         assert [number(msg) for msg in consumer.fetch(1, timeout=PATIENCE)] == [0]
 
 
+def test_what_an_old_pull_still_brings_over_a_slow_link_is_not_taken_for_the_new_ones(
+    server, js, stream
+):
+    """The server ended those pulls long ago, and their messages and last words arrive in a row: no
+    call takes them for the end of its own pull."""
+    fill(js, stream, 14, 32_000)
+    with far(server, bandwidth=200_000) as (_, distant):
+        consumer = distant.create_consumer(stream.name, max_deliver=1, mem_storage=True)
+        got, causes, until = [], set(), time.monotonic() + PATIENCE
+        while len(got) < 14 and time.monotonic() < until:
+            try:
+                batch = consumer.fetch(7, timeout=0.2)
+            except jetsync.PullUnansweredError as error:
+                causes.add(error.cause)
+                continue
+            assert batch.error is None
+            got.extend(number(msg) for msg in batch)
+        assert got == list(range(14))
+        assert causes <= {"link"}
+        assert len(consumer.fetch(7, timeout=0.3)) == 0
+
+
 def test_messages_that_came_too_late_go_back_when_no_call_comes_for_them(server, js, stream):
     """Another client gets them long before ack_wait is over."""
     stream.create_consumer(durable_name="c", ack_wait=60)

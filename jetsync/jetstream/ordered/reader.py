@@ -291,11 +291,12 @@ class OrderedReader:
             self.drop(f"{ended.status} {ended.text}".rstrip())
         return None
 
-    def on_silence(self, inbox: PullInbox) -> None:
+    def on_silence(self, inbox: PullInbox) -> Error | None:
         trouble = "the server has missed two heartbeats"
         text = f"the ordered consumer of {self.stream!r}: {trouble}; starting again"
         self.warn(PullTerminatedError(text))
         self.drop(trouble)
+        return None
 
     def on_new_link(self, inbox: PullInbox) -> None:
         self.drop("the link is another one")

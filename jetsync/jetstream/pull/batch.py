@@ -31,6 +31,9 @@ _GRACE = 0.2
 """Seconds after the deadline for which the final status of a pull is awaited. Every call may
 take 0.25 s longer than its timeout; the rest of that is for leaving."""
 
+_LEAVING = 0.03
+"""Seconds of that in which a server says whether the consumer exists at all."""
+
 _ALIVE = 0.5
 """Seconds after a message during which a missing final status is not reported as an error."""
 
@@ -143,7 +146,7 @@ class BatchPull:
         if before is None:
             if inbox.is_left_over:
                 inbox.begin(1 if is_single else self._limit)
-                inbox.state.forget_lapsed(time.monotonic())
+                inbox.forget_lapsed()
             if not self._source.is_lasting and not self._accept(inbox):
                 return inbox
         else:
@@ -269,7 +272,12 @@ class BatchPull:
             return self._on_finished
         if inbox.has_link_news and inbox.lost_link():
             return self._source.on_new_link
-        return self._source.on_silence if inbox.went_silent() else None
+        return self._on_silence if inbox.went_silent() else None
+
+    def _on_silence(self, inbox: PullInbox) -> None:
+        error = self._source.on_silence(inbox)
+        if error is not None:
+            self._fail(error)
 
     def _on_finished(self, inbox: PullInbox) -> None:
         error = self._source.on_finished(inbox)
@@ -349,6 +357,9 @@ class BatchPull:
                 return None  # what is on its way is there for the next call
             cause, text = "link", "a message is still on its way; the next call returns it"
         else:
+            gone = inbox.why_gone(_LEAVING) if self._source.is_lasting else None
+            if gone is not None:
+                return gone
             cause, text = "server", f"the server did not answer the pull of {inbox.consumer!r}"
         return PullUnansweredError(
             f"no answer within {self._options.timeout:g} s: {text}", cause=cause, operation="fetch"

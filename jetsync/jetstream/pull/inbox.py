@@ -75,6 +75,8 @@ class PullInbox(PullLine, Member):
         # Weakly: a stream without references ends itself.
         self.stream: weakref.ref[PrefetchBuffer] | None = None
         self._ponged = False
+        self._is_asking = False
+        self._all_came_at = 0.0
         self.is_left_over = False
         """A call before this one may have left something in it."""
         # The link may have come or gone since the last check: see ``lost_link``.
@@ -181,6 +183,22 @@ class PullInbox(PullLine, Member):
             self._ponged = False
             self._port.after_pong(self._on_pong)
         return silence is Silence.DEAD
+
+    def forget_lapsed(self) -> None:
+        """Forget pulls of earlier calls that the server ended without a word. Does not wait.
+
+        Their messages may be on a slow link for long after their end. A PONG comes behind those.
+        """
+        if self._all_came_at and not self.mailbox.pending_messages:
+            self.state.forget_lapsed(self._all_came_at)
+            self._all_came_at = 0.0
+        now = time.monotonic()
+        if not self._is_asking and self.state.has_lapsed(now):
+            self._is_asking = True
+            self._port.after_pong(lambda: self._note_all_came(now))
+
+    def _note_all_came(self, asked_at: float) -> None:
+        self._all_came_at, self._is_asking = asked_at, False
 
     @property
     def is_receiving(self) -> bool:

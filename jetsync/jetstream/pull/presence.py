@@ -41,7 +41,8 @@ class Presence:
     def why_gone(self, patience: float) -> ConsumerDeletedError | None:
         """Return why the consumer is gone, None while that is not known. Waits for the answer up to
         ``patience`` seconds."""
-        if self.asked is not None and time.monotonic() - self._asked_at > _ASK_AGAIN:
+        msg = None if self.asked is None else self.asked.mailbox.get(0)
+        if msg is None and time.monotonic() - self._asked_at > _ASK_AGAIN:
             self.close()
         if self.asked is None:
             consumer = self._consumer
@@ -51,7 +52,7 @@ class Presence:
             except Error:
                 return None  # no link at this moment: there will be another 503
             self._asked_at = time.monotonic()
-        msg = self.asked.mailbox.get(patience)
+        msg = msg or self.asked.mailbox.get(patience)
         if msg is None:
             return None
         self.close()

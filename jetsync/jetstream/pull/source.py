@@ -69,8 +69,9 @@ class Source(Protocol):
         """A pull has ended. Returns the error if the consumer cannot be pulled any more, or
         refused the pull."""
 
-    def on_silence(self, inbox: PullInbox) -> None:
-        """The server has gone silent; the pulls of the inbox are called off."""
+    def on_silence(self, inbox: PullInbox) -> Error | None:
+        """The server has gone silent; the pulls of the inbox are called off. Returns the error if
+        the consumer cannot be pulled any more."""
 
     def on_new_link(self, inbox: PullInbox) -> None:
         """The link is another one; the pulls of the inbox were lost with the one before."""
@@ -105,8 +106,9 @@ class PlainSource:
             return inbox.refusal(ended)
         return None
 
-    def on_silence(self, inbox: PullInbox) -> None:
-        pass
+    def on_silence(self, inbox: PullInbox) -> Error | None:
+        # A server before 2.11 answers no pull of a consumer that does not exist.
+        return inbox.why_gone()
 
     def on_new_link(self, inbox: PullInbox) -> None:
         pass

@@ -175,8 +175,9 @@ class PullStream(PullLoop):
         if inbox.lost_link():
             self._source.on_new_link(inbox)
         elif inbox.went_silent():
-            self._source.on_silence(inbox)
-            self._on_silence(inbox)
+            self._error = self._source.on_silence(inbox)
+            if self._error is None:
+                self._on_silence(inbox)
         if inbox.mailbox.ended:
             error = self._source.on_finished(inbox)
             if isinstance(error, DrainingError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -35,6 +36,8 @@ PAGE_BYTES = 8 * 2**20
 """The most that one request asks for: the server serves no other request meanwhile, and cuts off a
 client that lets 64 MiB pile up."""
 _PAUSE = 0.1
+_SILENCE = 1.0
+"""Seconds after which an older server is asked why it does not answer a direct get."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _NOT_FOUND = 404
@@ -104,13 +107,21 @@ def get_one(
     payload = json.dumps(body).encode()
     if last_of is not None:
         subject, payload = f"{subject}.{last_of}", b""
+    # A server before 2.11 does not say that it answers no direct gets of the stream.
+    silence = math.inf if api.has("2.11") else _SILENCE
     while True:
         port.check()
+        left = port.seconds(deadline.remaining())
         try:
-            msg = port.request(subject, payload, port.seconds(deadline.remaining()))
+            msg = port.request(subject, payload, min(left, silence))
             break
         except NoRespondersError:
             _explain(api, stream, deadline)
+        except TimeoutError:
+            if left <= silence:
+                raise
+            _explain(api, stream, deadline)
+            silence = math.inf
         except DisconnectedError:
             if deadline.expired:
                 raise
