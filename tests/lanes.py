@@ -31,7 +31,7 @@ MOST_UNSTEADY = 3
 PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 1)
 
 LANES = {
-    "parallel": ["-m", "not timed", "-n", PROCESSES, "--dist", "loadgroup"],
+    "parallel": ["-m", "not timed", "-n", PROCESSES, "--no-loadscope-reorder"],
     "timed": ["-m", "timed"],
 }
 
@@ -39,8 +39,6 @@ LANES = {
 def run(lane: str, arguments: list[str]) -> int:
     report = ["-q", "-p", "tests.harness.brief", f"--junitxml={REPORTS / lane}.xml"]
     report += ["--durations=10", "--durations-min=2"]
-    if lane == "parallel":
-        report += ["--no-loadscope-reorder"]
     cache = REPORTS / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     report += ["-o", f"cache_dir={cache}"]

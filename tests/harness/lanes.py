@@ -1,55 +1,83 @@
 """Which tests may run beside others, and in which order.
 
 Test processes that run beside each other (``-n``, see ``tests/lanes.py``) each take whole files.
-Tests with the session's Spark stay in one process, so that one JVM starts for all of them, and
+Files with the session's Spark stay in one process, so that one JVM starts for all of them, and
 begin first, because they take longest; the long files of ``FIRST`` follow, so that at the end no
 process is left alone with one of them. What measures time is marked ``timed`` and runs alone.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+from typing import Any
+
 import pytest
 
+from tests.harness.places import ROOT
+
 SPARK_SESSION = "spark"
+TAKES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b", re.MULTILINE)
 
 FIRST = (
     "tests/concurrency/test_sanitized.py",
     "tests/cli/test_demo_run.py",
     "tests/spark/test_pipeline_faults.py",
     "tests/spark/test_connect_server.py",
-    "tests/reference/",
     "tests/fuzz/",
+    "tests/spark/",
+    "tests/reference/",
     "tests/csrc/",
     "tests/benchmarks/",
     "tests/unit/test_distribution.py",
     "tests/conformance/test_ack_subjects_v2.py",
     "tests/reliability/",
     "tests/objectstore/test_renames.py",
+    "tests/harness/",
     "tests/server/",
 )
 """The files and folders that take long, longest first (build/tests/parallel.xml of a whole run)."""
 
 
-def group(item: pytest.Item) -> str:
-    """Return the name of the tests that share a process with this one."""
-    if SPARK_SESSION in getattr(item, "fixturenames", ()):
+@functools.cache
+def group_of_file(file: str) -> str:
+    path = ROOT / file
+    if file.startswith("tests/spark/") and TAKES_SPARK.search(path.read_text(encoding="utf-8")):
         return SPARK_SESSION
-    return item.nodeid.split("::")[0]
+    return file
 
 
-def rank(item: pytest.Item) -> int:
-    """Return the place of the item's group among those that begin first."""
-    name = group(item)
+def group(nodeid: str) -> str:
+    """Return the name of the tests that share a process with this one: its file, or Spark's."""
+    return group_of_file(nodeid.partition("::")[0])
+
+
+def rank(nodeid: str) -> int:
+    """Return the place of the test's group among those that begin first."""
+    name = group(nodeid)
     if name == SPARK_SESSION:
         return 0
     places = (place for place, start in enumerate(FIRST, 1) if name.startswith(start))
     return next(places, len(FIRST) + 1)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out whole groups, in the order of the tests (``--dist loadgroup`` reads names that
+    newer versions of pytest make in another way, and then hands out single tests)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return Groups(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.pluginmanager.hasplugin("xdist") or not config.getoption("numprocesses", None):
+    if not hasattr(config, "workerinput"):  # not one of several processes, which xdist makes
         return
-    items.sort(key=rank)
+    items.sort(key=lambda item: rank(item.nodeid))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
+        if SPARK_SESSION in getattr(item, "fixturenames", ()):
+            assert group(item.nodeid) == SPARK_SESSION, f"{item.nodeid} would start another Spark"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -16,6 +19,44 @@ def test_every_place_that_begins_first_exists():
     for place in FIRST:
         assert (ROOT / place).exists(), place
         assert (ROOT / place).is_dir() == place.endswith("/"), place
+
+
+FILE = """
+import os
+import pytest
+
+@pytest.fixture(scope="session")
+def spark():
+    pass
+
+@pytest.mark.parametrize("n", range(6))
+def test_one(n%s):
+    print("%s", os.environ["PYTEST_XDIST_WORKER"])
+"""
+
+
+def test_the_tests_of_a_file_share_a_process_and_so_do_those_with_a_spark_session(tmp_path):
+    """Else each process makes the resources of each file, and a Spark session, for itself."""
+    (tmp_path / "tests" / "spark").mkdir(parents=True)
+    files = [("spark/test_c.py", ", spark", "S"), ("spark/test_d.py", ", spark", "S")]
+    files += [(f"test_{name}.py", "", name) for name in "ab"]
+    for name, more, mark in files:
+        (tmp_path / "tests" / name).write_text(FILE % (more, mark))
+    command = [sys.executable, "-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider"]
+    command += ["-p", "grouping", "--rootdir", ".", "--import-mode=importlib"]
+    command += [word for word in lanes.LANES["parallel"] if word not in ("-m", "not timed")]
+    (tmp_path / "grouping.py").write_text(
+        "import pathlib\nfrom tests.harness import lanes\n"
+        "lanes.ROOT = pathlib.Path(__file__).parent\nfrom tests.harness.lanes import *\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = re.findall(r"^(a|b|S) (gw\d+)$", done.stdout, re.MULTILINE)
+    assert len(seen) == 24
+    assert len(set(seen)) == 3
 
 
 UNSTEADY = """
