@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,18 +15,16 @@ from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 from jetsync.errors import (
-    ConfigError,
     ConnectionClosedError,
     Error,
-    ForkedError,
     NoRespondersError,
-    TimeoutError,
 )
 from jetsync.jetstream.settle import DeadLetters, Settler, is_refused
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
 from jetsync.worker.intake import Finished, Order, make_job
 from jetsync.worker.lanes import Job, Lanes
+from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, check_handler, key_function
 from jetsync.worker.report import Outcome, WorkerHealth, WorkerReport, WorkerStats
 from jetsync.worker.source import Opened
@@ -45,15 +42,15 @@ _SETTLE_AGAIN = 0.5
 _LOOK = 0.5
 
 
-class Engine:
+class Engine(Lifetime):
     """One thread takes messages, some run the handler, one does timed work. Thread-safe."""
 
     def __init__(self, source: Any, handler: Callable[[Any], Any], options: WorkerOptions) -> None:
+        super().__init__()
         check_handler(handler)
         self._source = source
         self._handler = handler
         self._options = options
-        self._pid = os.getpid()
         self.stats = WorkerStats()
         self._counting = threading.Lock()
         self._held: dict[int, Job] = {}  # by stream sequence
@@ -63,12 +60,9 @@ class Engine:
         self._space: NativeQueue[None] = NativeQueue()
         self._starving = False
         self._finished = Finished()
-        self._stopping = Latch()
         self._draining = Latch()
-        self._begins_taking, self._begins_ending, self._over = Once(), Once(), Latch()
-        self._is_cut_short = False  # a signal came while the last threads were being started
+        self._begins_taking, self._begins_ending = Once(), Once()
         self._taker: threading.Thread | None = None
-        self._reason = "stopped"
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
         self._opened: Opened | None = None
@@ -76,8 +70,6 @@ class Engine:
         self._lanes: Lanes | None = None
         self._alive: KeepAlive | None = None
         self._clock: Clock | None = None
-        self._started = 0.0
-        self.report: WorkerReport | None = None
 
     # -- start and end -----------------------------------------------------------------------------
 
@@ -123,16 +115,9 @@ class Engine:
         self._threads = [start_thread("worker-handle", self._work) for _ in range(options.threads)]
         self._taker = start_thread("worker-take", self._take)
 
-    def check(self) -> None:
-        """Refuse a forked child. Raises ForkedError."""
-        if os.getpid() != self._pid:
-            raise ForkedError("this worker belongs to the parent process: make one in each process")
-
     def stop(self, reason: str = "stopped") -> None:
         """Take no more messages; the worker ends when those it holds are dealt with."""
-        if not self._stopping.is_set() or self._is_cut_short:
-            self._reason, self._is_cut_short = reason, False
-        self._stopping.set()
+        self._begin_stop(reason)
         self._space.put(None)
         if self._opened is not None:
             self._opened.feed.stop()
@@ -150,14 +135,6 @@ class Engine:
     def abandon(self, reason: str) -> None:
         """End without waiting: the process ends, and its threads with it."""
         self.stop(reason)
-
-    def wait(self, timeout: Seconds | None) -> WorkerReport:
-        """Wait for the end. Raises TimeoutError when it has not come in time."""
-        if not self._over.wait(Deadline(timeout).remaining()):
-            raise TimeoutError("the worker goes on", operation="wait")
-        if self.report is None:
-            raise ConfigError("the worker could not be started, as start() said: make a new one")
-        return self.report
 
     @property
     def is_running(self) -> bool:
@@ -188,18 +165,7 @@ class Engine:
                 self._options.teardown()
         finally:
             self._close()
-            stats = self.stats
-            self.report = WorkerReport(
-                stats.done,
-                stats.retried,
-                stats.dead,
-                stats.terminated,
-                stats.released,
-                len(self._running),
-                time.monotonic() - self._started,
-                self._reason,
-            )
-            self._over.set()
+            self._finish(self.stats, len(self._running))
 
     def _close(self) -> None:
         """Let every thread end, and close what is open, also when the end was interrupted."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
-import os
 import pickle
 import threading
 import time
@@ -13,12 +12,12 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
-from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync._threads import start_thread
-from jetsync.errors import ConfigError, Error, ForkedError, TimeoutError
+from jetsync.errors import ConfigError, Error, TimeoutError
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.child import child_main
+from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, WorkSource, check_handler
 from jetsync.worker.report import KINDS, WorkerHealth, WorkerReport, WorkerStats
 
@@ -54,10 +53,11 @@ class _Child:
         self.unfinished = 0
 
 
-class Processes:
+class Processes(Lifetime):
     """Starts the children, restarts those that die, adds up their reports. Thread-safe."""
 
     def __init__(self, source: WorkSource, handler: Callable[[Any], Any], options: WorkerOptions):
+        super().__init__()
         check_handler(handler)
         self._what = source, handler, dataclasses.replace(options, processes=1, http=None)
         try:
@@ -68,16 +68,11 @@ class Processes:
                 f"processes: use functions of modules, no lambdas ({error})"
             ) from None
         self._options = options
-        self._pid = os.getpid()
         self._context: Any = multiprocessing.get_context(options.start_method)
         self._children = [_Child(number + 1) for number in range(options.processes)]
         self._past = WorkerStats()  # of processes that are gone
-        self._stopping, self._over = Latch(), Latch()
         self._kill_at: float | None = None
-        self._is_started = self._is_cut_short = False
-        self._started = 0.0
-        self._reason = "stopped"
-        self.report: WorkerReport | None = None
+        self._is_started = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -120,11 +115,6 @@ class Processes:
             raise
         self._thread = start_thread("worker-parent", self._look_after)
 
-    def check(self) -> None:
-        """Refuse a forked child. Raises ForkedError."""
-        if os.getpid() != self._pid:
-            raise ForkedError("this worker belongs to the parent process: make one in each process")
-
     def stop(self, reason: str = "stopped") -> None:
         """Let the children take no more messages and end."""
         self._end("stop", reason)
@@ -146,23 +136,13 @@ class Processes:
         self._over.wait(_KILL_AFTER)
 
     def _end(self, order: object, reason: str) -> None:
-        if not self._stopping.is_set() or self._is_cut_short:
-            self._reason, self._is_cut_short = reason, False
-        self._stopping.set()
+        self._begin_stop(reason)
         for child in self._children:
             try:
                 if child.pipe is not None:
                     child.pipe.send(order)
             except OSError:
                 continue  # it is dead already
-
-    def wait(self, timeout: Seconds | None) -> WorkerReport:
-        """Wait for the end. Raises TimeoutError when it has not come in time."""
-        if not self._over.wait(Deadline(timeout).remaining()):
-            raise TimeoutError("the worker goes on", operation="wait")
-        if self.report is None:
-            raise ConfigError("the worker could not be started, as start() said: make a new one")
-        return self.report
 
     @property
     def is_running(self) -> bool:
@@ -186,18 +166,7 @@ class Processes:
             logger.exception("the worker ends")
         finally:
             self._kill()
-            stats = self.stats
-            self.report = WorkerReport(
-                stats.done,
-                stats.retried,
-                stats.dead,
-                stats.terminated,
-                stats.released,
-                sum(child.unfinished for child in self._children),
-                time.monotonic() - self._started,
-                self._reason,
-            )
-            self._over.set()
+            self._finish(self.stats, sum(child.unfinished for child in self._children))
 
     def _look_at(self, child: _Child, now: float) -> None:
         if child.process is not None and child.process.exitcode is not None:

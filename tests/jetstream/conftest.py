@@ -30,6 +30,15 @@ def stream(js, request):
 
 
 @pytest.fixture
+def open_stream(js, request):
+    """A fresh memory stream that answers direct gets."""
+    name = f"D{abs(hash(request.node.nodeid)) % 10**9}"
+    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory", allow_direct=True)
+    yield made
+    made.delete()
+
+
+@pytest.fixture
 def scripted():
     """A consumer whose server says what the test wants."""
     with scripted_consumer() as one:

@@ -38,6 +38,8 @@ SUITES = [
     "test_streams.py",
     "test_streams_admin.py",
     "test_direct_get.py",
+    "test_direct_get_pages.py",
+    "test_direct_get_servers.py",
 ]
 
 OTHERWISE = {

@@ -38,6 +38,7 @@ def texts(*places: str) -> list[Path]:
         "examples",
         "tests",
         "benchmarks",
+        ".ci",
         "README.md",
         "SECURITY.md",
         "CONTRIBUTING.md",

@@ -1,0 +1,197 @@
+"""Direct gets: which servers answer, and links and servers that fail meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import jetsync
+from jetsync.jetstream.streams import direct
+from jetsync.server import NatsServer
+from tests.harness.proxy import Proxy
+from tests.harness.waiting import wait_until
+from tests.jetstream.stored import fill, sequences
+
+
+def test_without_allow_direct_it_says_so(js, stream):
+    js.publish(f"{stream.name}.a", b"x")
+    for call in (
+        lambda: stream.get_msgs(1, max_messages=1),
+        lambda: stream.get_last_msgs(f"{stream.name}.a"),
+        lambda: stream.get_msg(1, direct=True),
+        lambda: stream.get_last_msg(f"{stream.name}.a", direct=True),
+    ):
+        with pytest.raises(jetsync.DirectGetNotAllowedError, match="allow_direct=True"):
+            call()
+    # Where it is not asked for expressly, the leader answers.
+    assert stream.get_msg(1, direct=None).data == b"x"
+    js.update_stream(name=stream.name, allow_direct=True)
+    assert len(stream.get_msgs(1, max_messages=1)) == 1
+
+
+def test_a_stream_that_lost_allow_direct_is_read_from_its_leader(js, open_stream):
+    js.publish(f"{open_stream.name}.a", b"x")
+    js.update_stream(name=open_stream.name, allow_direct=False)
+    assert open_stream.get_msg(1, direct=None).data == b"x"
+
+
+def test_a_deleted_stream_is_not_found(js, stream):
+    gone = js.create_stream(name=f"{stream.name}x", storage="memory", allow_direct=True)
+    js.delete_stream(gone.name)
+    with pytest.raises(jetsync.StreamNotFoundError):
+        gone.get_msgs(1, max_messages=1)
+    with pytest.raises(jetsync.StreamNotFoundError):
+        gone.get_msg(1, direct=True)
+
+
+def test_a_mirror_may_answer_and_the_leader_knows_more(js, open_stream):
+    name = open_stream.name
+    mirror = js.create_stream(
+        name=f"{name}M",
+        storage="memory",
+        mirror={"name": name, "filter_subject": f"{name}.1"},
+        mirror_direct=True,
+        allow_direct=True,
+    )
+    try:
+        fill(js, open_stream, 9)
+        wait_until(lambda: mirror.info().state.messages == 3, timeout=20)
+        for seq in range(1, 10):
+            assert open_stream.get_msg(seq).seq == seq
+        for _ in range(30):
+            batch = open_stream.get_msgs(1, max_messages=9)
+            assert sequences(batch) in (list(range(1, 10)), [2, 5, 8])
+            assert {msg.metadata.stream for msg in batch} <= {name, mirror.name}
+        assert sequences(mirror.get_msgs(1, max_messages=9)) == [2, 5, 8]
+    finally:
+        mirror.delete()
+
+
+def reads_all(stream):
+    return lambda: (
+        sequences(stream.get_msgs(1, max_messages=99)) == list(range(1, 51))
+        and sequences(stream.get_last_msgs("every.*")) == [49, 50]
+    )
+
+
+def test_every_server_of_a_cluster_answers_directly(cluster):
+    with jetsync.connect(cluster.urls) as nc:
+        js = nc.jetstream(timeout=20)
+        js.create_stream(name="EVERY", subjects=["every.>"], num_replicas=3, allow_direct=True)
+        try:
+            for n in range(50):
+                js.publish(f"every.{n % 2}", b"%d" % n)
+            for server in cluster.servers:
+                with jetsync.connect(server.url) as near:
+                    stream = near.jetstream(timeout=20).stream("EVERY")
+                    wait_until(reads_all(stream), timeout=20)
+        finally:
+            js.delete_stream("EVERY")
+
+
+def test_a_broken_link_is_got_over_without_hole_or_repetition(server, js, open_stream, monkeypatch):
+    js.publish_many((f"{open_stream.name}.a", b"x" * 200) for _ in range(5_000))
+    monkeypatch.setattr(direct, "PAGE_BYTES", 50_000)
+    with Proxy(server.url) as proxy, jetsync.connect(proxy.url, reconnect_wait=0.01) as nc:
+        stream = nc.jetstream(timeout=60).stream(open_stream.name)
+        done = threading.Event()
+
+        def cut():
+            for _ in range(40):
+                if done.wait(0.02):
+                    return
+                proxy.cut()
+
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            proxy.delay(0.001)
+            batch = stream.get_msgs(1, max_messages=5_000)
+        finally:
+            done.set()
+            cutter.join()
+        assert sequences(batch) == list(range(1, 5_001))
+
+
+@pytest.mark.parametrize("wanted", [10, 100])
+def test_a_link_that_breaks_before_the_last_word_costs_nothing(
+    js, open_stream, monkeypatch, wanted
+):
+    fill(js, open_stream, 30)
+    page = direct._Reader._page
+    broken: list[jetsync.Msg] = []
+
+    def lose_the_end(reader):
+        end = page(reader)
+        if not broken:
+            broken.append(end)
+            raise jetsync.DisconnectedError("just now")
+        return end
+
+    monkeypatch.setattr(direct._Reader, "_page", lose_the_end)
+    batch = open_stream.get_msgs(1, max_messages=wanted)
+    assert (sequences(batch), batch.num_pending) == (
+        list(range(1, min(wanted, 30) + 1)),
+        max(0, 30 - wanted),
+    )
+    broken.clear()
+    assert sequences(open_stream.get_last_msgs(f"{open_stream.name}.*")) == [28, 29, 30]
+    broken.clear()
+    assert len(open_stream.get_msgs(1, max_messages=30, max_bytes=1)) == 1
+
+
+def test_silence_is_a_timeout_and_what_came_is_kept(fresh_server, monkeypatch):
+    with Proxy(fresh_server.url) as proxy, jetsync.connect(proxy.url) as nc:
+        stream = nc.jetstream().create_stream(
+            name="SLOW", subjects=["slow"], storage="memory", allow_direct=True
+        )
+        nc.jetstream().publish_many(("slow", b"x" * 500) for _ in range(100))
+        proxy.blackhole()
+        with pytest.raises(jetsync.TimeoutError):
+            stream.get_msgs(1, max_messages=100, timeout=0.3)
+        with pytest.raises(jetsync.TimeoutError):
+            stream.get_last_msgs("slow", timeout=0.3)
+        proxy.unblackhole()
+        assert nc.rtt(timeout=20) >= 0
+        page = direct._Reader._page
+        monkeypatch.setattr(direct, "PAGE_BYTES", 2_000)
+
+        def one_page_then_silence(reader):
+            if len(reader._batch):
+                proxy.blackhole()
+            return page(reader)
+
+        monkeypatch.setattr(direct._Reader, "_page", one_page_then_silence)
+        batch = stream.get_msgs(1, max_messages=100, timeout=0.5)
+        assert isinstance(batch.error, jetsync.TimeoutError)
+        assert sequences(batch) == list(range(1, len(batch) + 1))
+        assert 0 < len(batch) < 100
+        assert batch.num_pending > 0
+        proxy.unblackhole()
+
+
+def test_a_permission_that_is_missing_is_told_at_once():
+    config = {
+        "authorization": {
+            "users": [
+                {"user": "all", "password": "x"},
+                {
+                    "user": "some",
+                    "password": "x",
+                    "permissions": {"publish": {"deny": ["$JS.API.DIRECT.GET.>"]}},
+                },
+            ]
+        }
+    }
+    with NatsServer(config=config) as server:
+        with jetsync.connect(server.url, user="all", password="x") as nc:
+            nc.jetstream().create_stream(name="P", allow_direct=True)
+        with jetsync.connect(server.url, user="some", password="x") as nc:
+            stream = nc.jetstream(timeout=20).stream("P")
+            with pytest.raises(jetsync.PermissionsError):
+                stream.get_msgs(1, max_messages=1)
+            with pytest.raises(jetsync.PermissionsError):
+                stream.get_msg(1, direct=True)
+            with pytest.raises(jetsync.MessageNotFoundError):
+                stream.get_msg(1)
