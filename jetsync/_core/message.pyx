@@ -13,6 +13,8 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.headers cimport received
 
+from json import loads as json_value
+
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 from jetsync.headers import Headers
 
@@ -154,6 +156,11 @@ cdef class Msg:
         """Bytes of subject, reply, headers and payload together."""
         return (len(self.subject.encode("utf-8", "surrogateescape")) + len(self.reply_bytes)
                 + len(self.raw_headers) + len(self.data))
+
+    def json(self):
+        """Return the value of a payload that is JSON. Raises ValueError for any other (the
+        json.JSONDecodeError or UnicodeDecodeError of the standard library). Does not block."""
+        return json_value(self.data)
 
     def respond(self, data=b"", headers=None):
         """Publish an answer to `reply`. Does not wait for the network.

@@ -101,6 +101,11 @@ class JetStreamMsg(Delivered):
         """Stream, sequences, time and delivery count. Raises NotJetStreamMessageError."""
         return _metadata(message_jsack(self))
 
+    @property
+    def seq(self) -> int:
+        """Its sequence in the stream, ``metadata.stream_seq``. Raises NotJetStreamMessageError."""
+        return message_jsack(self)[5]
+
     def _late(self) -> None:
         tell_if_late(self._context, self._owner, self._age())
 
@@ -216,8 +221,12 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     _ack_none: bool = False
 
     def __repr__(self) -> str:
-        why = "" if self.error is None else f", error={self.error!r}"
-        return f"{type(self).__name__}({len(self)} messages, {self.nbytes} bytes{why})"
+        about = [f"{len(self)} messages", f"{self.nbytes} bytes"]
+        if self.first_seq is not None:
+            about.insert(1, f"seq {self.first_seq}..{self.last_seq}")
+        if self.error is not None:
+            about.append(f"error={self.error!r}")
+        return f"{type(self).__name__}({', '.join(about)})"
 
     def ack(self) -> None:
         """Acknowledge every message in one write. Does not wait for the server.

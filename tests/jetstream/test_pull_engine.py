@@ -488,6 +488,9 @@ def test_a_paused_consumer_is_waited_for(js, stream, consumer):
 def test_a_batch_says_how_much_is_in_it(js, stream):
     js.publish(f"{stream.name}.a", bytes(100))
     batch = stream.create_consumer(durable_name="c").fetch(1, timeout=10)
-    assert repr(batch) == f"MsgBatch(1 messages, {batch.nbytes} bytes)"
+    assert (
+        repr(batch)
+        == f"MsgBatch(1 messages, seq {batch.first_seq}..{batch.last_seq}, {batch.nbytes} bytes)"
+    )
     batch.error = jetsync.TimeoutError("late")
     assert "late" in repr(batch)

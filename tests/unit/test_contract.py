@@ -43,7 +43,7 @@ CALLS = {
         "drain": "timeout",
         "__iter__": "",
     },
-    "Msg": {"respond": "data headers"},
+    "Msg": {"respond": "data headers", "json": ""},
     "JetStream": {
         "publish": PUBLISH,
         "publish_async": "subject data headers timeout msg_id options",
@@ -252,7 +252,7 @@ ATTRIBUTES = {
     "Consumer": "cached_info name stream_name",
     "ConsumeContext": "is_active error",
     "MsgBatch": "first_seq last_seq nbytes",
-    "JetStreamMsg": "metadata is_acked",
+    "JetStreamMsg": "metadata is_acked seq",
 }
 ATTRIBUTES |= {
     "MsgMetadata": (

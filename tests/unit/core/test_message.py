@@ -30,6 +30,13 @@ def test_the_parts_of_a_message():
     assert repr(msg) == "Msg(subject='s.t', reply='rep', 7 bytes)"
 
 
+def test_a_payload_of_json_is_read_at_once():
+    assert received(message(b"s", 1, b'{"n": [1, 2]}')).json() == {"n": [1, 2]}
+    for data in (b"", b"{", b"\xff\xfe\xfd"):
+        with pytest.raises(ValueError, match=r"."):
+            received(message(b"s", 1, data)).json()
+
+
 def test_what_is_absent():
     msg = received(message(b"s", 1))
     assert msg.reply is None
