@@ -92,7 +92,7 @@ def connect(
             raise ConfigError("give either options= or single options, not both")
     nc = Connection(options)
     try:
-        error = nc._session.wait_first()
+        error = nc._session.dialer.wait_first()
     except BaseException:
         nc.close()
         raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -22,31 +21,22 @@ from jetsync._deadline import Deadline, to_seconds
 from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync._threads import start_thread
-from jetsync.client.dial import Link, dial
-from jetsync.client.dialling import DIALS, DialTurn
+from jetsync.client.dial import Link
+from jetsync.client.dialer import Dialer, Forgotten, follow
 from jetsync.client.options import LARGEST_MESSAGE
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
-from jetsync.client.sockets import Sockets
 from jetsync.client.vitals import Vitals
 from jetsync.errors import (
-    AuthorizationError,
-    ConfigError,
-    ConnectError,
     DisconnectedError,
-    Error,
     MaxPayloadError,
-    NoServersError,
     PermissionsError,
     ProtocolError,
     SlowConsumerError,
     StaleConnectionError,
-    TLSRequiredError,
 )
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.server_errors import ServerErrorInfo
-from jetsync.protocol.serverpool import Attempt, ReconnectAttempt, ServerPool
 from jetsync.protocol.states import Status
-from jetsync.protocol.url import ServerURL
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -54,12 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 logger = Log("jetsync.connection")
-
-_SLACK = 0.2
-
-
-class _Forgotten(Error):
-    """The connection was garbage collected without having been closed."""
 
 
 def _too_large_now(count: int, link: Link) -> MaxPayloadError:
@@ -90,28 +74,14 @@ class Session:
         self._timer = nc._timer
         self._events = nc._events
         self._options = options = nc.options
-        self._credentials = options.make_credentials()
-        self.pool = ServerPool(
-            options.server_urls(),
-            randomize=options.randomize_servers,
-            reconnect_wait=options.reconnect_wait,
-            reconnect_jitter=options.reconnect_jitter,
-            max_reconnects=options.max_reconnects,
-            ignore_discovered=options.ignore_discovered_servers,
-        )
         self._routes.ping = self._confirm_subscriptions
         self._stop = Latch()
-        self._first = Latch()
-        self._dial_turn: DialTurn | None = None
-        self._first_error: Exception | None = None
         self._link: Link | None = None
         self.round_trip = RoundTrip()
         self._vitals = Vitals(self._inbound, options.max_pings_outstanding)
-        self.sockets = Sockets()
-        self._auth_failures = 0
-        self._had_tls = False
-        self._late_start = False  # the first connect failed and goes on in the background
-        self._last_failure: Exception | None = None
+        self.dialer = Dialer(self._connection, options, self._stop)
+        self.pool = self.dialer.pool
+        self.sockets = self.dialer.sockets
         self.info: ServerInfo | None = None
         self.reconnects = 0
         self.epoch = 0
@@ -127,22 +97,18 @@ class Session:
 
     @property
     def _nc(self) -> Connection:
-        nc = self._connection()
-        if nc is None:
-            raise _Forgotten("the connection was garbage collected")
-        return nc
+        return follow(self._connection)
 
     # -- the loop --------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             self._live()
-        except _Forgotten:
+        except Forgotten:
             self._leave_quietly()
         except Exception as error:  # a bug of this library must not leave callers waiting
             logger.exception("the reader thread failed")
-            self._first_error = error
-            self._first.set()
+            self.dialer.give_up(error)
             self._nc._lifecycle.give_up(error)
 
     def _leave_quietly(self) -> None:
@@ -156,7 +122,7 @@ class Session:
 
     def _live(self) -> None:
         reason: Exception | None = None
-        while (link := self._dial_until_connected()) is not None:
+        while (link := self.dialer.next_link()) is not None:
             self._take_over(link)
             try:
                 reason = self._pump(link)
@@ -166,114 +132,7 @@ class Session:
             if not self._options.reconnect:
                 break
         if not self._stop.is_set():
-            self._nc._lifecycle.give_up(self._first_error or reason)
-
-    def _dial_until_connected(self) -> Link | None:
-        """Try servers until one accepts the connection. None: closed, or no server left to try."""
-        options = self._options
-        tried_first_round = number = 0
-        while not self._stop.is_set():
-            attempt = self.pool.next()
-            if attempt is None:
-                self._first_error = self._exhausted(self._first_error or self._last_failure)
-                self._first.set()
-                return None
-            number += 1
-            if self._stop.wait(self._delay(attempt, number)):
-                return None
-            try:
-                link = self._dial(attempt.server)
-            except (OSError, Error) as error:
-                self.pool.failed(attempt.server, error)
-                if self._on_dial_error(attempt.server.netloc, error):
-                    return None
-                tried_first_round += 1
-                if not self._first.is_set() and tried_first_round >= len(self.pool.servers):
-                    self._first_error = self._exhausted(error)
-                    self._first.set()
-                    if not options.retry_on_initial_connect:
-                        return None
-                    self._first_error = None
-                    self._late_start = True
-            else:
-                self.pool.succeeded(attempt.server)
-                # From now on every link needs TLS: a server that offers none is refused.
-                self._had_tls = self._had_tls or link.tls
-                self._auth_failures = 0
-                return link
-        return None
-
-    def _dial(self, server: ServerURL) -> Link:
-        """Connect to a server. A reconnect waits for its turn among those of the process.
-
-        The first connect does not: its caller waits for it.
-        """
-        comes_back = self.epoch > 0 or self._late_start
-        turn = self._dial_turn = DIALS.turn(server.netloc if comes_back else None)
-        if self._stop.is_set():
-            turn.withdraw()
-        with turn:
-            return dial(
-                server,
-                self._options,
-                self._credentials,
-                Deadline(self._options.connect_timeout),  # begins with the turn
-                self._watch,
-                require_tls=self._had_tls,
-            )
-
-    def _delay(self, attempt: Attempt, number: int) -> float:
-        """Return the seconds to wait before an attempt, and post the event of a reconnect attempt.
-
-        ``reconnect_delay`` decides where it is set; when it raises, the error is reported and the
-        default rule decides.
-        """
-        if not self.epoch and not self._late_start:
-            return attempt.delay  # a caller of connect() waits for the first link
-        delay, rule = attempt.delay, self._options.reconnect_delay
-        if rule is not None:
-            try:
-                error = self._nc.last_error
-                told = ReconnectAttempt(number, attempt.round, attempt.server, error)
-                delay = to_seconds(rule(told), "what reconnect_delay returns")
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
-                self._nc._post("error", error, attempt.server.netloc)
-        self._nc._post(
-            "reconnecting", self._nc.last_error, attempt.server.netloc, attempt=number, delay=delay
-        )
-        return delay
-
-    def _watch(self, sock: socket.socket) -> None:
-        """Keep hold of a socket before the reader waits for it, so that closing can end that."""
-        self.sockets.hold(sock)
-        if self._stop.is_set():
-            raise ConnectError("the connection is being closed")
-
-    def _exhausted(self, last: Exception | None) -> Exception:
-        """Return the error to raise when no server is left to try."""
-        if isinstance(last, (AuthorizationError, ConfigError, NoServersError, TLSRequiredError)):
-            return last
-        names = ", ".join(server.netloc for server in self.pool.servers)
-        error = NoServersError(f"could not connect to any server (tried {names}); last: {last}")
-        error.__cause__ = last
-        return error
-
-    def _on_dial_error(self, address: str, error: Exception) -> bool:
-        """Note a failed attempt; returns whether to stop trying altogether."""
-        logger.debug("cannot connect to %s: %s", address, error)
-        self._last_failure = error
-        self._nc._set_last_error(error)
-        if isinstance(error, (AuthorizationError, TLSRequiredError)):
-            self._nc._post("error", error, address)
-        if not isinstance(error, AuthorizationError):
-            return False
-        self._auth_failures += 1
-        limit = self._options.abort_on_auth_error
-        if limit and self._auth_failures >= limit:
-            self._first_error = error
-            self._first.set()
-            return True
-        return False
+            self._nc._lifecycle.give_up(self.dialer.error or reason)
 
     def _take_over(self, link: Link) -> None:
         """Make a fresh link the current one: it sends the subscriptions first, then waiting
@@ -297,12 +156,8 @@ class Session:
         self._learn(link.info)
         if refused:
             self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
-        # A first link that was made in the background counts as a reconnect for the handlers.
-        again = self.epoch > 1 or self._late_start
-        self._late_start = False
         self._nc._life.link(Status.CONNECTED)
-        self._first_error = None
-        self._first.set()
+        again = self.dialer.linked()
         if self.epoch == 1:
             self._nc._post("connected", None, link.server.netloc)
         if again:
@@ -429,18 +284,6 @@ class Session:
 
     # -- asked for by others ---------------------------------------------------------------------
 
-    def wait_first(self) -> Exception | None:
-        """Wait for the first connection; returns why there is none. Ctrl-C interrupts.
-
-        Bounded by the connect timeout of each server: a name lookup that takes longer than that is
-        not waited for.
-        """
-        servers = self.pool.servers
-        limit = to_seconds(self._options.connect_timeout) * len(servers)
-        if self._first.wait(limit + _SLACK):
-            return self._first_error
-        return self._exhausted(ConnectError(f"no connection within {limit:g} s"))
-
     def ping(self, pong: Pong | None, *, now: bool = True) -> None:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies. With
         ``now=False`` the writer thread sends it."""
@@ -508,9 +351,7 @@ class Session:
     def close(self, timeout: float) -> None:
         """End both threads and join them (but not the calling one). Blocks up to ``timeout``."""
         self._stop.set()
-        self._first.set()
-        if (turn := self._dial_turn) is not None:
-            turn.withdraw()
+        self.dialer.close()
         self.sockets.cut()
         self.suspect(None)
         self._outbound.close()

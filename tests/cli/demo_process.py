@@ -62,7 +62,7 @@ class Running:
         while text not in file.read_text():
             assert self._process.poll() is None, f"ended early: {self._err.read_text()}"
             assert time.monotonic() < deadline, f"no {text!r} in: {self._err.read_text()}"
-            time.sleep(0.02)
+            time.sleep(0.02)  # between two looks
 
     def press_ctrl_c(self) -> None:
         """Send what a terminal sends: SIGINT to every process of the foreground group."""
@@ -88,7 +88,7 @@ class Running:
         deadline = time.monotonic() + PATIENCE
         while left := self.survivors():
             assert time.monotonic() < deadline, left
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
 
     def end(self) -> Ended:
         """Wait for the command's end and return how it ended."""

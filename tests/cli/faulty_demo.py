@@ -57,7 +57,7 @@ def kill_a_worker() -> None:
             return
         if time.monotonic() > deadline:
             raise AssertionError("Spark has no Python worker")
-        time.sleep(0.002)
+        time.sleep(0.002)  # between two looks
 
 
 def spark_workers() -> dict[int, str]:

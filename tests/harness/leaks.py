@@ -61,4 +61,4 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
             names = sorted(thread.name for thread in left[0])
             pytest.fail(f"left behind: threads {names}, descriptors {describe(left[1])}")
         gc.collect()
-        time.sleep(LOOK_EVERY)
+        time.sleep(LOOK_EVERY)  # between two looks

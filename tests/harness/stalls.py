@@ -52,7 +52,7 @@ class Stalls:
         """Seconds between two moments (``time.monotonic()``) in which the machine stood still."""
         give_up = time.monotonic() + KNOWN_WITHIN
         while HEADER.unpack_from(self._seen)[0] < end and time.monotonic() < give_up:
-            time.sleep(STEP / 4)
+            time.sleep(STEP / 4)  # between two looks
         return overlap(self._noted(), start, end)
 
     @property
@@ -67,7 +67,7 @@ class Stalls:
         begun = time.monotonic()
         while HEADER.unpack_from(self._seen)[0] < begun:
             assert self._process.poll() is None
-            time.sleep(STEP / 4)
+            time.sleep(STEP / 4)  # between two looks
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -56,7 +56,7 @@ def test_many_messages_are_under_way_at_once(echo):
         start = time.monotonic()
         for _ in range(50):
             one.sendall(b"y" * 100)
-            time.sleep(0.002)
+            time.sleep(0.002)  # the pace of the sender
         read(one, 5000)
         assert 0.2 <= time.monotonic() - start < 5.0
 
@@ -190,7 +190,7 @@ def test_an_idle_or_stalled_link_costs_no_processor_time(echo):
         link.stall()
         one.sendall(b"x")
         one.close()
-        time.sleep(0.5)
+        time.sleep(0.5)  # the stall itself
         link.state()
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 0.4
 

@@ -39,7 +39,7 @@ def test_a_call_that_keeps_the_gil_is_charged():
 
 
 def test_a_call_that_waits_without_the_gil_is_charged():
-    assert charged(lambda: time.sleep(LONG)) >= LONG * 0.9
+    assert charged(lambda: time.sleep(LONG)) >= LONG * 0.9  # the stall itself
 
 
 PROGRAM = f"""
@@ -63,7 +63,7 @@ def test_a_pause_of_the_whole_machine_is_not_charged():
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
     os.killpg(program.pid, signal.SIGSTOP)
-    time.sleep(LONG)
+    time.sleep(LONG)  # the stall itself
     os.killpg(program.pid, signal.SIGCONT)
     said, _ = program.communicate(timeout=60)
     took, paused = map(float, said.split())

@@ -29,10 +29,10 @@ def test_a_program_that_hangs_fails_with_the_stacks_of_its_threads():
     code = """
     import threading, time
     def hangs_here():
-        time.sleep(3600)
+        time.sleep(3600)  # hangs, as the watchdog expects
     threading.Thread(target=hangs_here, daemon=True).start()
     print("begun", flush=True)
-    time.sleep(3600)
+    time.sleep(3600)  # hangs, as the watchdog expects
     """
     with pytest.raises(AssertionError, match=r"(?s)did not end within 2 s.*begun.*hangs_here"):
         run_code(code, limit=2)

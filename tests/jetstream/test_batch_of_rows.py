@@ -8,7 +8,7 @@ import pytest
 
 import jetsync
 
-pa = pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow", reason="the extra arrow")
 
 TEXTS = pa.map_(pa.string(), pa.list_(pa.string()))
 

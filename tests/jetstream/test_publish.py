@@ -159,7 +159,7 @@ def test_a_source_that_takes_its_time_is_not_a_server_that_does(js, stream, monk
 
     def slow():
         for n in range(2):
-            time.sleep(1.5)
+            time.sleep(1.5)  # a source slower than the limit
             yield f"{stream.name}.a", b"%d" % n
 
     report = js.publish_many(slow())

@@ -380,7 +380,7 @@ js = nc.jetstream(max_pending=1, timeout=60)
 stuck = js.publish_async("nobody.answers.this")
 
 def interrupt():
-    time.sleep(0.3)
+    time.sleep(0.3)  # the main thread waits by then
     os.kill(os.getpid(), signal.SIGINT)
 
 for wait in (stuck.result, stuck.exception, js.publish_async_wait, lambda: js.publish_async("x")):

@@ -152,10 +152,10 @@ def test_a_server_that_is_killed_in_the_middle(tmp_path):
     with NatsServer(store_dir=tmp_path) as server:
 
         def fault(js):
-            time.sleep(0.5)
+            time.sleep(0.5)  # writers are at work
             server.kill()
             server.start()
-            time.sleep(1)
+            time.sleep(1)  # the outage itself
 
         count, faults = run([server.url], fault, operations=500, seconds=2, threads=4)
         assert count >= 500
@@ -170,7 +170,7 @@ def test_a_cluster_whose_servers_are_killed_frozen_and_voted_out(fresh_cluster, 
     rng = random.Random(11)
 
     def fault(js):
-        time.sleep(rng.uniform(1, 3))
+        time.sleep(rng.uniform(1, 3))  # the moment varies
         kind = rng.choice(["kill", "freeze", "step down"])
         with contextlib.suppress(jetsync.Error, AssertionError):
             leader = leader_of(js, "KV_checked")
@@ -180,12 +180,12 @@ def test_a_cluster_whose_servers_are_killed_frozen_and_voted_out(fresh_cluster, 
             server = cluster.server(leader) if rng.random() < 0.5 else rng.choice(cluster.servers)
             if kind == "kill":
                 server.kill()
-                time.sleep(rng.uniform(0.2, 2))
+                time.sleep(rng.uniform(0.2, 2))  # the outage itself
                 server.start()
             else:
                 server.pause()
                 try:
-                    time.sleep(rng.uniform(0.5, 3))
+                    time.sleep(rng.uniform(0.5, 3))  # the outage itself
                 finally:
                     server.resume()
 

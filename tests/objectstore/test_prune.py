@@ -19,7 +19,7 @@ UPLOADER = """
 import sys, time, jetsync
 def source():
     yield bytes(11 * 128 * 1024 + 5)
-    time.sleep(1000)
+    time.sleep(1000)  # until it is killed
 with jetsync.connect(sys.argv[1]) as nc:
     nc.jetstream().object_store(sys.argv[2]).put("x", source())
 """

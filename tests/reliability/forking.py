@@ -71,7 +71,7 @@ def wait_for(pid: int) -> None:
             return
         if time.monotonic() > end:
             raise AssertionError("a child hangs")
-        time.sleep(0.002)
+        time.sleep(0.002)  # between two looks
 
 
 def fork_under_load(url: str, forks: int) -> dict[str, float]:

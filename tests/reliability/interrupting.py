@@ -41,7 +41,7 @@ class Interrupter:
             self._go.acquire()
             waits = 0
             while waits < 3:  # it may sleep for a moment in between, in a lock
-                time.sleep(self._rng.uniform(0.001, 0.004))
+                time.sleep(self._rng.uniform(0.001, 0.004))  # the moment varies
                 waits = waits + 1 if self._sleeps() else 0
             self.sent = time.monotonic()
             os.kill(os.getpid(), signal.SIGINT)
@@ -87,7 +87,7 @@ def main(url: str, deaf: str, count: int) -> None:
     one, two, three = (nc.subscribe("numbers") for _ in range(3))
     _silent = nc.subscribe("silent")  # it lasts as long as it is held
     iterator = iter(two)
-    idle = nc.subscribe("unread", callback=lambda msg: time.sleep(FOREVER))
+    idle = nc.subscribe("unread", callback=lambda msg: time.sleep(FOREVER))  # for ever
     nc.publish("unread")
     doomed: list[jetsync.Connection] = []
     interrupter = Interrupter()

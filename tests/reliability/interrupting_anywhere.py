@@ -30,7 +30,7 @@ class Interrupter:
     def _run(self) -> None:
         while True:
             self._go.acquire()
-            time.sleep(self._rng.uniform(0, 0.003))
+            time.sleep(self._rng.uniform(0, 0.003))  # the moment varies
             os.kill(os.getpid(), signal.SIGINT)
 
     def soon(self) -> None:

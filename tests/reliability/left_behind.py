@@ -73,7 +73,7 @@ def main(url: str, count: int) -> None:
         gc.collect()
         deadline = time.monotonic() + 20
         while left_open(nc) != before and time.monotonic() < deadline:
-            time.sleep(0.01)
+            time.sleep(0.01)  # between two looks
         assert left_open(nc) == before, (before, left_open(nc))
         assert nc.request("echo", b"still", timeout=10).data == b"still"
         js.publish("s", b"still", timeout=10)

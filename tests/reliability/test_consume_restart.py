@@ -161,7 +161,7 @@ def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure, keeps
         takers = Takers(stream)
         try:
             for number in range(ROUNDS):
-                time.sleep(LIVES)
+                time.sleep(LIVES)  # how long a server lives
                 server.kill()
                 time.sleep(AWAY)  # the fault itself, not a wait for luck
                 accepts: list[float] = []

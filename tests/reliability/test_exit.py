@@ -82,7 +82,7 @@ nc.publish("a")
     "a callback that hangs": """
 inside = threading.Event()
 nc = jetsync.connect(url)
-nc.subscribe("a", callback=lambda msg: (inside.set(), time.sleep(3600)))
+nc.subscribe("a", callback=lambda msg: (inside.set(), time.sleep(3600)))  # hangs
 nc.publish("a")
 inside.wait(10)
 """,
@@ -130,7 +130,7 @@ ENDINGS: dict[str, tuple[str, int, Callable[[str], bool]]] = {
         lambda errors: errors == "",
     ),
     "Ctrl-C": (
-        "import os, signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",  # ends by it
         -2,
         lambda errors: errors.count("Traceback") == 1 and "KeyboardInterrupt" in errors,
     ),

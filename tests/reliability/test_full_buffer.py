@@ -33,7 +33,7 @@ def reads_no_more(peer: Peer) -> None:
 def stays_full(nc: jetsync.Connection) -> bool:
     """Whether the system's own buffers are full too, so that nothing moves any more."""
     before = nc._outbound.pending_bytes
-    time.sleep(0.2)
+    time.sleep(0.2)  # two looks some time apart
     return before == nc._outbound.pending_bytes > nc._outbound.high_water - 1500
 
 

@@ -31,7 +31,7 @@ with jetsync.connect(sys.argv[1], on_error=lambda event: None) as nc:
         thread.join()
     nc.force_reconnect()
     while nc.stats.reconnects == 0:
-        gevent.sleep(0.01)
+        gevent.sleep(0.01)  # between two looks
     nc.publish("a", b"2")
     assert sub.next(timeout=20).data == b"2"
 assert sorted(map(int, answered)) == list(range(40))

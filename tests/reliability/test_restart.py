@@ -105,7 +105,7 @@ def when_it_accepts(port: int, found: list[float]) -> None:
         ):
             found.append(time.monotonic())
             return
-        time.sleep(0.001)
+        time.sleep(0.001)  # between two looks
 
 
 def test_every_kind_of_waiter_goes_on_after_a_restart(server, record_figure, keeps_promise):
@@ -117,7 +117,7 @@ def test_every_kind_of_waiter_goes_on_after_a_restart(server, record_figure, kee
         for number in range(ROUNDS):
             begun = time.monotonic()
             wait_until(partial(waiters.all_after, begun), timeout=20)
-            time.sleep(LIVES)
+            time.sleep(LIVES)  # how long a server lives
             server.kill()
             time.sleep(AWAY)  # the fault itself, not a wait for luck
             accepts: list[float] = []

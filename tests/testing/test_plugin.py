@@ -48,7 +48,7 @@ import pathlib, time
 def test_waits(nats_js):
     nats_js.create_stream(name="S")
     pathlib.Path("ready").touch()
-    time.sleep(60)
+    time.sleep(60)  # until the signal
 """
 
 

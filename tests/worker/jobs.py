@@ -17,7 +17,7 @@ def handle(msg: JetStreamMsg) -> None:
         os._exit(1)
     with open(os.environ["JOBS_LOG"], "a") as log:
         log.write(f"{msg.metadata.stream_seq}\n")
-    time.sleep(float(msg.data))
+    time.sleep(float(msg.data))  # the work
 
 
 marked = task(stream="MARKED", consumer="w", threads=2)(lambda msg: handle(msg))

@@ -119,7 +119,7 @@ def test_a_second_ctrl_c_ends_it_at_once(place, log, commands, processes):
     children = _children(one.process.pid)
     one.send(signal.SIGUSR1)
     one.send(signal.SIGINT)
-    time.sleep(0.5)
+    time.sleep(0.5)  # signals at once could be one
     one.send(signal.SIGINT)
     code, err = one.end()
     assert code == 130

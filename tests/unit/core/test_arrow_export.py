@@ -217,8 +217,8 @@ def test_a_batch_is_a_stream_of_one_batch():
 
 
 def test_polars_and_duckdb_take_a_batch_as_it_is():
-    polars = pytest.importorskip("polars")
-    duckdb = pytest.importorskip("duckdb")
+    polars = pytest.importorskip("polars", reason="the extra dev")
+    duckdb = pytest.importorskip("duckdb", reason="the extra dev")
     batch = batch_of(*[message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)])
     frame = polars.DataFrame(batch)
     assert frame["stream_seq"].to_list() == [1, 2, 3, 4, 5]
