@@ -29,7 +29,7 @@ from tests.csrc.build import (
 from tests.harness.soak import scaled
 
 HERE = Path(__file__).parent / "threads"
-ROUNDS = scaled(2_000, 100_000)
+ROUNDS = scaled(1_000, 100_000)
 FEW = (1_000, 4_000, 16_000)  # rounds in which a missing lock must be noticed
 FOUND = 66  # what the sanitizer exits with
 LIBRARY = (*THREADS, "-DLINK_MUTATION", f"-I{HERE}")

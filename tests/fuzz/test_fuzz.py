@@ -12,8 +12,8 @@ from tests.fuzz.engine import HERE, Guided, Plain, libfuzzer
 from tests.harness.soak import scaled
 
 SEED = 20
-INPUTS = scaled(3_000, 2_000_000)
-SECONDS = scaled(12, 3000)
+INPUTS = scaled(2_000, 2_000_000)
+SECONDS = scaled(8, 3000)
 
 
 @pytest.fixture(scope="module")
