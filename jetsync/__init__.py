@@ -41,14 +41,18 @@ if TYPE_CHECKING:
         Connection,
         ConnectionStats,
         ConnectOptions,
+        DoneAndNotDone,
         Event,
         Msg,
         ReconnectAttempt,
+        RequestFuture,
         ServerState,
         Subscription,
         TLSConfig,
+        as_completed,
         connect,
         shared_connection,
+        wait,
     )
     from jetsync.errors import (
         APIError,
@@ -238,8 +242,8 @@ if TYPE_CHECKING:
 # of them, and a command such as "jetsync --help" uses none.
 _HOMES = {
     "jetsync.client": """
-        Connection ConnectionStats ConnectOptions Event Msg ReconnectAttempt ServerState
-        Subscription TLSConfig connect shared_connection
+        Connection ConnectionStats ConnectOptions DoneAndNotDone Event Msg ReconnectAttempt
+        RequestFuture ServerState Subscription TLSConfig as_completed connect shared_connection wait
     """,
     "jetsync.errors": """
         APIError ApiLevelRequiredError AuthorizationError BatchPublishError
@@ -332,6 +336,11 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "ConnectionStats",
     "ReconnectAttempt",
     "ServerState",
+    # Futures.
+    "RequestFuture",
+    "wait",
+    "as_completed",
+    "DoneAndNotDone",
     # JetStream: streams and consumers.
     "JetStream",
     "Stream",

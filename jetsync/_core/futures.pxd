@@ -29,6 +29,7 @@ cdef class PubAckFuture:
     cdef public object _callbacks
     cdef uint8_t state
 
+    cdef bint pending(self) except -1
     cdef object acknowledgement(self)
     cdef int wait(self, timeout) except -1
 

@@ -1,6 +1,7 @@
 """AsyncWindow: publishes with a future each. One small object per message."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ from jetsync._core.window import PublishWindow
 from jetsync.jetstream.publish.puback import PubAck
 
 class _Waiter(Protocol):
-    def set(self) -> object: ...
+    def settle(self, future: PubAckFuture) -> object: ...
 
 class AckForm:
     """The form of confirmations: a dataclass, and the function that reads an unusual text."""
@@ -27,7 +28,26 @@ class PubAckFuture:
 
     _callbacks: list[Callable[[Any], object]] | None
     def done(self) -> bool:
-        """Return whether it is known what became of the message. Does not block."""
+        """Return whether it is known what became of the message. Does not block. Raises ForkedError
+        in a forked child that cannot know it."""
+
+    def running(self) -> bool:
+        """Return whether it is not settled yet: a message is on its way from the start. Does not
+        block; raises like :meth:`done`."""
+
+    def cancel(self) -> bool:
+        """Return False: what was sent cannot be taken back. Raises like :meth:`done`."""
+
+    def cancelled(self) -> bool:
+        """Return False; see :meth:`cancel`."""
+
+    def to_future(self) -> Future[PubAck]:
+        """Return a ``concurrent.futures.Future`` that gets the same outcome, for what asks for that
+        class, such as ``asyncio.wrap_future``. Does not block.
+
+        The thread of the callbacks completes it, so a callback must not wait for it. Raises
+        ForkedError in a forked child.
+        """
 
     def result(self, timeout: float | timedelta | None = None) -> PubAck:
         """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is

@@ -2,7 +2,6 @@
 """AsyncWindow: publishes with a future each. One small object per message."""
 
 import copy
-import threading
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
@@ -21,6 +20,7 @@ from jetsync._core.in_flight cimport CHUNK_BYTES, OPEN, PLAIN, Chunk
 from jetsync._core.window cimport PublishWindow, same
 
 from jetsync._deadline import Deadline, to_seconds
+from jetsync._futures import MEETING, NO_WAITERS, Waiters, to_future
 from jetsync.errors import OutboundFullError, TimeoutError
 
 
@@ -88,8 +88,35 @@ cdef class PubAckFuture:
     # caller's frame.
 
     def done(self):
-        """Return whether it is known what became of the message. Does not block."""
-        return self.state != PENDING
+        """Return whether it is known what became of the message. Does not block. Raises ForkedError
+        in a forked child that cannot know it."""
+        return not self.pending()
+
+    def running(self):
+        """Return whether it is not settled yet: a message is on its way from the start. Does not
+        block; raises like :meth:`done`."""
+        return self.pending()
+
+    def cancel(self):
+        """Return False: what was sent cannot be taken back. Raises like :meth:`done`."""
+        self.pending()
+        return False
+
+    def cancelled(self):
+        """Return False; see :meth:`cancel`."""
+        self.pending()
+        return False
+
+    def to_future(self):
+        """Return a ``concurrent.futures.Future`` that gets the same outcome, for what asks for that
+        class, such as ``asyncio.wrap_future``. Does not block.
+
+        The thread of the callbacks completes it, so a callback must not wait for it. Raises
+        ForkedError in a forked child.
+        """
+        if self.pending():
+            self.window.flush()
+        return to_future(self)
 
     def result(self, timeout=None):
         """Return the stream's confirmation. Blocks up to ``timeout`` seconds (None: until it is
@@ -120,8 +147,35 @@ cdef class PubAckFuture:
         What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
         """
         cdef AsyncWindow window = self.window
-        if window is None or not window.call_with(self, function):
+        if not self.pending() or window is None or not window.call_with(self, function):
             function(self)
+
+    # -- for concurrent.futures; see jetsync/_futures.py -------------------------------------------
+
+    @property
+    def _condition(self):
+        return MEETING
+
+    @property
+    def _state(self):
+        cdef AsyncWindow window = self.window
+        if self._waiter is None and self.pending() and window is not None:
+            window.flush()
+            window.wake_with(self, Waiters())
+        return "FINISHED" if self._waiter is None or self._waiter.finished else "PENDING"
+
+    @property
+    def _waiters(self):
+        return NO_WAITERS if self._waiter is None else self._waiter
+
+    cdef bint pending(self) except -1:
+        """Whether it is not settled yet. Raises ForkedError where it never will be."""
+        cdef AsyncWindow window = self.window
+        if self.state != PENDING:
+            return False
+        if window is not None:
+            window.keeper.check_process()
+        return True
 
     cdef object acknowledgement(self):
         if self.text is not None:
@@ -136,9 +190,9 @@ cdef class PubAckFuture:
             return 0
         window.keeper.check_process()
         window.flush()
-        waiter = window.wake_with(self, threading.Event())
-        while self.state == PENDING and waiter is not None:
-            if not waiter.wait(deadline.remaining()) and self.state == PENDING:
+        waiters = window.wake_with(self, Waiters())
+        while self.state == PENDING and waiters is not None:
+            if not waiters.wait(deadline.remaining()) and self.state == PENDING:
                 raise TimeoutError(
                     f"the outcome was not known within {seconds:g} s; it still will be",
                     operation="publish_async",
@@ -434,8 +488,8 @@ cdef class AsyncWindow(PublishWindow):
         return taken
 
     def wake_with(self, PubAckFuture outcome not None, waiter):
-        """Have `waiter.set()` called when it is settled; returns the waiter that was there first,
-        or None when it is settled already."""
+        """Have `waiter.settle(future)` called when it is settled; returns the waiter that was there
+        first, or None when it is settled already."""
         if outcome.state == PENDING and outcome._waiter is None:
             outcome._waiter = waiter
         return outcome._waiter if outcome.state == PENDING else None

@@ -14,6 +14,7 @@ from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
 from jetsync.client.events import Event
+from jetsync.client.futures import DoneAndNotDone, RequestFuture, as_completed, wait
 from jetsync.client.options import ConnectOptions
 from jetsync.client.shared import shared_connection
 from jetsync.client.stats import ConnectionStats
@@ -25,13 +26,17 @@ __all__ = [
     "ConnectOptions",
     "Connection",
     "ConnectionStats",
+    "DoneAndNotDone",
     "Event",
     "Msg",
     "MsgBatch",
     "ReconnectAttempt",
+    "RequestFuture",
     "ServerState",
     "Subscription",
     "TLSConfig",
+    "as_completed",
     "connect",
     "shared_connection",
+    "wait",
 ]

@@ -15,8 +15,10 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync.client.asking import Asking
 from jetsync.client.dispatch import Dispatcher
 from jetsync.client.events import Event, EventDispatcher, kind_of
+from jetsync.client.futures import RequestFuture
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
@@ -96,6 +98,7 @@ class Connection(Publishing):
         self._dispatcher = Dispatcher(self._inbound, self._label, options.dispatch_threads)
         self._routes = Routes(self._inbound, self._outbound, timer.guard)
         self._requests = Requests(self)
+        self._asking = Asking(self)
         self._port = Port(self, self._label, self._outbound)
         self._life.link(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
@@ -155,6 +158,23 @@ class Connection(Publishing):
             None if stall is None else to_seconds(stall, "stall"),
             sentinel,
         )
+
+    def request_async(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderInput | None = None,
+        timeout: Seconds | None = None,
+    ) -> RequestFuture:
+        """Send a message and return a future for the reply. Does not wait for it.
+
+        The future is settled within ``timeout`` seconds (default: the connection's), by the reply
+        or by what :meth:`request` raises. Blocks while the outbound buffer is full, and raises then
+        what :meth:`publish` raises. Thread-safe; may be called from callbacks.
+        """
+        self._check()
+        return self._asking.ask(subject, data, self._seconds(timeout), headers)
 
     # -- subscribe -------------------------------------------------------------------------------
 

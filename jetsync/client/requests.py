@@ -77,7 +77,7 @@ class Requests:
         self._outbound = nc._outbound
         self._guard = nc._timer.guard
         # By the mailbox of each reply: the subject that was asked, its token, and its guard.
-        self._pending: dict[Mailbox, tuple[str, list[int], object]] = {}
+        self._pending: dict[Mailbox, tuple[str | None, list[int], object]] = {}
         # One of them is current. The next request replaces one that the server refused.
         self._inboxes: dict[str, _ReplyInbox] = {}
 
@@ -98,8 +98,9 @@ class Requests:
             current.ready = True
         return current
 
-    def open(self, subject: str) -> Reply:
-        """Return a new reply subject. ``subject`` is what is asked, for permission errors."""
+    def open(self, subject: str | None) -> Reply:
+        """Return a new reply subject. ``subject`` is what is asked, for permission errors; None:
+        the caller watches what it asks."""
         inbox = self._reply_inbox()
         mailbox = Mailbox(owner=self._nc)
         reply = Reply(self, mailbox)
@@ -112,7 +113,8 @@ class Requests:
         )
         # One step in C, so that an interrupt cannot come between taking and noting the token.
         tokens.extend(map(self._inbound.add_reply, (mailbox,)))
-        self.routes.watch(subject, mailbox)
+        if subject is not None:
+            self.routes.watch(subject, mailbox)
         reply.subject = inbox.prefix + self._inbound.reply_token(tokens[0])
         if inbox.refused is not None:
             # The server refused the inbox before this request was among the pending ones.
@@ -154,7 +156,8 @@ class Requests:
             subject, tokens, _ = pending
             for token in tokens:
                 self._inbound.remove_reply(token)
-            self.routes.unwatch(subject, mailbox)
+            if subject is not None:
+                self.routes.unwatch(subject, mailbox)
             self._pending.pop(mailbox, None)
 
     def request(

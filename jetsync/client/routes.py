@@ -10,7 +10,7 @@ what changed while a link was being taken over.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.inbound import Inbound
@@ -69,6 +69,14 @@ class Inbox:
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V", bound=Hashable)
+
+
+class Ending(Protocol):
+    """An object that ends with an error when its question is refused, such as a mailbox."""
+
+    def finish(self, error: Exception | None = None) -> None: ...
+
+    def __hash__(self) -> int: ...
 
 
 class _Index(Generic[_K, _V]):
@@ -130,7 +138,7 @@ class Routes:
         self._guards: dict[Mailbox, object] = {}
         # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
-        self._by_asked: _Index[str, Mailbox] = _Index()
+        self._by_asked: _Index[str, Ending] = _Index()
         self._dropped_by_ended = 0
         self._unconfirmed = Unconfirmed()
         self.ping: Callable[[], object] | None = None
@@ -264,11 +272,11 @@ class Routes:
 
     # -- refused by the server -------------------------------------------------------------------
 
-    def watch(self, subject: str, mailbox: Mailbox) -> None:
+    def watch(self, subject: str, mailbox: Ending) -> None:
         """End ``mailbox`` with the PermissionsError when publishing to ``subject`` is refused."""
         self._by_asked.add(subject, mailbox)
 
-    def unwatch(self, subject: str, mailbox: Mailbox) -> None:
+    def unwatch(self, subject: str, mailbox: Ending) -> None:
         """Undo ``watch``. Safe to repeat."""
         self._by_asked.discard(subject, mailbox)
 

@@ -199,6 +199,9 @@ CALLS: dict[str, Call] = {
     # --- core -------------------------------------------------------------------------------
     "Connection.request": lambda w, t: w.nc.request("echo", b"x" * 500, timeout=t),
     "Connection.request, silent": lambda w, t: w.nc.request("silent", timeout=t),
+    "Connection.request_async": lambda w, t: w.nc.request_async("echo", timeout=t).result(),
+    "RequestFuture.result": lambda w, t: w.nc.request_async("silent", timeout=t).result(t),
+    "RequestFuture.exception": lambda w, t: w.nc.request_async("silent", timeout=t).exception(t),
     "Connection.request_many": lambda w, t: _all(w.nc.request_many("echo", timeout=t)),
     "Connection.flush": lambda w, t: w.nc.flush(timeout=t),
     "Connection.rtt": lambda w, t: w.nc.rtt(timeout=t),

@@ -19,11 +19,22 @@ PUBLISH = (
     "subject data headers timeout msg_id rollup expected_stream expected_last_seq "
     "expected_last_subject_seq expected_last_subject_filter expected_last_msg_id ttl schedule"
 )
+FUTURE = {
+    "done": "",
+    "running": "",
+    "cancel": "",
+    "cancelled": "",
+    "result": "timeout",
+    "exception": "timeout",
+    "add_done_callback": "function",
+    "to_future": "",
+}
 CALLS = {
     "Connection": {
         "publish": "subject data reply headers",
         "request": "subject data timeout headers",
         "request_many": "subject data timeout max_messages stall sentinel",
+        "request_async": "subject data headers timeout",
         "subscribe": "subject queue callback pending_messages_limit pending_bytes_limit",
         "flush": "timeout",
         "rtt": "timeout",
@@ -37,6 +48,8 @@ CALLS = {
             "on_error on_done prefix expose_errors"
         ),
     },
+    "PubAckFuture": FUTURE,
+    "RequestFuture": FUTURE,
     "Subscription": {
         "next": "timeout",
         "unsubscribe": "max_messages",
@@ -224,12 +237,6 @@ CALLS = {
         "term": "reason",
         "ack_next": "",
         "keep_alive": "",
-    },
-    "PubAckFuture": {
-        "result": "timeout",
-        "exception": "timeout",
-        "done": "",
-        "add_done_callback": "",
     },
     "PublishBatch": {
         "add": "subject data",

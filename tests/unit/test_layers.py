@@ -13,6 +13,7 @@ HALLWAY = {
     "errors",
     "headers",
     "_deadline",
+    "_futures",
     "_latch",
     "_log",
     "_measurement",

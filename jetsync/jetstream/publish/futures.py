@@ -8,13 +8,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jetsync._core.futures import AsyncWindow, PubAckFuture
 from jetsync._deadline import Deadline
+from jetsync._futures import DoneCallbacks
 from jetsync._log import Log
-from jetsync._native import NativeQueue
-from jetsync._threads import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
     Error,
@@ -76,8 +75,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._retired = False
         self._ended_by: Error | None = None
         self._settled: deque[PubAckFuture] = deque()  # with waiters or callbacks
-        self._callbacks: NativeQueue[PubAckFuture | None] | None = None
-        self._callback_thread: threading.Thread | None = None
+        self._callbacks = DoneCallbacks("published", port.label, port.report)
         port.outbound.enter_window(self.reply_prefix, self.window)
         self._thread = port.start_thread("publish", self._run)
         port.attach(self, sends=True)
@@ -175,10 +173,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def join(self, timeout: float | None) -> None:
         """Wait for the end of the threads: for a connection that has closed."""
-        me = threading.current_thread()
-        for thread in (self._thread, self._callback_thread):
-            if thread is not None and thread is not me:
-                thread.join(timeout)
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        self._callbacks.join(timeout)
 
     def retire(self) -> None:
         """End the thread as soon as everything is settled. Takes no lock: called by finalizers."""
@@ -199,8 +196,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
             if not self._port.forked:
                 self.give_up_all(self._why_ended())
                 self._deliver()
-                if self._callbacks is not None:
-                    self._callbacks.put(None)
+                self._callbacks.end()
                 with contextlib.suppress(Error):
                     self.give_up_inbox()
                 if not self._port.closed:  # else `close` may be about to join this thread
@@ -262,23 +258,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         while self._settled:
             future = self._settled[0]
             if future._waiter is not None:
-                future._waiter.set()
+                future._waiter.settle(future)
             if future._callbacks is not None:
-                if self._callbacks is None:
-                    self._callbacks = NativeQueue()
-                    self._callback_thread = start_thread(
-                        "published", self._call_back, self._port.label
-                    )
                 self._callbacks.put(future)
             self._settled.popleft()  # last: after an exception above these are told again
-
-    def _call_back(self) -> None:
-        assert self._callbacks is not None
-        while (future := self._callbacks.get()) is not None:
-            functions: list[Callable[[Any], object]] = future._callbacks or []
-            future._callbacks = None  # they may hold the future itself
-            for function in functions:
-                try:
-                    function(future)
-                except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
-                    self._port.report(error)

@@ -1,0 +1,204 @@
+"""Parts of every kind of future of jetsync: its waiters, and the thread of its callbacks.
+
+``concurrent.futures.wait`` and ``as_completed`` use three attributes of a future: ``_condition``,
+which they hold while they look at several futures and enter their waiter, ``_state``, and
+``_waiters``. :class:`Waiters` has what stands behind these, so both functions take our futures.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jetsync._native import NativeQueue, original
+from jetsync._threads import start_thread
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["MEETING", "NO_WAITERS", "DoneCallbacks", "Waiters", "to_future"]
+
+T = TypeVar("T")
+
+
+class Meeting:
+    """The condition of all our futures: while a thread holds it, none of them turns to "finished"
+    for the functions of ``concurrent.futures``.
+
+    The thread that settles futures never waits for it: what it cannot announce at once is announced
+    by the thread that lets go of the meeting. A signal handler may wait for a future therefore,
+    also when it interrupted a thread that holds the meeting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = original("_thread", "RLock")()
+        self._depth = 0
+        self._late: deque[tuple[Waiters, Any]] = deque()
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+
+    def release(self) -> None:
+        self._depth -= 1
+        outermost = self._depth == 0
+        self._lock.release()
+        if outermost:
+            self._catch_up()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def announce(self, waiters: Waiters, future: Any) -> None:
+        """Have it told that a future is settled. Does not block."""
+        self._late.append((waiters, future))
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        # A thread that fails to get the lock leaves the rest to its holder, which looks again.
+        while self._late and self._lock.acquire(blocking=False):
+            try:
+                if self._depth:  # this thread holds it already: a signal handler runs here
+                    return
+                while self._late:
+                    waiters, future = self._late.popleft()
+                    waiters.tell(future)
+            finally:
+                self._lock.release()
+
+
+MEETING = Meeting()
+os.register_at_fork(after_in_child=MEETING.__init__)  # type: ignore[misc]  # a thread may hold it
+
+
+class Waiters:
+    """The waiters of one future. Attached to it while it is not settled."""
+
+    __slots__ = ("_announced", "_events", "_listeners", "_settled", "_watched")
+
+    def __init__(self, *, settled: bool = False) -> None:
+        self._events: list[threading.Event] = []
+        self._listeners: list[Any] = []
+        self._settled = self._watched = self._announced = settled
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until it is settled, up to ``timeout`` seconds; returns whether it is. Ctrl-C
+        interrupts."""
+        event = threading.Event()
+        self._events.append(event)
+        try:
+            return self._settled or event.wait(timeout)
+        finally:
+            if not self._settled:
+                self._events.remove(event)
+
+    def settle(self, future: Any) -> None:
+        """The future is settled: tell those who wait. Does not block; once."""
+        self._settled = True
+        for event in list(self._events):
+            event.set()
+        if self._watched:
+            MEETING.announce(self, future)
+
+    def tell(self, future: Any) -> None:
+        """Tell the waiters of ``concurrent.futures``. The caller holds the meeting."""
+        if self._announced:
+            return
+        self._announced = True
+        failed = future.exception() is not None
+        for listener in self._listeners:
+            (listener.add_exception if failed else listener.add_result)(future)
+        self._listeners.clear()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the future has finished for those who hold the meeting; it stays so while they
+        do."""
+        if not self._watched:
+            self._watched = True
+            if self._settled:  # `settle` may not have seen that there is a watcher
+                self._announced = True
+        return self._announced
+
+    # -- the list that concurrent.futures sees -----------------------------------------------------
+
+    def append(self, listener: Any) -> None:
+        """Tell ``listener`` when it is settled, unless it has finished."""
+        if not self._announced:
+            self._listeners.append(listener)
+
+    def remove(self, listener: Any) -> None:
+        """Undo :meth:`append`."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+
+NO_WAITERS = Waiters(settled=True)
+"""The waiters of a future that was settled before a thread waited for it."""
+
+
+def to_future(future: Any) -> Future[Any]:
+    """Return a ``concurrent.futures.Future`` that gets the outcome of ours. It cannot be cancelled.
+
+    The thread of the callbacks completes it.
+    """
+    from concurrent.futures import Future
+
+    standard: Future[Any] = Future()
+    standard.set_running_or_notify_cancel()
+
+    def copy(settled: Any) -> None:
+        error = settled.exception()
+        if error is None:
+            standard.set_result(settled.result())
+        else:
+            standard.set_exception(error)
+
+    future.add_done_callback(copy)
+    return standard
+
+
+class DoneCallbacks:
+    """Runs the callbacks of futures one after another on a thread of its own, which starts with the
+    first one. One thread puts."""
+
+    def __init__(self, role: str, label: str, report: Callable[[BaseException], object]) -> None:
+        self._role = role
+        self._label = label
+        self._report = report
+        self._queue: NativeQueue[Any] = NativeQueue()
+        self._thread: threading.Thread | None = None
+
+    def put(self, future: Any) -> None:
+        """Run the callbacks of a settled future. Does not block."""
+        if self._thread is None:
+            self._thread = start_thread(self._role, self._run, self._label)
+        self._queue.put(future)
+
+    def end(self) -> None:
+        """Let the thread end when all have run. Does not block."""
+        self._queue.put(None)
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the end of the thread; not on that thread itself."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (future := self._queue.get()) is not None:
+            functions: list[Callable[[Any], object]] = future._callbacks or []
+            future._callbacks = None  # they may hold the future itself
+            while functions:
+                function = functions.pop(0)
+                try:
+                    function(future)
+                except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
+                    self._report(error)
+                del function
+            del future, functions

@@ -1,0 +1,186 @@
+"""Asking: requests that no thread waits for, and the thread that settles their futures."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jetsync._core.encoding import encode_headers
+from jetsync._core.message import Msg
+from jetsync._deadline import Deadline
+from jetsync._futures import DoneCallbacks
+from jetsync._threads import start_thread
+from jetsync.client.futures import RequestFuture
+from jetsync.client.members import Member
+from jetsync.client.requests import Reply
+from jetsync.errors import ConnectionClosedError, NoRespondersError, TimeoutError
+from jetsync.headers import HeaderInput
+
+if TYPE_CHECKING:
+    from jetsync.client.connection import Connection
+    from jetsync.client.timer import TimerHandle
+
+__all__ = ["Asking"]
+
+_IDLE = 0.5
+"""Seconds without a request under way after which the thread ends."""
+
+
+class _Asked:
+    """A request under way. The routes end it like a mailbox when its subject is refused."""
+
+    __slots__ = ("__weakref__", "_asking", "future", "key", "subject", "timer")
+
+    def __init__(self, asking: Asking, key: str, subject: str) -> None:
+        self._asking = asking
+        self.key = key
+        self.subject = subject
+        self.future = RequestFuture(asking, subject)
+        self.timer: TimerHandle | None = None
+
+    def finish(self, error: Exception | None = None) -> None:
+        """It ends without a reply."""
+        self._asking.settle(self.key, error or ConnectionClosedError("the connection is closed"))
+
+
+class Asking(Member):
+    """The asynchronous requests of one connection. Thread-safe.
+
+    They share one reply subject, a token that no other request has. Each adds a key of its own that
+    cannot be guessed, so who answers one of them can answer no other one.
+    """
+
+    def __init__(self, nc: Connection) -> None:
+        self._nc = nc
+        self._open: dict[str, _Asked] = {}
+        self._reply: Reply | None = None
+        self._running = False
+        self._thread: threading.Thread | None = None
+        self._callbacks = DoneCallbacks("answered", nc._label, nc._report)
+        nc._members.attach(self, sends=True, hold=False)
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def ask(
+        self, subject: str, data: bytes, seconds: float, headers: HeaderInput | None
+    ) -> RequestFuture:
+        """See ``Connection.request_async``."""
+        header = encode_headers(headers)
+        deadline = Deadline(seconds)
+        reply = self._current()
+        asked = _Asked(self, secrets.token_urlsafe(12), subject)
+        self._open[asked.key] = asked
+        try:
+            self._nc._routes.watch(subject, asked)
+            address = f"{reply.subject}-{asked.key}"
+            self._nc._requests.put(subject, data, address, header, deadline)
+        except BaseException:
+            self._forget(asked.key)
+            raise
+        asked.timer = self._nc._timer.call_later(
+            deadline.within(seconds), partial(self._late, asked.key, seconds)
+        )
+        if reply.mailbox.finished:  # the link broke meanwhile: its thread may have looked before
+            self._end(reply)
+        elif not self._running:
+            self._start(reply)
+        return asked.future
+
+    def _current(self) -> Reply:
+        """The reply subject of this link."""
+        reply = self._reply
+        if reply is None or reply.mailbox.finished:
+            self._reply = reply = self._nc._requests.open(None)
+            self._running = False
+        return reply
+
+    def _start(self, reply: Reply) -> None:
+        self._running = True
+        self._thread = start_thread("replies", partial(self._run, reply), self._nc._label)
+
+    # -- settling ----------------------------------------------------------------------------------
+
+    def _run(self, reply: Reply) -> None:
+        """Settle what is answered, until the link is gone or nothing was under way for a while."""
+        mailbox = reply.mailbox
+        while not mailbox.ended:
+            msg = mailbox.get(_IDLE)
+            if msg is not None:
+                self._answered(msg, msg.subject[len(reply.subject) + 1 :])
+            elif not self._open and self._reply is reply:
+                self._running = False
+                if not self._open:  # else its thread saw this one running
+                    return
+                self._running = True
+        self._end(reply)
+
+    def _answered(self, msg: Msg, key: str) -> None:
+        asked = self._open.get(key)
+        if asked is None:
+            return  # it came late, or is a second answer
+        if msg.status == 503 and not msg.data:
+            text = f"no subscriber listens on {asked.subject!r}"
+            self.settle(key, NoRespondersError(text, subject=asked.subject))
+        else:
+            self.settle(key, msg)
+
+    def _late(self, key: str, seconds: float) -> None:
+        asked = self._open.get(key)
+        if asked is not None:
+            text = f"no reply to the request on {asked.subject!r} within {seconds:g} s"
+            self.settle(key, TimeoutError(text, operation="request_async"))
+
+    def _end(self, reply: Reply) -> None:
+        """No answer comes to this reply subject any more."""
+        reply.close()
+        error = reply.mailbox.error or ConnectionClosedError("the connection is closed")
+        for key in list(self._open):
+            self.settle(key, error)
+
+    def settle(self, key: str, outcome: Msg | Exception) -> None:
+        """Settle a request, unless it is settled. Does not block."""
+        asked = self._forget(key)
+        if asked is None:
+            return
+        future = asked.future
+        future._outcome = outcome
+        future._waiters.settle(future)
+        if future._callbacks:
+            self._callbacks.put(future)
+
+    def _forget(self, key: str) -> _Asked | None:
+        asked = self._open.pop(key, None)
+        if asked is not None:
+            self._nc._routes.unwatch(asked.subject, asked)
+            if asked.timer is not None:
+                asked.timer.cancel()
+        return asked
+
+    def check_process(self) -> None:
+        """Refuse to wait in a forked child, where no thread settles futures."""
+        if self._nc._forked:
+            self._nc._check()
+
+    # -- the life of the connection ----------------------------------------------------------------
+
+    def drain(self, deadline: Deadline) -> None:
+        """Wait for the replies under way, each for its own time at most."""
+        for asked in list(self._open.values()):
+            if not asked.future._waiters.wait(deadline.remaining()):
+                raise TimeoutError("asynchronous requests are under way", operation="drain")
+
+    def close(self) -> None:
+        """Settle what is under way."""
+        for asked in list(self._open.values()):
+            asked.finish(self._nc._refusal() if self._nc._refusal is not None else None)
+        self._callbacks.end()
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the threads; the one for replies ends with the reply subject."""
+        if self._reply is not None:
+            self._reply.mailbox.finish()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        self._callbacks.join(timeout)
