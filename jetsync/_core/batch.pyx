@@ -112,16 +112,6 @@ cdef class MsgBatch:
     def __iter__(self):
         return BatchIterator(self)
 
-    def _first(self):
-        """The first message, without an index of all; None for an empty batch."""
-        cdef jet_record r
-        return self.factory.make(&r) if jet_chain_peek(&self.chain, &r) else None
-
-    def _last(self):
-        """The last message, without an index of all; None for an empty batch."""
-        cdef jet_record r
-        return self.factory.make(&r) if jet_chain_last(&self.chain, &r) else None
-
     @property
     def nbytes(self):
         """Bytes of all subjects, replies, headers and payloads."""
@@ -174,40 +164,6 @@ cdef class MsgBatch:
         if confirming:
             return (flags & CONFIRMED) or (flags & (DONE | ACKED)) == DONE
         return flags & DONE
-
-    def _unconfirmed(self):
-        """The rows that `_ack_all` with a reply prefix asks about."""
-        cdef size_t i
-        cdef list found = []
-        for i in range(self.rows):
-            if not self.skips(i, True):
-                found.append(i)
-        return found
-
-    def _ack_all(self, bytes payload not None, bytes reply_prefix=None, uint8_t flags=0,
-                   seconds=None):
-        """Publish `payload` to the reply subject of every message, in one write, but for those that
-        were settled one by one.
-
-        With `reply_prefix` each asks for a confirmation to that subject followed by its index.
-        `flags` are noted for all that were answered; with ACKED it is sent again after a lost link.
-        Returns how many were answered. Waits only while the outbound buffer is full, up to
-        `seconds`, at most for `write_timeout`.
-        """
-        cdef jet_buf frames
-        cdef uint64_t count
-        if self.outbound is None or self.rows == 0:
-            return 0
-        jet_buf_init(&frames)
-        try:
-            count = self.encode_answers(&frames, payload, reply_prefix)
-            self.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count,
-                                        flags & ACKED, True, deadline_of(seconds))
-        finally:
-            jet_buf_free(&frames)
-        if flags:
-            self._note(flags)
-        return count
 
     cdef uint64_t encode_answers(self, jet_buf *frames, bytes payload, bytes prefix) except? 0:
         cdef jet_chain_iter it
@@ -263,6 +219,56 @@ cdef class MsgBatch:
         """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""
         return export_chain(&self.chain, columns, text_headers,
                             isinstance(self.factory, StoredFactory))
+
+
+# Functions for other rooms. Users hold batches, so these are no methods of them.
+
+def first_of(MsgBatch batch not None):
+    """Return the first message, without an index of all; None for an empty batch."""
+    cdef jet_record r
+    return batch.factory.make(&r) if jet_chain_peek(&batch.chain, &r) else None
+
+
+def last_of(MsgBatch batch not None):
+    """Return the last message, without an index of all; None for an empty batch."""
+    cdef jet_record r
+    return batch.factory.make(&r) if jet_chain_last(&batch.chain, &r) else None
+
+
+def unconfirmed_rows(MsgBatch batch not None):
+    """Return the rows that `ack_all` with a reply prefix asks about."""
+    cdef size_t i
+    cdef list found = []
+    for i in range(batch.rows):
+        if not batch.skips(i, True):
+            found.append(i)
+    return found
+
+
+def ack_all(MsgBatch batch not None, bytes payload not None, bytes reply_prefix=None,
+            uint8_t flags=0, seconds=None):
+    """Publish `payload` to the reply subject of every message, in one write, but for those that
+    were settled one by one.
+
+    With `reply_prefix` each asks for a confirmation to that subject followed by its index.
+    `flags` are noted for all that were answered; with ACKED it is sent again after a lost link.
+    Returns how many were answered. Waits only while the outbound buffer is full, up to
+    `seconds`, at most for `write_timeout`.
+    """
+    cdef jet_buf frames
+    cdef uint64_t count
+    if batch.outbound is None or batch.rows == 0:
+        return 0
+    jet_buf_init(&frames)
+    try:
+        count = batch.encode_answers(&frames, payload, reply_prefix)
+        batch.outbound.append_frames(span_of(jet_buf_ptr(&frames), jet_buf_len(&frames)), count,
+                                    flags & ACKED, True, deadline_of(seconds))
+    finally:
+        jet_buf_free(&frames)
+    if flags:
+        batch._note(flags)
+    return count
 
 
 cdef class BatchIterator:

@@ -97,12 +97,17 @@ cdef class Delivered(Msg):
     def _age(self):
         return self.age()
 
-    def _is_settled(self):
-        return self.is_settled()
-
     def _settle(self, bytes payload not None, uint8_t flags, bint keep):
         """Send a terminal acknowledgement, unless one was sent before."""
         self.settle(payload, flags, keep)
 
-    def _publish_ack(self, bytes payload not None, bint keep=False):
-        self.publish_ack(payload, keep)
+
+def is_settled(Delivered msg not None):
+    """Return whether there is nothing more to acknowledge."""
+    return msg.is_settled()
+
+
+def publish_ack(Delivered msg not None, bytes payload not None, bint keep=False):
+    """Publish `payload` to the reply subject of a message exactly as it came. With `keep` it is
+    sent again after a lost link, unless it is known to have arrived."""
+    msg.publish_ack(payload, keep)

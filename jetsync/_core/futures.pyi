@@ -68,8 +68,8 @@ class PubAckFuture:
         What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
         """
 
-    @property
-    def _waiter(self) -> Any: ...
+def settle_waiter(outcome: PubAckFuture) -> None: ...
+def has_callbacks(outcome: PubAckFuture) -> bool: ...
 
 class AsyncWindow(PublishWindow):
     """A window that is filled from any thread, one message at a time. Thread-safe."""

@@ -506,6 +506,19 @@ cdef class AsyncWindow(PublishWindow):
         return pending
 
 
+# Functions for the room of publishing. Users hold futures, so these are no methods of them.
+
+def settle_waiter(PubAckFuture outcome not None):
+    """Tell those who wait for it, if there are any, that it is settled."""
+    if outcome._waiter is not None:
+        outcome._waiter.settle(outcome)
+
+
+def has_callbacks(PubAckFuture outcome not None):
+    """Return whether callbacks were added that were not taken."""
+    return outcome._callbacks is not None
+
+
 cdef AsyncWindow window_ahead(Outbound outbound):
     """A window whose messages a message that this thread hands over now would overtake; or None."""
     cdef tuple windows = outbound.windows

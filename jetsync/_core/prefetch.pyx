@@ -111,10 +111,6 @@ cdef class PrefetchBuffer:
         """Take the slow way when so many are left; 0: only when none is."""
         link_store(&self.threshold, count)
 
-    def _wake(self):
-        """Take the slow way next time, however many are left. Any thread."""
-        link_store(&self.threshold, <size_t>-1)
-
     @property
     def _buffered(self):
         """Messages in it."""
@@ -160,3 +156,8 @@ cdef class PrefetchBuffer:
     def __next__(self):
         cdef Msg msg = self.quick()
         return self._slow_next() if msg is None else msg
+
+
+def wake_buffer(PrefetchBuffer buffer not None):
+    """Have it take the slow way next time, however many are left. Any thread."""
+    link_store(&buffer.threshold, <size_t>-1)

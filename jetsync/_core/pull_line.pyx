@@ -6,6 +6,7 @@ from jetsync._core.link cimport link_count, link_counts, link_queue_snapshot
 from jetsync._core.outbound cimport put_message
 from jetsync._core.sync cimport deadline_of, monotonic
 
+from jetsync._core.batch import last_of
 from jetsync.errors import OutboundFullError
 
 
@@ -98,7 +99,7 @@ cdef class PullLine:
                                  now.last_reads)
             self.charged = taken
             if self.pin is not None and self.batch.rows:
-                self.pin.learn(self.batch._last())
+                self.pin.learn(last_of(self.batch))
         if not statuses:
             return ()
         self.state.heard(now.last_reads)

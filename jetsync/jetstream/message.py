@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
-from jetsync._core.delivered import Delivered
+from jetsync._core.batch import ack_all
+from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
@@ -189,7 +190,16 @@ class JetStreamMsg(Delivered):
         """
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")
-        return KeepAlive(self, port_of(self._owner), interval_of(self._context, interval))
+        return KeepAlive(
+            self.in_progress,
+            lambda: is_settled(self),
+            port_of(self._owner),
+            interval_of(self._context, interval),
+        )
+
+    def _place(self) -> tuple[Any, Any]:
+        """Return its consumer's shared part, and the connection."""
+        return self._context, self._owner
 
 
 def is_refused(msg: JetStreamMsg) -> bool:
@@ -244,7 +254,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         """Restart ``ack_wait`` for every message that is not settled. Does not wait for the
         server."""
         if not self._is_settled():
-            self._ack_all(b"+WPI")
+            ack_all(self, b"+WPI")
             self._kept_alive()
 
     def _is_settled(self) -> bool:
@@ -253,9 +263,9 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     def _settle(self, payload: bytes, flags: int) -> None:
         if not self._is_settled():
             held = self._age()
-            self._ack_all(payload, None, flags)
+            ack_all(self, payload, None, flags)
             if flags & ACKED and held > _LONG:
-                tell_if_late(self[0]._context, self[0]._owner, held)
+                tell_if_late(*self[0]._place(), held)
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge every message and wait until the server has confirmed all of them, but for
@@ -268,19 +278,21 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             return
         if self._flags & _POSITIVE == DONE:
             return
-        first = self[0]
-        port = port_of(first._owner)
+        context, owner = self[0]._place()
+        port = port_of(owner)
         confirm_all(self, port, port.seconds(timeout))
         self._note(_POSITIVE | CONFIRMED)
-        tell_if_late(first._context, first._owner, self._age())
+        tell_if_late(context, owner, self._age())
 
     def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
         """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time those
         that are not settled yet are named in one write."""
         if not len(self):
             raise ConfigError("an empty batch has nothing to keep alive")
-        first = self[0]
-        return KeepAlive(self, port_of(first._owner), interval_of(first._context, interval))
+        context, owner = self[0]._place()
+        return KeepAlive(
+            self.in_progress, self._is_settled, port_of(owner), interval_of(context, interval)
+        )
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, text_headers: bool = False

@@ -8,21 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_privacy import declared_in, is_private, uses
+from tests.unit.test_privacy import declared_in, uses
 
 ROOT = Path(__file__).parents[2]
 JETSTREAM = ROOT / "jetsync/jetstream"
 
 OUTSIDE = {"__init__"}  # shows all of them
-
-SHARED = {
-    # What the compiled classes of messages, batches and prefetch buffers have for the classes that
-    # are built on them. Users hold these objects, so none of it is public.
-    "message": {"_context", "_owner", "_is_settled", "_publish_ack"},
-    "batch": {"_first", "_last", "_unconfirmed", "_ack_all"},
-    "future": {"_waiter", "_callbacks"},
-    "prefetch buffer": {"_wake"},
-}
 
 
 def order() -> list[str]:
@@ -72,22 +63,11 @@ def test_no_file_imports_the_package_itself():
 @pytest.mark.parametrize("room", order())
 def test_a_room_uses_private_names_of_its_own_only(room):
     files = [path for path in FILES if room_of(path) == room]
-    own, shared = declared_in(files), set().union(*SHARED.values())
+    own = declared_in(files)
     foreign = [
         f"{path.relative_to(JETSTREAM)}:{line}: {owner}.{name}"
         for path in files
         for line, owner, name in uses(path)
-        if owner not in ("self", "cls", "super()") and name not in own and name not in shared
+        if owner not in ("self", "cls", "super()") and name not in own
     ]
     assert foreign == []
-
-
-def test_nothing_is_shared_that_no_room_uses():
-    used = {
-        name
-        for path in FILES
-        for _, owner, name in uses(path)
-        if owner not in ("self", "cls", "super()")
-    }
-    assert set().union(*SHARED.values()) <= used
-    assert all(is_private(name) for name in used)

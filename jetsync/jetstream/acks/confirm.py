@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jetsync._core.batch import ack_all, unconfirmed_rows
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     ConsumerNotFoundError,
@@ -100,9 +101,9 @@ def confirm_all(batch: MsgBatch, port: Port, seconds: float) -> None:
 def _unconfirmed(batch: MsgBatch, port: Port, deadline: Deadline) -> list[int]:
     """Ask for all confirmations at once; returns the messages left without one, because the link
     broke, an answer was lost, or the consumer was not served for a moment."""
-    waiting = set(batch._unconfirmed())
+    waiting = set(unconfirmed_rows(batch))
     with port.open_reply("$JS.ACK") as reply:
-        batch._ack_all(b"+ACK", f"{reply.subject}-".encode(), seconds=deadline.remaining())
+        ack_all(batch, b"+ACK", f"{reply.subject}-".encode(), seconds=deadline.remaining())
         patience = 2 * _AGAIN_AFTER
         while waiting and (msg := reply.mailbox.get(deadline.within(patience))) is not None:
             if not msg.status:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client.timer import TimerHandle
@@ -21,13 +22,6 @@ _TIMES = 3
 _DEFAULT_ACK_WAIT = 30.0
 
 
-class _Kept(Protocol):
-    """A message, or a batch of them."""
-
-    def in_progress(self) -> None: ...
-    def _is_settled(self) -> bool: ...
-
-
 class KeepAlive:
     """Sends ``in_progress`` before ``ack_wait`` runs out, while its ``with`` block lasts.
 
@@ -37,8 +31,15 @@ class KeepAlive:
     go to the connection's ``on_error`` and it goes on.
     """
 
-    def __init__(self, kept: _Kept, port: Port, interval: float) -> None:
-        self._kept: _Kept | None = kept
+    def __init__(
+        self,
+        keep: Callable[[], None],
+        is_settled: Callable[[], bool],
+        port: Port,
+        interval: float,
+    ) -> None:
+        # Both functions hold what is kept; at the end they are dropped.
+        self._kept: tuple[Callable[[], None], Callable[[], bool]] | None = (keep, is_settled)
         self._port = port
         self._lock = threading.Lock()
         self._handle: TimerHandle | None = None
@@ -48,13 +49,16 @@ class KeepAlive:
     def _tick(self) -> None:
         with self._lock:
             kept = self._kept
-            if kept is None or self._port.closed or kept._is_settled():
+            if kept is None:
+                return
+            keep, is_settled = kept
+            if self._port.closed or is_settled():
                 return
             try:
                 outbound = self._port.outbound
                 # The timer thread must not wait for room; the next one comes soon.
                 if self._port.linked and outbound.pending_bytes < outbound.high_water // 2:
-                    kept.in_progress()
+                    keep()
             except ConnectionClosedError:
                 return
             except Error as error:

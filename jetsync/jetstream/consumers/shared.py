@@ -11,6 +11,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
+from jetsync._core.delivered import is_settled
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError, Error, SlowAckWarning
 from jetsync.jetstream.api import API, decode
@@ -143,7 +144,7 @@ class SharedConsumer:
                 None if no_wait else heartbeat_for(seconds, None, "the timeout"),
                 Mode.NO_WAIT if no_wait else Mode.WAIT,
                 self.priority(group, min_pending, min_ack_pending, priority),
-                None if msg._is_settled() else msg,
+                None if is_settled(msg) else msg,
             )
         )
 

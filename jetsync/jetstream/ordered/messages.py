@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.prefetch import wake_buffer
 from jetsync.errors import ConfigError
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.pull.options import HUGE_BATCH, BufferLimits, Window, check_count
@@ -82,7 +83,7 @@ class OrderedMessages(PullStream):
         the next one.
         """
         self._stopped = True
-        self._wake()
+        wake_buffer(self)
         if self._thread not in (0, threading.get_ident()):
             if (inbox := self._inbox) is not None:
                 inbox.wake()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetsync._core.batch import first_of, last_of
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync._log import Log
@@ -343,8 +344,8 @@ class OrderedReader:
         count = len(batch) - start
         try:
             # The batch is indexed only for the rare second part of one.
-            first = message_jsack(batch[start] if start else batch._first())
-            last = message_jsack(batch._last())
+            first = message_jsack(batch[start] if start else first_of(batch))
+            last = message_jsack(last_of(batch))
         except NotJetStreamMessageError:
             self.drop("something else than a delivery came")
             return False

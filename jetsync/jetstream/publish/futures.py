@@ -10,7 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jetsync._core.futures import AsyncWindow, PubAckFuture
+from jetsync._core.futures import (
+    AsyncWindow,
+    PubAckFuture,
+    has_callbacks,
+    settle_waiter,
+)
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks
 from jetsync._log import Log
@@ -257,8 +262,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._settled.extend(self.window.take_settled())
         while self._settled:
             future = self._settled[0]
-            if future._waiter is not None:
-                future._waiter.settle(future)
-            if future._callbacks is not None:
+            settle_waiter(future)
+            if has_callbacks(future):
                 self._callbacks.put(future)
             self._settled.popleft()  # last: after an exception above these are told again

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetsync._core.delivered import publish_ack
 from jetsync._deadline import Deadline
 from jetsync.errors import Error, PullTerminatedError, PullUnansweredError
 from jetsync.jetstream.pull.options import HUGE_BATCH, PullOptions
@@ -193,7 +194,7 @@ class BatchPull:
         ack = self._ack
         if ack is not None and self._has_pulled:
             # Whether the first one arrived is not known: the acknowledgement goes out again.
-            ack._publish_ack(b"+ACK")
+            publish_ack(ack, b"+ACK")
             ack = self._ack = None
         self._number = inbox.pull(
             request, ack, is_exact=options.max_messages is not None, seconds=left

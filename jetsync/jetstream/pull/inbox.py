@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._core.mailbox import Mailbox
-from jetsync._core.prefetch import PrefetchBuffer
+from jetsync._core.prefetch import PrefetchBuffer, wake_buffer
 from jetsync._core.pull_line import PullLine
 from jetsync.client.port import Member
 from jetsync.errors import (
@@ -94,7 +94,7 @@ class PullInbox(PullLine, Member):
         self.mailbox.wake()
         stream = self.stream() if self.stream is not None else None
         if stream is not None:
-            stream._wake()
+            wake_buffer(stream)
 
     def _on_statuses(self, statuses: list[Msg]) -> list[Ended]:
         """Account for statuses that were taken; returns what ended."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jetsync._core.prefetch import wake_buffer
 from jetsync._core.pull_stream import PullLoop
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
@@ -214,7 +215,7 @@ class PullStream(PullLoop):
         While another thread is taking, that thread ends it.
         """
         self._stopped = True
-        self._wake()
+        wake_buffer(self)
         if self._try_enter():
             try:
                 self._close()

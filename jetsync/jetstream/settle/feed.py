@@ -28,20 +28,6 @@ def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
     return fields[4], fields[5], fields[6], fields[7]
 
 
-class _Held:
-    """The messages that are held at a time, as one batch to keep alive."""
-
-    def __init__(self, messages: Callable[[], Iterable[JetStreamMsg]]) -> None:
-        self._messages = messages
-
-    def in_progress(self) -> None:
-        for msg in self._messages():
-            msg.in_progress()
-
-    def _is_settled(self) -> bool:
-        return False
-
-
 class Feed:
     """The messages of a consumer, never more than ``limit`` of them at a time that were not given
     free again. ``take`` and ``free`` are for one thread; ``stop`` for any.
@@ -99,7 +85,12 @@ class Feed:
 
     def keep_alive(self, messages: Callable[[], Iterable[JetStreamMsg]]) -> KeepAlive:
         """Return a context manager that keeps all of ``messages()`` alive while its block lasts."""
-        return KeepAlive(_Held(messages), self._port, interval_of(self._shared, None))
+
+        def keep() -> None:
+            for msg in messages():
+                msg.in_progress()
+
+        return KeepAlive(keep, lambda: False, self._port, interval_of(self._shared, None))
 
     def tell(self, kind: str, msg: JetStreamMsg, error: Error) -> None:
         """Tell the connection's ``on_event`` about a message. Does not block."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from jetsync._core.batch import last_of
 from jetsync._core.stored import StoredFactory, parse_stored
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
@@ -217,7 +218,7 @@ class _Reader:
 
     def _count_pending(self) -> None:
         """Read the number of remaining messages from the last one that came."""
-        last = self._batch._last()
+        last = last_of(self._batch)
         if last is not None:
             self._batch.num_pending = last.metadata.num_pending
 

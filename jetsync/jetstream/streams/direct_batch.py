@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.batch import last_of
 from jetsync._core.message import _rebuild as _rebuild_message
 from jetsync._core.stored import parse_stored
 from jetsync.errors import NotJetStreamMessageError
@@ -47,14 +48,17 @@ class DirectMsg(JetStreamMsg):
         stream, _, seq, timestamp_ns, num_pending, _ = stored
         return MsgMetadata(stream, "", 0, seq, 0, timestamp_ns, num_pending)
 
+    def _restore(self, lines: bytes) -> None:
+        self._lines = lines
+        self._context = UNACKNOWLEDGED
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.subject, self.data, self.raw_headers, self._lines)
 
 
 def _rebuild(subject: str, data: bytes, raw_headers: bytes, lines: bytes) -> DirectMsg:
     made = _rebuild_message(DirectMsg, subject, data, b"", raw_headers, 0)
-    made._lines = lines
-    made._context = UNACKNOWLEDGED
+    made._restore(lines)
     return made
 
 
@@ -75,7 +79,6 @@ class DirectBatch(MsgBatch):
 
     if TYPE_CHECKING:
 
-        def _last(self) -> DirectMsg | None: ...
         def __iter__(self) -> Iterator[DirectMsg]: ...
 
     @property
@@ -86,5 +89,5 @@ class DirectBatch(MsgBatch):
     @property
     def last_seq(self) -> int | None:
         """Stream sequence of the last message, or None for an empty batch."""
-        last = self._last()
+        last: DirectMsg | None = last_of(self)
         return None if last is None else last.metadata.stream_seq

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from jetsync._core.arrow_rows import ArrowRows
-from jetsync._core.batch import MsgBatch
+from jetsync._core.batch import MsgBatch, ack_all, first_of, last_of
 from jetsync._core.bulk import BulkWindow
 from jetsync._core.content_ids import ContentIds
 from jetsync._core.delivered import Delivered
@@ -175,7 +175,7 @@ def walking() -> Scenario:
     assert numbers(got) == list(range(6))
 
     def index() -> None:
-        batch[3], batch[1:5], batch._first(), batch._last(), batch.first_seq, batch.last_seq
+        batch[3], batch[1:5], first_of(batch), last_of(batch), batch.first_seq, batch.last_seq
 
     yield index
     assert numbers(batch[0:6]) == list(range(6)), [m.reply for m in batch[0:6]]
@@ -300,7 +300,7 @@ def acknowledging() -> Scenario:
     def ack() -> None:
         for msg in msgs:
             msg.ack()
-        batch._ack_all(b"+ACK", None, 3)
+        ack_all(batch, b"+ACK", None, 3)
 
     yield ack
     ack()

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from jetsync._core.batch import MsgBatch
+from jetsync._core.batch import MsgBatch, ack_all
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._core.prefetch import PrefetchBuffer
@@ -56,7 +56,7 @@ def test_an_empty_batch():
         assert not batch
         assert list(batch) == batch[:] == []
         assert (batch.first_seq, batch.last_seq, batch.nbytes) == (None, None, 0)
-        assert batch._ack_all(b"+ACK") == 0
+        assert ack_all(batch, b"+ACK") == 0
         with pytest.raises(IndexError):
             batch[0]
 
@@ -134,7 +134,7 @@ def test_nbytes_is_what_the_messages_hold():
 def test_answer_all_answers_every_message_once_and_in_order():
     outbound = Outbound()
     batch = batch_of(*[message(reply=ack(seq)) for seq in range(1, 501)], outbound=outbound)
-    assert batch._ack_all(b"+ACK") == 500
+    assert ack_all(batch, b"+ACK") == 500
     frames = client_frames(outbound.peek())
     assert [(f.subject, f.payload) for f in frames] == [
         (ack(seq), b"+ACK") for seq in range(1, 501)
@@ -146,7 +146,7 @@ def test_answer_all_skips_what_has_no_reply():
     outbound = Outbound()
     frames = [message(reply=ack(1)), message(), message(reply=ack(3))]
     batch = batch_of(*frames, outbound=outbound)
-    assert batch._ack_all(b"-NAK") == 2
+    assert ack_all(batch, b"-NAK") == 2
     assert [f.subject for f in client_frames(outbound.peek())] == [ack(1), ack(3)]
 
 
@@ -154,13 +154,13 @@ def test_answer_all_can_ask_for_confirmations_numbered_by_index():
     outbound = Outbound()
     frames = [message(reply=ack(1)), message(), message(reply=ack(3))]
     batch = batch_of(*frames, outbound=outbound)
-    assert batch._ack_all(b"+ACK", b"_INBOX.me.7-") == 2
+    assert ack_all(batch, b"+ACK", b"_INBOX.me.7-") == 2
     assert [(f.subject, f.reply, f.payload) for f in client_frames(outbound.peek())] == [
         (ack(1), b"_INBOX.me.7-0", b"+ACK"),
         (ack(3), b"_INBOX.me.7-2", b"+ACK"),
     ]
     with pytest.raises(ConfigError, match="too long"):
-        batch._ack_all(b"+ACK", b"x" * 300)
+        ack_all(batch, b"+ACK", b"x" * 300)
 
 
 def test_answer_all_on_a_closed_connection_says_so():
@@ -168,7 +168,7 @@ def test_answer_all_on_a_closed_connection_says_so():
     batch = batch_of(message(reply=ack(1)), outbound=outbound)
     outbound.close()
     with pytest.raises(ConnectionClosedError):
-        batch._ack_all(b"+ACK")
+        ack_all(batch, b"+ACK")
 
 
 def test_an_iterator_goes_on_when_its_batch_grows_or_is_emptied():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsync._core.delivered import Delivered
+from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.handles import Publishing
 from jetsync._core.message import ACKED, DONE, Msg
 from jetsync._core.outbound import Outbound
@@ -74,7 +74,7 @@ def test_nothing_is_said_where_nobody_waits_for_it(say):
     owner, context = Owner(), Context(ack_none=True)
     msg = delivered(owner, context)
     say(msg)
-    assert msg._is_settled()
+    assert is_settled(msg)
     assert not msg.is_acked
     assert owner.said() == []
 

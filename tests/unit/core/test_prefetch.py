@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jetsync._core.batch import MsgBatch
-from jetsync._core.prefetch import PrefetchBuffer
+from jetsync._core.prefetch import PrefetchBuffer, wake_buffer
 from jetsync.errors import ConfigError
 from tests.unit.core.kit import LONG, Thread, fill, receiver
 
@@ -65,7 +65,7 @@ def test_pausing_now_makes_the_next_one_slow():
     hand = stream(10)
     next(hand)
     next(hand)
-    hand._wake()
+    wake_buffer(hand)
     assert hand._quick() is None
     next(hand)
     assert hand.slow == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jetsync._core.batch import ack_all, unconfirmed_rows
+from jetsync._core.delivered import publish_ack
 from jetsync._core.handles import Publishing
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import ACKED, CONFIRMED, DONE
@@ -21,7 +23,7 @@ class Owner(Publishing):
 
 def ack(outbound, payload=b"+ACK", *, keep=True):
     owner = Owner(outbound)
-    JetStreamMsg._make("a", reply="$JS.ACK.1", owner=owner)._publish_ack(payload, keep)
+    publish_ack(JetStreamMsg._make("a", reply="$JS.ACK.1", owner=owner), payload, keep)
 
 
 FRAME = b"PUB $JS.ACK.1 4\r\n+ACK\r\n"
@@ -134,13 +136,13 @@ def said(outbound):
 def test_a_batch_answers_for_those_that_are_not_settled():
     messages, owner = four()
     messages[1].nak()
-    assert messages._ack_all(b"+ACK", None, DONE | ACKED) == 3
+    assert ack_all(messages, b"+ACK", None, DONE | ACKED) == 3
     assert said(owner._outbound) == [b"$JS.ACK.%d" % n for n in (1, 0, 2, 3)]
     assert [msg._flags for msg in messages] == [3, 1, 3, 3]
-    assert messages._ack_all(b"+ACK", None, DONE | ACKED) == 0
-    assert messages._unconfirmed() == [0, 2, 3]
+    assert ack_all(messages, b"+ACK", None, DONE | ACKED) == 0
+    assert unconfirmed_rows(messages) == [0, 2, 3]
     messages._note(DONE | ACKED | CONFIRMED)
-    assert messages._unconfirmed() == []
+    assert unconfirmed_rows(messages) == []
     assert [msg._flags for msg in messages] == [7, 1, 7, 7]
 
 

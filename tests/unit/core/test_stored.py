@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pytest
 
-from jetsync._core.batch import MsgBatch
+from jetsync._core.batch import MsgBatch, last_of
 from jetsync._core.message import Msg
 from jetsync._core.stored import StoredFactory, parse_stored
 from jetsync.errors import ProtocolError
@@ -64,7 +64,7 @@ def test_a_message_is_made_as_it_was_published():
     assert first.headers == {"A": "b"}
     assert parse_stored(first._lines) == ("S", "a.b", 3, 10**9, 5, b"")
     assert (second.raw_headers, second._lines) == (b"", lines(4, "1970-01-01T00:00:02Z"))
-    assert batch._last().subject == "a.b"
+    assert last_of(batch).subject == "a.b"
 
 
 def test_a_block_that_the_server_cut_within_a_line_is_read_like_its_neighbours():
