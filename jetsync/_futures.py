@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jetsync._native import NativeQueue, original
+from jetsync._locks import native_rlock
+from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Meeting:
     """
 
     def __init__(self) -> None:
-        self._lock = original("_thread", "RLock")()
+        self._lock = native_rlock("_futures.py _lock")
         self._depth = 0
         self._late: deque[tuple[Waiters, Any]] = deque()
 

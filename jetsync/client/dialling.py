@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import collections
-import threading
 from types import TracebackType
 
 from jetsync._latch import Latch
+from jetsync._locks import lock
 
 __all__ = ["DIALS", "DialQueue", "DialTurn"]
 
@@ -54,7 +54,7 @@ class DialQueue:
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         # Taken by reader threads only, which no signal handler interrupts.
-        self._lock = threading.Lock()
+        self._lock = lock("client/dialling.py _lock")
         self._under_way: dict[str, set[Latch]] = {}
         self._waiting: dict[str, collections.deque[Latch]] = {}
 
@@ -93,7 +93,7 @@ class DialQueue:
     def forget(self) -> None:
         """Start anew in a forked child, where the threads that had turns or the lock do not
         exist."""
-        self._lock = threading.Lock()
+        self._lock = lock("client/dialling.py _lock")
         self._under_way, self._waiting = {}, {}
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from jetsync._locks import lock
 from jetsync._signatures import spells_out
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
@@ -53,7 +54,7 @@ def shared_connection(
         options = dataclasses.replace(options, **fields)
     key = (os.getpid(), options)
     # One lock for each key: a server that does not answer holds up only calls for that server.
-    with _locks.setdefault(key, threading.Lock()):
+    with _locks.setdefault(key, lock("client/shared.py _locks")):
         nc = _connections.get(key)
         if nc is None or nc.is_closed:
             nc = _connections[key] = connect(options=options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
+
+from jetsync._locks import rlock
 
 __all__ = ["Sockets"]
 
@@ -20,7 +21,7 @@ class Sockets:
 
     def __init__(self) -> None:
         # Reentrant and never waited for by `cut`: a signal handler may interrupt another `cut`.
-        self._guard = threading.RLock()
+        self._guard = rlock("client/sockets.py _guard")
         self._sock: socket.socket | None = None
 
     def hold(self, sock: socket.socket) -> None:

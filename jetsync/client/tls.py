@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import ssl
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from jetsync._deadline import Deadline
+from jetsync._locks import lock
 from jetsync.errors import ConfigError, ConnectError
 
 __all__ = ["TLS", "TLSConfig", "TLSFilter", "make_context"]
@@ -93,7 +93,7 @@ class TLSFilter:
             raise ConfigError(
                 f"TLS cannot check a certificate against {hostname!r}: {error}"
             ) from None
-        self._lock = threading.Lock()
+        self._lock = lock("client/tls.py _lock")
 
     def handshake(self, sock: SocketLike, deadline: Deadline) -> None:
         """Agree with the server on keys, by the deadline. Raises OSError or ConnectError."""

@@ -6,12 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from jetsync._deadline import Deadline
+from jetsync._locks import lock
 
 __all__ = ["Process"]
 
@@ -38,7 +38,7 @@ class Process:
     """
 
     def __init__(self, command: Sequence[str], *, log: Path, scratch: Path) -> None:
-        self._guard_lock = threading.Lock()
+        self._guard_lock = lock("server/process.py _guard_lock")
         with log.open("ab") as file:
             self._server = subprocess.Popen(
                 command,

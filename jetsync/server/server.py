@@ -6,7 +6,6 @@ import http.client
 import os
 import secrets
 import signal
-import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from jetsync._deadline import Deadline
+from jetsync._locks import rlock
 from jetsync.errors import ConfigError, ForkedError, ServerUnavailableError
 from jetsync.server.binary import find_binary
 from jetsync.server.config import Config, check_name, render
@@ -88,7 +88,7 @@ class NatsServer:
         self._binary = binary
         self._arguments = [*arguments]
         self._last_log = ""
-        self._lock = threading.RLock()
+        self._lock = rlock("server/server.py _lock")
         self._held = Held()
         self._finalizer = weakref.finalize(self, self._held.release)
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
-from jetsync._native import NativeQueue, original
+from jetsync._locks import native_rlock
+from jetsync._native import NativeQueue
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.client import Msg
@@ -59,7 +60,7 @@ class Endpoint:
         self._stats_handler = stats_handler
         self._waiting: NativeQueue[ServiceRequest | None] = NativeQueue()
         # Guards the numbers and the list of threads; no code of users runs while it is held.
-        self._lock: threading.RLock = original("_thread", "RLock")()
+        self._lock = native_rlock("services/endpoint.py _lock")
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._waiting_bytes = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from types import TracebackType
@@ -12,8 +11,8 @@ from typing import Any, TypeVar, overload
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._latch import Latch, Once
+from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
-from jetsync._native import original
 from jetsync._threads import start_thread
 from jetsync.client import Connection, Msg, Subscription
 from jetsync.client.port import Member, port_of
@@ -199,7 +198,7 @@ class Service(_Adds, Member):
         self._port = port_of(nc)
         self._port.check()
         # Orders adding an endpoint and stopping.
-        self._lock: threading.RLock = original("_thread", "RLock")()
+        self._lock = native_rlock("services/service.py _lock")
         self._endpoints: list[Endpoint] = []
         self._discovery: list[Subscription] = []
         self._started = datetime.now(timezone.utc)

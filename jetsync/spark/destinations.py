@@ -8,11 +8,11 @@ stream lacks (a duplicate window, settings that columns need) is found at the sa
 from __future__ import annotations
 
 import json
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jetsync._locks import lock
 from jetsync.errors import NoRespondersError
 from jetsync.spark.connection import shared, with_patience
 from jetsync.spark.errors import SparkSourceError
@@ -42,7 +42,7 @@ class _Known:
     streams: dict[str, tuple[list[str], StreamConfig]] = field(default_factory=dict)
 
 
-_lock = threading.Lock()
+_lock = lock("spark/destinations.py _lock")
 _known: dict[LinkOptions, _Known] = {}
 
 

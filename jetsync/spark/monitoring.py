@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from jetsync._locks import lock
 from jetsync._log import Log
 from jetsync.spark.helpers import lag
 
@@ -44,7 +44,7 @@ class LagListener(StreamingQueryListener):
     def __init__(self, export: Callable[[QueryState], object] | None = None) -> None:
         super().__init__()
         self._export = export or _log
-        self._lock = threading.Lock()
+        self._lock = lock("spark/monitoring.py _lock")
         self._states: dict[str, QueryState] = {}
 
     @property

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from jetsync._locks import lock
 from jetsync.testing.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Collected:
     """The messages of a subject since ``collect``; a context manager unsubscribes. Thread-safe."""
 
     def __init__(self, nc: Connection, subject: str) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock("testing/collecting.py _lock")
         self._messages: list[Msg] = []
         self._subscription = nc.subscribe(subject, callback=self._take)
         nc.flush()  # from here on no message is missed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch, Once
+from jetsync._locks import lock
 from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
@@ -52,7 +53,7 @@ class Engine(Lifetime):
         self._handler = handler
         self._options = options
         self.stats = WorkerStats()
-        self._counting = threading.Lock()
+        self._counting = lock("worker/engine.py _counting")
         self._held: dict[int, Job] = {}  # by stream sequence
         self._waiting: dict[int, Job] = {}  # not begun: the thread that pops one owns it
         self._running: dict[int, Job] = {}

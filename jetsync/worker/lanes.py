@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import threading
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
+
+from jetsync._locks import lock
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
@@ -58,7 +59,7 @@ class Lanes:
 
     def __init__(self, start: Callable[[Job], object]) -> None:
         self._start = start
-        self._lock = threading.Lock()
+        self._lock = lock("worker/lanes.py _lock")
         self._lanes: dict[Hashable, list[Job]] = {}
 
     def add(self, job: Job) -> None:

@@ -391,7 +391,7 @@ def _inside(future):
     """Be where concurrent.futures looks at futures, which its signal may meet."""
     with future._condition:
         assert future._state == "PENDING"
-        time.sleep(20)
+        time.sleep(20)  # until its signal
 
 
 FORKED = """

@@ -15,6 +15,7 @@ HALLWAY = {
     "_deadline",
     "_futures",
     "_latch",
+    "_locks",
     "_log",
     "_measurement",
     "_native",

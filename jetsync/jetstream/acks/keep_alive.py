@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._locks import lock
 from jetsync.client.timer import TimerHandle
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
 from jetsync.jetstream.acks.wait import ack_waits
@@ -41,7 +41,7 @@ class KeepAlive:
         # Both functions hold what is kept; at the end they are dropped.
         self._kept: tuple[Callable[[], None], Callable[[], bool]] | None = (keep, is_settled)
         self._port = port
-        self._lock = threading.Lock()
+        self._lock = lock("jetstream/acks/keep_alive.py _lock")
         self._handle: TimerHandle | None = None
         self.interval = interval
         """Seconds between two of them."""

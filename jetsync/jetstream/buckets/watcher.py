@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._locks import lock
 from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -60,7 +60,7 @@ class BucketWatcher(ABC, Generic[T]):
         self._messages = ordered.messages()
         self._msgs: Iterator[JetStreamMsg] = iter(())
         self._current: JetStreamMsg | None = None  # an interrupted call leaves it to the next one
-        self._busy = threading.Lock()
+        self._busy = lock("jetstream/buckets/watcher.py _busy")
         self._stopped = False
         self._end = end  # sequence of the last message that was there
         self._asked_again = False

@@ -6,13 +6,13 @@ Messages and inboxes refer to this object and not to the ``Consumer`` that the u
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._core.delivered import is_settled
 from jetsync._deadline import Seconds
+from jetsync._locks import lock
 from jetsync.errors import ConfigError, Error, SlowAckWarning
 from jetsync.jetstream.api import API, decode
 from jetsync.jetstream.config.consumer import AckPolicy
@@ -51,7 +51,7 @@ class SharedConsumer:
         self.cached_info = info
         self.stream_name = info.stream_name
         self.name = info.name
-        self._lock = threading.Lock()
+        self._lock = lock("jetstream/consumers/shared.py _lock")
         self._idle: list[PullInbox] = []
         self._left: list[PullInbox] = []  # closed, with late messages
         self._is_dropped = False

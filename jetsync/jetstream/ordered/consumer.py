@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._locks import lock
 from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
 from jetsync.errors import (
@@ -53,7 +54,7 @@ class OrderedConsumer:
         self._api = reader.api
         self._port = reader.port
         self.stream_name = reader.stream
-        self._turn = threading.Lock()
+        self._turn = lock("jetstream/ordered/consumer.py _turn")
         self._reading: weakref.ref[OrderedMessages] | None = None
         self._closed = False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._locks import lock
 from jetsync._signatures import spells_out
 from jetsync.errors import (
     APIError,
@@ -58,7 +58,7 @@ class PublishBatch:
         self._port = port
         self._api = api
         self._timeout = timeout
-        self._lock = threading.Lock()
+        self._lock = lock("jetstream/publish/batch.py _lock")
         self._messages: list[_Message | _Rows] = []
         self._count = 0
         self._over: str | None = None

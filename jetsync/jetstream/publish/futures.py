@@ -18,6 +18,7 @@ from jetsync._core.futures import (
 )
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks
+from jetsync._locks import rlock
 from jetsync._log import Log
 from jetsync.errors import (
     ConnectionClosedError,
@@ -75,7 +76,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self.window.auto_ids = auto_ids
         self.window.timeout = api.timeout
         self.window.bind(self, ACKS)
-        self._room = threading.Condition()
+        self._room = threading.Condition(rlock("jetstream/publish/futures.py _room"))
         self._waiting = 0
         self._retired = False
         self._ended_by: Error | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._core.encoding import encode_headers
 from jetsync._core.handles import AsyncPublishing
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._locks import lock
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.batch import PublishBatch
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Publisher"]
 
-_making = threading.Lock()
+_making = lock("jetstream/publish/publisher.py _making")
 
 
 class Publisher(AsyncPublishing):

@@ -20,6 +20,7 @@ from jetsync._core.deliveries import Deliveries
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
+from jetsync._locks import lock, rlock
 from jetsync.client import Subscription
 from jetsync.client.delivery import Delivery
 from jetsync.client.port import Member
@@ -145,12 +146,12 @@ class PushReceiver(Subscription):
         self._deliveries = Deliveries(api.port.connection, self._mailbox)
         # Held by the thread that takes; it guards the next two attributes. Reentrant, so that a
         # signal handler that takes a message does not block its own thread.
-        self._turn = threading.RLock()
+        self._turn = rlock("jetstream/push/receiver.py _turn")
         self._early: collections.deque[JetStreamMsg] = collections.deque()
         self._flow: FlowControl | None = None
         self.resets = 0
         """How often the consumer was made anew, which only an ordered subscription does."""
-        self._routes = threading.Lock()  # guards opening and ending
+        self._routes = lock("jetstream/push/receiver.py _routes")  # guards opening and ending
         self._over = False
         self._delete_at_end = False
         self._epoch = 0
