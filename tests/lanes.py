@@ -39,6 +39,8 @@ LANES = {
 def run(lane: str, arguments: list[str]) -> int:
     report = ["-q", "-p", "tests.harness.brief", f"--junitxml={REPORTS / lane}.xml"]
     report += ["--durations=10", "--durations-min=2"]
+    # What is drawn at random is the same each time; one file on its own draws anew.
+    report += ["--hypothesis-profile=ci"]
     cache = REPORTS / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     report += ["-o", f"cache_dir={cache}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import threading
 import time
 
@@ -167,11 +169,11 @@ def test_a_fetch_leaves_no_pull_on_the_server(js, stream, consumer, end):
         consumer.fetch(max_bytes=60, timeout=1)
     else:
         consumer.fetch(3, timeout=5)
-        js._nc.subscribe("never.mind")
-        threading.Timer(0.2, lambda: js.delete_consumer(stream.name, "c")).start()
-        with pytest.raises(jetsync.ConsumerDeletedError):
+        ctrl_c = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        ctrl_c.start()
+        with pytest.raises(KeyboardInterrupt):
             consumer.fetch(10, timeout=20)
-        return
+        ctrl_c.join()
     wait_until(lambda: waiting(consumer) == 0, timeout=PATIENCE)
     assert len(consumer._shared._idle) <= 1
     fill(js, stream, 1, start=99)

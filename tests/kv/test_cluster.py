@@ -86,12 +86,13 @@ def leader_of(js, stream):
 def step_down(js, stream):
     """Let another server lead. A cluster swallows such a request now and then: ask again."""
     before = leader_of(js, stream)
-    moved = False
-    while not moved:
+    for _ in range(12):
         with contextlib.suppress(jetsync.TimeoutError, jetsync.ClusterError):
             js.step_down_stream_leader(stream, timeout=5)
         with contextlib.suppress(AssertionError):
-            moved = wait_until(lambda: leader_of(js, stream) != before, timeout=5)
+            if wait_until(lambda: leader_of(js, stream) != before, timeout=5):
+                return
+    raise AssertionError(f"{before} would not step down")
 
 
 def test_a_watch_loses_and_repeats_nothing(fresh_cluster):
