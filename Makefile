@@ -36,8 +36,10 @@ lint: ready-dev  ## check style
 types: ready-dev  ## check types
 	@$(PYTHON_IN_VENV) -m mypy --strict
 
-bench: ready-dev  ## measure jetsync beside other clients, under 10 minutes (ARGS="--help")
+bench: ready-dev  ## measure jetsync beside other clients, far away, and idle, in some 10 minutes (ARGS="--help")
 	@$(PYTHON_IN_VENV) -m benchmarks.macro.run $(ARGS)
+	@$(if $(ARGS),true,$(PYTHON_IN_VENV) -m benchmarks.links --rounds 1 --messages 100000)
+	@$(if $(ARGS),true,$(PYTHON_IN_VENV) -m benchmarks.idle --points 100 1000 --seconds 10)
 
 performance: ready-dev  ## measure everything, for hours, and write docs/performance.md
 	@$(PYTHON_IN_VENV) -m benchmarks.macro.run --full $(ARGS)

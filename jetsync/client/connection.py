@@ -142,9 +142,10 @@ class Connection(Publishing):
         stall: Seconds | None = None,
         sentinel: object = None,
     ) -> Iterator[Msg]:
-        """Send a message and iterate over every reply (ADR-47).
+        """Send a message and return an iterator over every reply (ADR-47).
 
-        Ends after ``timeout`` seconds in all, after ``max_messages``, when no further reply came
+        The call sends it, and raises for wrong arguments; the iterator waits for the replies. It
+        ends ``timeout`` seconds after the call, after ``max_messages``, when no further reply came
         for ``stall`` seconds, or at the sentinel: ``sentinel=True`` is an empty reply, a function
         is asked for each message. Raises like :meth:`request` (a timeout just ends it).
         """

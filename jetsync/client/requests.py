@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
@@ -191,9 +191,26 @@ class Requests:
         stall: float | None,
         sentinel: object,
     ) -> Iterator[Msg]:
+        """Send it and return an iterator over the replies, which holds their subscription."""
+        replies = self._replies(subject, data, timeout, headers, max_messages, stall, sentinel)
+        next(replies)  # to where it has been sent
+        return cast("Iterator[Msg]", replies)
+
+    def _replies(
+        self,
+        subject: str,
+        data: bytes,
+        timeout: float,
+        headers: HeaderInput | None,
+        max_messages: int | None,
+        stall: float | None,
+        sentinel: object,
+    ) -> Iterator[Msg | None]:
+        """Send the request, then yield None once, then every reply."""
         deadline = Deadline(timeout)
         with self.open(subject) as reply:
             self.put(subject, data, reply.subject, encode_headers(headers), deadline)
+            yield None
             mailbox = reply.mailbox
             count = 0
             while max_messages is None or count < max_messages:

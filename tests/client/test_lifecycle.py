@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -303,6 +304,27 @@ def test_an_iterator_made_before_a_fork_ends_in_the_child(server):
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         nc.publish("a", b"2")
         waiting.join()
+
+
+def test_a_shared_connection_does_not_wait_for_one_to_a_server_that_says_nothing(server):
+    refused = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"nats://127.0.0.1:{silent.getsockname()[1]}"
+
+        def connect():
+            try:
+                jetsync.shared_connection(url, connect_timeout=1.5)
+            except jetsync.NoServersError as error:
+                refused.append(error)
+
+        thread = threading.Thread(target=connect)
+        thread.start()
+        peer, _ = silent.accept()
+        with peer:
+            jetsync.shared_connection(server.url, name="healthy").close()
+            assert thread.is_alive()
+            thread.join(20)
+    assert len(refused) == 1
 
 
 def test_a_shared_connection_is_one_per_process_and_options(server):

@@ -247,6 +247,16 @@ def test_request_many_ends_by_count_stall_and_sentinel(nc, subject):
     assert len(list(nc.request_many(subject, stall=0.2))) == 4
 
 
+def test_request_many_asks_before_its_first_reply_is_taken(nc, subject):
+    with nc.subscribe(subject) as asked:
+        replies = nc.request_many(subject, timeout=20)
+        msg = asked.next(timeout=5)
+        nc.publish(msg.reply, b"one")
+        assert next(replies).data == b"one"
+    with pytest.raises(jetsync.ConfigError):
+        nc.request_many("a b")
+
+
 @pytest.mark.parametrize("bad", ["", "a b", "a\r\nPING", "a\tb", "a\x00b", "a.*", ">", "a\x7f"])
 def test_bad_publish_subjects_are_refused_and_nothing_leaves(nc, bad):
     before = nc.stats.out_messages
