@@ -27,5 +27,6 @@
 #include "jet_token.h"
 #include "jet_types.h"
 #include "jet_utf8.h"
+#include "jet_websocket.h"
 
 #endif

@@ -24,7 +24,7 @@ static void absorb(uint64_t v[4], uint64_t word) {
 }
 
 /* SipHash-2-4 of the eight bytes of a number, lowest first (Aumasson and Bernstein, 2012). */
-static uint64_t hash_of(const jet_token_key *key, uint64_t number) {
+uint64_t jet_token_hash(const jet_token_key *key, uint64_t number) {
     const uint64_t a = key->word[0], b = key->word[1];
     uint64_t v[4] = {a ^ 0x736f6d6570736575u, b ^ 0x646f72616e646f6du, a ^ 0x6c7967656e657261u,
                      b ^ 0x7465646279746573u};
@@ -46,7 +46,7 @@ static void write_eight(uint64_t x, uint8_t *out) {
 }
 
 static void write_proof(const jet_token_key *key, uint64_t number, uint8_t *out) {
-    uint64_t hash = hash_of(key, number);
+    uint64_t hash = jet_token_hash(key, number);
     write_eight(hash >> 32, out);
     write_eight(hash & 0xffffffffu, out + 8);
 }

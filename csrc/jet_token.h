@@ -17,6 +17,9 @@ typedef struct jet_token_key {
 #define JET_TOKEN_PROOF 17u                   /* "_" and 16 digits */
 #define JET_TOKEN_MAX (20u + JET_TOKEN_PROOF) /* behind the digits of the number */
 
+/* The keyed hash of a number: to those without the key, 64 bits by chance. */
+uint64_t jet_token_hash(const jet_token_key *key, uint64_t number);
+
 /* Write the token of a number; returns its length. `out` has room for JET_TOKEN_MAX bytes. */
 size_t jet_token_write(const jet_token_key *key, uint64_t number, uint8_t *out);
 

@@ -9,4 +9,5 @@ pytest_plugins = [
     "tests.harness.lanes",
     "tests.harness.figures",
     "tests.harness.certificates",
+    "tests.harness.links",
 ]

@@ -17,5 +17,6 @@
 #include "link_sync.h"
 #include "link_turn.h"
 #include "link_wakeup.h"
+#include "link_websocket.h"
 
 #endif

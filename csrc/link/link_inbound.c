@@ -96,6 +96,7 @@ static link_queue *find_route(const link_inbound *in, const jet_frame *f) {
 void link_inbound_begin(link_inbound *in, size_t max_size) {
     jet_buf_clear(&in->buf, 4 * RECEIVE);
     jet_parser_init(&in->parser, max_size);
+    in->more = 0;
 }
 
 jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
@@ -230,43 +231,46 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
  * which it can keep. Returns NULL without memory. */
 static uint8_t *room_to_receive(link_inbound *in, size_t *room) {
     size_t have = jet_buf_len(&in->buf);
-    *room = in->large && !in->decrypt ? BEHIND : RECEIVE;
+    *room = in->large && !in->decode ? BEHIND : RECEIVE;
     if (have == 0 && in->buf.cap > 4 * RECEIVE) jet_buf_free(&in->buf);
     if (in->parser.need >= LARGE) {
-        size_t whole = in->parser.need + (in->decrypt ? RECEIVE : BEHIND);
+        size_t whole = in->parser.need + (in->decode ? RECEIVE : BEHIND);
         if ((in->buf.cap - in->buf.start < whole || in->buf.cap / 4 > whole) &&
             jet_buf_fit(&in->buf, whole) != JET_OK)
             return NULL;
-        *room = in->decrypt ? RECEIVE : whole - have;
+        *room = in->decode ? RECEIVE : whole - have;
     }
-    return jet_buf_reserve(in->decrypt ? &in->raw : &in->buf, *room);
+    return jet_buf_reserve(in->decode ? &in->raw : &in->buf, *room);
 }
 
 /* Receive once; without waiting when followers may read. */
 static link_event receive(link_inbound *in, int fd, jet_span *text) {
     int flags = in->turn.epoll >= 0 ? MSG_DONTWAIT : 0;
     size_t room;
-    ssize_t n;
+    ssize_t n = 0;
     uint8_t *to = room_to_receive(in, &room);
     if (to == NULL) {
         text->len = (size_t)-JET_ERR_MEMORY;
         return LINK_EVENT_BAD;
     }
-    do n = recv(fd, to, room, flags);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return LINK_EVENT_NONE;
-    if (n <= 0) {
-        in->why = n < 0 ? errno : 0;
-        return LINK_EVENT_EOF;
+    if (!in->more) {
+        do n = recv(fd, to, room, flags);
+        while (n < 0 && errno == EINTR);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return LINK_EVENT_NONE;
+        if (n <= 0) {
+            in->why = n < 0 ? errno : 0;
+            return LINK_EVENT_EOF;
+        }
+        link_add(&in->reads, 1);
     }
-    link_add(&in->reads, 1);
-    if (!in->decrypt) {
+    if (!in->decode) {
         jet_buf_commit(&in->buf, (size_t)n);
-    } else if (!in->decrypt(in->context, to, (size_t)n, &in->buf)) {
-        text->len = LINK_NOT_DECRYPTED;
-        return LINK_EVENT_BAD;
+        return LINK_EVENT_NONE;
     }
-    return LINK_EVENT_NONE;
+    link_filtered got = in->decode(in->context, to, (size_t)n, &in->buf);
+    in->more = got == LINK_FILTER_MORE;
+    text->len = LINK_NOT_DECODED;
+    return got == LINK_FILTER_BROKEN ? LINK_EVENT_BAD : LINK_EVENT_NONE;
 }
 
 link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text) {

@@ -13,9 +13,9 @@
 #include "link_queue.h"
 #include "link_reader_turn.h"
 
-/* Decrypt received bytes and append what they mean to `out`. Returns 0 when they mean nothing.
- * Called by the reader, with no mutex held. */
-typedef int (*link_decrypt)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
+/* Decode received bytes (by TLS, of a WebSocket) and append what they mean to `out`. Called by the
+ * thread that reads, with no mutex held; with n = 0 after LINK_FILTER_MORE. */
+typedef link_filtered (*link_decode)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
 
 typedef struct link_inbound {
     link_reader_turn turn;
@@ -30,9 +30,10 @@ typedef struct link_inbound {
 
     jet_buf buf;         /* this and the rest belong to the reading thread: received, not parsed */
     jet_parser parser;
-    jet_buf raw;         /* on an encrypted link: where bytes are received */
-    link_decrypt decrypt; /* NULL: what comes is plain */
+    jet_buf raw;         /* on a link with a filter: where bytes are received */
+    link_decode decode;  /* NULL: what comes is plain */
     void *context;
+    int more;            /* the filter has more of what was received */
     link_outbound *outbound; /* constant: where PINGs are answered */
     jet_pool *pool;          /* constant, set by the owner: of the queues' segments; may be NULL */
     uint64_t quiet_since;    /* how many messages had come when the last PONG came */
@@ -56,8 +57,8 @@ typedef enum link_event {
     LINK_EVENT_LAST = 7   /* text.len: the sid of a queue that got its last message */
 } link_event;
 
-/* LINK_EVENT_BAD because `decrypt` returned 0. */
-#define LINK_NOT_DECRYPTED 1000
+/* LINK_EVENT_BAD because `decode` returned LINK_FILTER_BROKEN. */
+#define LINK_NOT_DECODED 1000
 
 void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size);
 void link_inbound_free(link_inbound *in);

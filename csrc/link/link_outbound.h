@@ -11,9 +11,17 @@
 #include "link_resend.h"
 #include "link_turn.h"
 
-/* Encrypt up to `n` bytes and append what is to be sent to `out`. Returns 0 when the link is beyond
- * repair. Called by the holder of the send turn, with no mutex held. */
-typedef int (*link_encrypt)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
+/* The outcome of a call of a filter. */
+typedef enum link_filtered {
+    LINK_FILTER_BROKEN = 0, /* nothing of use: the link is beyond repair */
+    LINK_FILTER_DONE = 1,
+    LINK_FILTER_MORE = 2, /* decoding: call again, with or without further bytes */
+    LINK_FILTER_LAST = 3  /* encoding: nothing may be sent behind this */
+} link_filtered;
+
+/* Make of `n` bytes what is to be sent (encrypted by TLS, framed by a WebSocket), with what the filter
+ * owes, and append it to `out`. Called by the holder of the send turn, with no mutex held. */
+typedef link_filtered (*link_encode)(void *context, const uint8_t *bytes, size_t n, jet_buf *out);
 
 typedef struct link_outbound {
     link_mutex lock; /* guards what follows, up to `send_turn` */
@@ -38,9 +46,11 @@ typedef struct link_outbound {
     link_turn send_turn; /* the right to call send(); its holder owns the rest */
     jet_buf sending;
     size_t last_take; /* how much was taken out of `pending` at once */
-    jet_buf plain; /* on an encrypted link: what is encrypted next */
-    link_encrypt encrypt; /* NULL: bytes leave as they are. Changed under `lock` too */
+    jet_buf plain; /* on a link with a filter: what is encoded next */
+    link_encode encode; /* NULL: bytes leave as they are. Changed under `lock` too, as what follows */
     void *context;
+    int writer_only; /* a signal may break off `encode` in other threads, as it does Python code */
+    int last;        /* the filter ended the link with what is in `sending` */
 } link_outbound;
 
 /* A message or frames to put in; spans are borrowed for the call. */
@@ -109,7 +119,7 @@ int link_outbound_arrived(link_outbound *o, uint64_t point, int last);
 /* -- sending ------------------------------------------------------------------------------------ */
 
 /* Begin to send from the calling thread, which does not wait. 0: it is not to (another thread sends,
- * or the link is encrypted): the writer was woken. 1: little is to be sent. 2: much; call what
+ * or the filter is the writer's alone): the writer was woken. 1: little is to be sent. 2: much; call what
  * follows without the interpreter's lock. */
 int link_outbound_begin_send(link_outbound *o);
 /* Send what was pending at the beginning, without waiting for the network; the rest is the
@@ -126,7 +136,7 @@ void link_outbound_pump(link_outbound *o);
  * server would refuse (`jet_encode_sift`). Returns how many messages that were, or JET_ERR_MEMORY.
  * Blocks while another thread sends. */
 ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
-                               link_encrypt encrypt, void *context);
+                               link_encode encode, void *context, int writer_only);
 /* Stop using the descriptor and wake the publishers that wait for room. It should be shut down
  * before, so that a send that blocks ends. */
 void link_outbound_detach(link_outbound *o);

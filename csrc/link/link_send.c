@@ -15,7 +15,7 @@ enum {
     /* Memory kept in an empty buffer: what steady traffic needs. Getting it anew each time would cost
      * more, in page faults, than to send it. */
     KEEP = 4 << 20,
-    PIECE = 256 * 1024,  /* what is encrypted at a time */
+    PIECE = 256 * 1024,  /* what is encoded at a time */
     LITTLE = 16 * 1024,  /* what is sent with the interpreter's lock held */
     /* Where message follows message, to wake the writer for a few costs more than to send them: after
      * so many since it last woke up it waits for more, in microseconds. Answers to single requests
@@ -36,19 +36,20 @@ static void take_pending(link_outbound *o, jet_buf *next) {
 }
 
 /* Fill `sending` from the next piece of `plain`. Returns whether that worked. */
-static int encrypt_piece(link_outbound *o) {
+static int encode_piece(link_outbound *o) {
     size_t n = jet_buf_len(&o->plain) < PIECE ? jet_buf_len(&o->plain) : PIECE;
     jet_buf_clear(&o->sending, KEEP);
-    if (!o->encrypt(o->context, n ? jet_buf_ptr(&o->plain) : NULL, n, &o->sending)) return 0;
+    link_filtered got = o->encode(o->context, n ? jet_buf_ptr(&o->plain) : NULL, n, &o->sending);
     jet_buf_consume(&o->plain, n);
-    return 1;
+    o->last = got == LINK_FILTER_LAST;
+    return got != LINK_FILTER_BROKEN;
 }
 
 /* Send until nothing is left, or until `takes` times what was pending then (0: any number of times)
  * is gone. The caller has the send turn. */
 static link_sent drain(link_outbound *o, int flags, int takes) {
-    jet_buf *next = o->encrypt ? &o->plain : &o->sending;
-    int took = 0, asked = 0; /* a cipher may owe bytes of its own: it is asked at least once */
+    jet_buf *next = o->encode ? &o->plain : &o->sending;
+    int took = 0, asked = 0; /* a filter may owe bytes of its own: it is asked at least once */
     for (;;) {
         int left = 0;
         /* After many pending bytes as many follow: keep the memory and do not free it. Freeing
@@ -67,11 +68,12 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
             }
         }
         link_unlock(&o->lock);
+        if (o->last && jet_buf_len(&o->sending) == 0) return LINK_BROKEN;
         if (left && jet_buf_len(&o->sending) == 0) return LINK_BLOCKED;
-        if (o->encrypt && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
+        if (o->encode && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
             (jet_buf_len(&o->plain) || !asked)) {
             asked = 1;
-            if (!encrypt_piece(o)) return LINK_BROKEN;
+            if (!encode_piece(o)) return LINK_BROKEN;
         }
         if (fd < 0 || jet_buf_len(&o->sending) == 0) return LINK_DRAINED;
         ssize_t sent =
@@ -88,17 +90,17 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
 int link_outbound_begin_send(link_outbound *o) {
     if (link_turn_try(&o->send_turn)) {
         /* Bytes that the holder of the turn took before may not have been sent. */
-        size_t waiting = jet_buf_len(&o->sending);
+        size_t waiting = jet_buf_len(&o->sending) + jet_buf_len(&o->plain);
         if (link_try_lock(&o->lock)) {
-            int encrypted = o->encrypt != NULL;
+            int writer_only = o->writer_only;
             waiting += jet_buf_len(&o->pending);
             link_unlock(&o->lock);
-            if (!encrypted) return waiting <= LITTLE ? 1 : 2;
-        } else if (!o->encrypt) {
+            if (!writer_only) return waiting <= LITTLE ? 1 : 2;
+        } else if (!o->writer_only) {
             return 2;
         }
-        /* An encrypted link is the writer's alone: a cipher may be code that a signal breaks off in
-         * this thread, with what it has encrypted neither sent nor forgotten. */
+        /* A filter of Python code is the writer's alone: a signal may break it off in this thread,
+         * with what it has encoded neither sent nor forgotten. */
         link_turn_leave(&o->send_turn);
     }
     link_outbound_nudge(o);
@@ -155,14 +157,16 @@ void link_outbound_pump(link_outbound *o) {
 }
 
 ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
-                               link_encrypt encrypt, void *context) {
+                               link_encode encode, void *context, int writer_only) {
     link_turn_wait(&o->send_turn);
     forget_sending(o);
-    jet_buf *into = encrypt ? &o->plain : &o->sending;
+    jet_buf *into = encode ? &o->plain : &o->sending;
     jet_status status = jet_buf_append(into, first.ptr, first.len);
     link_lock(&o->lock);
-    o->encrypt = encrypt;
+    o->encode = encode;
     o->context = context;
+    o->writer_only = writer_only;
+    o->last = 0;
     if (status == JET_OK && jet_buf_len(&o->resend.frames))
         status = jet_buf_append(into, jet_buf_ptr(&o->resend.frames), jet_buf_len(&o->resend.frames));
     size_t refused = jet_buf_len(&o->pending) ? jet_encode_sift(&o->pending, max_payload) : 0;

@@ -19,7 +19,8 @@ typedef enum link_order {
     LINK_ORDER_QUEUE,           /* link_queue: the messages that wait, and their counts */
     LINK_ORDER_GROUP,       /* link_group: queues with something for a callback, and who sleeps */
     LINK_ORDER_OUTBOUND,        /* link_outbound: the bytes that wait, and who waits for room */
-    LINK_ORDER_TURN             /* link_turn: who waits for a turn */
+    LINK_ORDER_TURN,            /* link_turn: who waits for a turn */
+    LINK_ORDER_WEBSOCKET        /* link_websocket: the answers that are due */
 } link_order;
 
 typedef struct link_mutex {

@@ -227,6 +227,23 @@ cdef extern from "jet.h" nogil:
     jet_status jet_tally_add(jet_tally *t, const uint8_t *key, uint32_t *before)
     void jet_tally_clear(jet_tally *t)
 
+    ctypedef struct jet_websocket_reader:
+        unsigned char closed
+        unsigned char control_len
+        uint8_t control[125]
+    ctypedef struct jet_websocket_part:
+        jet_span bytes
+        bint compressed
+        bint final
+    int JET_WEBSOCKET_RESERVED
+    int JET_WEBSOCKET_OPCODE
+    int JET_WEBSOCKET_MASKED
+    int JET_WEBSOCKET_CONTROLS
+    int JET_WEBSOCKET_ORDER
+    int JET_WEBSOCKET_LENGTH
+    int JET_WEBSOCKET_CODE
+    unsigned jet_websocket_code(jet_span payload)
+
 
 cdef extern from "jet_scan.h" nogil:
     size_t jet_scan_leading_u64(jet_span s, uint64_t *out)

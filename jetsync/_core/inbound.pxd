@@ -1,5 +1,5 @@
 from jetsync._core.csrc cimport jet_buf, jet_span
-from jetsync._core.link cimport link_inbound
+from jetsync._core.link cimport link_filtered, link_inbound
 from jetsync._core.outbound cimport Outbound
 
 
@@ -12,5 +12,5 @@ cdef class Inbound:
     cdef dict reply_boxes
     cdef bytes reply_prefix
 
-    cdef bint _decrypt(self, bytes data, jet_buf *out) noexcept
+    cdef link_filtered _decode(self, bytes data, jet_buf *out) noexcept
     cdef tuple _event(self, int kind, jet_span text)

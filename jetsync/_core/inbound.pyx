@@ -10,15 +10,20 @@ from jetsync._core.csrc cimport (
 )
 from jetsync._core.link cimport (
     LINK_EVENT_BAD, LINK_EVENT_EOF, LINK_EVENT_ERR, LINK_EVENT_INFO, LINK_EVENT_LAST,
-    LINK_EVENT_NONE, LINK_EVENT_PONG, LINK_EVENT_SLOW, LINK_NOT_DECRYPTED, link_count,
+    LINK_EVENT_NONE, LINK_EVENT_PONG, LINK_EVENT_SLOW, LINK_FILTER_BROKEN, LINK_FILTER_DONE,
+    LINK_FILTER_MORE, LINK_NOT_DECODED, link_count, link_filtered,
     link_inbound_add, link_inbound_add_reply, link_inbound_begin, link_inbound_feed,
     link_inbound_free, link_inbound_init, link_inbound_parse, link_inbound_pump,
     link_inbound_remove, link_inbound_remove_reply, link_inbound_reset, link_inbound_route_replies,
     link_reader_turn_is_taken, link_reader_turn_link, link_reader_turn_unlink,
+    link_websocket_decode,
 )
 from jetsync._core.mailbox cimport POOL, Mailbox
+from jetsync._core.websocket cimport WebSocket, is_native
 
 from os import urandom
+
+from jetsync.errors import ProtocolError
 
 
 # The events of feed() and pump(). The C library handles everything else.
@@ -37,14 +42,15 @@ cdef dict BAD_TEXT = {
 }
 
 
-cdef bint call_filter(void *context, const uint8_t *data, size_t n, jet_buf *out) noexcept with gil:
-    """Decrypt for the C library. False: the bytes cannot be decrypted."""
+cdef link_filtered call_filter(void *context, const uint8_t *data, size_t n,
+                               jet_buf *out) noexcept with gil:
+    """Decode for the C library by a filter of Python code."""
     cdef Inbound inbound = <Inbound>context
     try:
-        return inbound._decrypt((<const char *>data)[:n], out)
+        return inbound._decode((<const char *>data)[:n], out)
     except BaseException:
         inbound.trouble = NO_MEMORY
-        return False
+        return LINK_FILTER_BROKEN
 
 
 cdef int leave_link(Mailbox mailbox) except -1:
@@ -151,8 +157,9 @@ cdef class Inbound:
         if kind == LINK_EVENT_SLOW or kind == LINK_EVENT_LAST:
             return kind, text.len
         if kind == LINK_EVENT_BAD:
-            if text.len == <size_t>LINK_NOT_DECRYPTED:
-                return kind, self.trouble
+            if text.len == <size_t>LINK_NOT_DECODED:
+                native = is_native(self.filter)
+                return kind, ((<WebSocket>self.filter).fault() if native else self.trouble) or NO_MEMORY
             return kind, BAD_TEXT.get(-<int>text.len, "bytes that are not the NATS protocol")
         if kind == LINK_EVENT_PONG:
             return kind, None
@@ -188,38 +195,42 @@ cdef class Inbound:
         """Receive until something needs Python; returns (event, detail).
 
         Blocks without the GIL. Ends with EVENT_EOF when the peer or `shutdown(fd)` closed the link.
-        What comes goes through `filter.decrypt` if there is a filter (TLS).
+        What comes goes through `filter.decode` if there is a filter (TLS, WebSocket).
         """
         cdef jet_span text = span_of(NULL, 0)
         cdef int kind
         self.filter = filter
         self.trouble = None
-        self.link_.decrypt = NULL
-        if filter is not None:
-            self.link_.decrypt = call_filter
+        self.link_.decode = NULL
         self.link_.context = <void *>self
+        if is_native(filter):
+            self.link_.decode = link_websocket_decode
+            self.link_.context = &(<WebSocket>filter).link
+        elif filter is not None:
+            self.link_.decode = call_filter
         with nogil:
             kind = link_inbound_pump(&self.link_, fd, &text)
         return self._event(kind, text)
 
-    cdef bint _decrypt(self, bytes data, jet_buf *out) noexcept:
-        """Append the decrypted bytes; False, with `trouble`, when they cannot be decrypted."""
+    cdef link_filtered _decode(self, bytes data, jet_buf *out) noexcept:
+        """Append the decoded bytes; LINK_FILTER_BROKEN, with `trouble`, when they cannot be decoded."""
         cdef bytes piece
         cdef jet_span span
         try:
-            for piece in self.filter.decrypt(data):
+            for piece in self.filter.decode(data):
                 span = span_of_bytes(piece)
                 if jet_buf_append(out, span.ptr, span.len) != JET_OK:
                     raise MemoryError
             if self.filter.owes:
                 self.outbound.nudge()
+            return LINK_FILTER_MORE if self.filter.more else LINK_FILTER_DONE
         except MemoryError:
             self.trouble = NO_MEMORY
-            return False
+        except ProtocolError as error:
+            self.trouble = str(error)
         except BaseException as error:
             self.trouble = f"bytes that cannot be decrypted: {error}"
-            return False
-        return True
+        return LINK_FILTER_BROKEN
 
     def abandon(self):
         """Keep the tables of a forked child usable, although a thread of the parent may hold their

@@ -2,7 +2,10 @@
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport uint8_t, uint64_t
 
-from jetsync._core.csrc cimport jet_buf, jet_chain, jet_pool, jet_span, jet_status, jet_token_key
+from jetsync._core.csrc cimport (
+    jet_buf, jet_chain, jet_pool, jet_span, jet_status, jet_token_key, jet_websocket_part,
+    jet_websocket_reader,
+)
 
 
 cdef extern from "link_sync.h" nogil:
@@ -118,8 +121,13 @@ cdef extern from "link_group.h" nogil:
 
 
 cdef extern from "link_outbound.h" nogil:
-    ctypedef bint (*link_encrypt)(void *context, const uint8_t *bytes, size_t n,
-                                  jet_buf *out) noexcept
+    ctypedef enum link_filtered:
+        LINK_FILTER_BROKEN
+        LINK_FILTER_DONE
+        LINK_FILTER_MORE
+        LINK_FILTER_LAST
+    ctypedef link_filtered (*link_encode)(void *context, const uint8_t *bytes, size_t n,
+                                          jet_buf *out) noexcept
     ctypedef struct link_outbound:
         uint64_t pings
         uint64_t links
@@ -167,7 +175,7 @@ cdef extern from "link_outbound.h" nogil:
     void link_outbound_nudge(link_outbound *o)
     void link_outbound_pump(link_outbound *o)
     ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
-                                   link_encrypt encrypt, void *context)
+                                   link_encode encode, void *context, bint writer_only)
     void link_outbound_detach(link_outbound *o)
     void link_outbound_forget(link_outbound *o)
     void link_outbound_close(link_outbound *o)
@@ -185,13 +193,13 @@ cdef extern from "link_reader_turn.h" nogil:
 
 cdef extern from "link_inbound.h" nogil:
     ctypedef bint (*link_served)(void *whom) noexcept
-    ctypedef bint (*link_decrypt)(void *context, const uint8_t *bytes, size_t n,
-                                  jet_buf *out) noexcept
+    ctypedef link_filtered (*link_decode)(void *context, const uint8_t *bytes, size_t n,
+                                          jet_buf *out) noexcept
     ctypedef struct link_inbound:
         link_reader_turn turn
         jet_token_key key
         jet_pool *pool
-        link_decrypt decrypt
+        link_decode decode
         void *context
         int why
         uint64_t messages
@@ -207,7 +215,7 @@ cdef extern from "link_inbound.h" nogil:
         LINK_EVENT_EOF
         LINK_EVENT_BAD
         LINK_EVENT_LAST
-    int LINK_NOT_DECRYPTED
+    int LINK_NOT_DECODED
 
     void link_inbound_init(link_inbound *i, link_outbound *outbound, size_t max_size)
     void link_inbound_free(link_inbound *i)
@@ -222,3 +230,22 @@ cdef extern from "link_inbound.h" nogil:
     link_event link_inbound_parse(link_inbound *i, jet_span *text)
     link_event link_inbound_pump(link_inbound *i, int fd, jet_span *text)
     void link_inbound_follow(link_inbound *i, link_served served, void *whom, double until)
+
+
+cdef extern from "link_websocket.h" nogil:
+    ctypedef struct link_websocket:
+        jet_websocket_reader reader
+        int fault
+        jet_token_key key
+        link_outbound *outbound
+        bint ended
+
+    void link_websocket_init(link_websocket *w, bint deflate)
+    void link_websocket_free(link_websocket *w)
+    int link_websocket_next(link_websocket *w, jet_span bytes, jet_websocket_part *part, size_t *used)
+    link_filtered link_websocket_decode(void *context, const uint8_t *bytes, size_t n,
+                                        jet_buf *out) noexcept
+    link_filtered link_websocket_put(link_websocket *w, jet_span bytes, bint compressed, jet_buf *out)
+    link_filtered link_websocket_encode(void *context, const uint8_t *bytes, size_t n,
+                                        jet_buf *out) noexcept
+    bint link_websocket_owes(link_websocket *w)

@@ -34,7 +34,7 @@ cdef class Outbound:
     cdef bint _sleep(self, link_waiter *waiter, double deadline) except -1
     cdef int _refuse(self, int result, jet_span subject, double waited) except -1
     cdef bint _append_line(self, bytes line) except -1
-    cdef bint _encrypt(self, bytes data, jet_buf *out) except -1
+    cdef int _encode(self, bytes data, jet_buf *out) except -1
 
 
 cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake,

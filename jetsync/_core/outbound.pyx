@@ -12,8 +12,8 @@ from jetsync._core.encoding cimport (
     data_span, encode_sub, encode_unsub, raise_status, text_bytes, text_span, too_large,
 )
 from jetsync._core.link cimport (
-    LINK_REPLY, LINK_BUSY, LINK_CLOSED, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
-    LINK_SIGNAL, LINK_WOKEN, link_count, link_encrypt, link_outbound_arrived, link_outbound_attach,
+    LINK_REPLY, LINK_BUSY, LINK_CLOSED, LINK_FILTER_BROKEN, LINK_FILTER_DONE, LINK_FILTER_LAST, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
+    LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_arrived, link_outbound_attach,
     link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_forget,
     link_outbound_free, link_outbound_init, link_outbound_is_lost,
     link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link, link_outbound_nudge, link_outbound_offer,
@@ -21,8 +21,10 @@ from jetsync._core.link cimport (
     link_outbound_put, link_outbound_put_promised, link_outbound_reset, link_outbound_retract,
     link_outbound_send,
     link_outbound_waiting, link_outbound_withdraw, link_result, link_wakeup_sleep,
+    link_websocket_encode,
 )
 from jetsync._core.sync cimport deadline_of, monotonic
+from jetsync._core.websocket cimport WebSocket, is_native
 
 from jetsync.errors import ConnectionClosedError, OutboundFullError
 
@@ -50,12 +52,13 @@ cdef int put_message(Outbound out, subject, data, reply, bytes header, bint wake
         PyBuffer_Release(&view)
 
 
-cdef bint call_filter(void *context, const uint8_t *data, size_t n, jet_buf *out) noexcept with gil:
-    """Encrypt for the C library. False: the link is beyond repair."""
+cdef link_filtered call_filter(void *context, const uint8_t *data, size_t n,
+                               jet_buf *out) noexcept with gil:
+    """Encode for the C library by a filter of Python code."""
     try:
-        return (<Outbound>context)._encrypt((<const char *>data)[:n] if n else b"", out)
+        return <link_filtered>(<Outbound>context)._encode((<const char *>data)[:n] if n else b"", out)
     except BaseException:
-        return False
+        return LINK_FILTER_BROKEN
 
 
 cdef class Outbound:
@@ -301,7 +304,8 @@ cdef class Outbound:
         Never waits for the network: what does not fit into the socket is the writer's, and so is
         what other threads put in meanwhile. A little is sent with the GIL held: where another thread
         computes, giving it up for some microseconds would mean to wait for it a whole switch
-        interval, on top of the one for the answer. On an encrypted link the writer sends all.
+        interval, on top of the one for the answer. With a filter of Python code
+        the writer sends all.
         """
         cdef int how = link_outbound_begin_send(&self.link)
         if how == 1:
@@ -319,10 +323,12 @@ cdef class Outbound:
         with nogil:
             link_outbound_pump(&self.link)
 
-    cdef bint _encrypt(self, bytes data, jet_buf *out) except -1:
-        cdef bytes piece = self.filter.encrypt(data)
+    cdef int _encode(self, bytes data, jet_buf *out) except -1:
+        cdef bytes piece = self.filter.encode(data)
         cdef jet_span span = span_of_bytes(piece)
-        return jet_buf_append(out, span.ptr, span.len) == JET_OK
+        if jet_buf_append(out, span.ptr, span.len) != JET_OK:
+            return LINK_FILTER_BROKEN
+        return LINK_FILTER_LAST if self.filter.ended else LINK_FILTER_DONE
 
     # -- link ------------------------------------------------------------------------------------
 
@@ -330,19 +336,26 @@ cdef class Outbound:
         """Send over `fd` from now on: `first` (the replayed subscriptions), then what was kept,
         then what is pending.
 
-        All of it goes through `filter.encrypt(bytes) -> bytes` if there is a filter (TLS). Returns
+        All of it goes through `filter.encode(bytes) -> bytes` if there is a filter (TLS, WebSocket). Returns
         how many waiting messages this server would refuse, breaking the link: they are dropped.
         """
         cdef ptrdiff_t refused
         cdef jet_span lines = span_of_bytes(first)
-        cdef link_encrypt encrypt = NULL
-        if filter is not None:
-            encrypt = call_filter
+        cdef link_encode encode = NULL
+        cdef void *context = <void *>self
+        cdef bint writer_only = False
+        if is_native(filter):
+            encode = link_websocket_encode
+            context = &(<WebSocket>filter).link
+            (<WebSocket>filter).link.outbound = &self.link
+        elif filter is not None:
+            encode = call_filter
+            writer_only = True
         self.filter = filter
         self.max_payload = max_payload
         with nogil:
-            refused = link_outbound_attach(&self.link, fd, lines, max_payload, encrypt,
-                                           <void *>self)
+            refused = link_outbound_attach(&self.link, fd, lines, max_payload, encode, context,
+                                           writer_only)
         if refused < 0:
             raise_status(<jet_status>refused, span_of(NULL, 0))
         return refused

@@ -8,7 +8,13 @@ from datetime import timedelta
 
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
-from jetsync.client.options import ConnectOptions, ReconnectDelay, Secret, options_of_context
+from jetsync.client.options import (
+    ConnectOptions,
+    ReconnectDelay,
+    Secret,
+    WebSocketHeaders,
+    options_of_context,
+)
 from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
 from jetsync.protocol.auth import CredsSource, Signer
@@ -54,6 +60,9 @@ def connect(
     jetstream_domain: str | None = None,
     jetstream_api_prefix: str | None = None,
     proxy: str | None = None,
+    ws_path: str | None = None,
+    ws_headers: WebSocketHeaders | None = None,
+    ws_compression: bool = False,
     randomize_servers: bool = True,
     ignore_discovered_servers: bool = False,
     abort_on_auth_error: int = 0,

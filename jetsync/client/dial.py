@@ -1,4 +1,4 @@
-"""Making one link: name lookup, TCP, INFO, TLS, CONNECT, PONG, all within one deadline."""
+"""Making one link: name lookup, TCP, TLS, WebSocket, INFO, CONNECT, PONG, by one deadline."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from jetsync._core.websocket import WebSocket
 from jetsync._deadline import Deadline
 from jetsync._latch import Once
 from jetsync._native import original
@@ -54,7 +55,7 @@ class Link:
     leftover: bytes
     """Bytes that arrived behind the PONG; the reader parses them first."""
     filter: ByteFilter | None
-    """The filter of the bytes: TLS with the server, with a proxy, or both; None: they pass in
+    """The filter of the bytes: TLS with the server or a proxy, a WebSocket; None: they pass in
     plain."""
     tls: bool
     """Whether the server itself speaks TLS."""
@@ -63,6 +64,7 @@ class Link:
     hearsay: tuple[str, ...] = ()
     """Servers named by an INFO before TLS began, of a server that does not repeat them behind
     TLS."""
+    websocket: WebSocket | None = None
     is_near: bool = False
     """Whether the server is on this machine or on its own network link."""
     pongs: Pongs = dataclasses.field(default_factory=lambda: Pongs(RoundTrip()))
@@ -177,8 +179,13 @@ def _shake_hands(
     os.set_blocking(sock.fileno(), True)
     if info.connect_urls:
         hearsay = ()
+    if wire.websocket is not None:
+        # A server inflates no more of one message than it takes of one of NATS.
+        wire.websocket.most = min(wire.websocket.most, info.max_payload)
     passes = traced(wire.filter, options.name or server.netloc)
-    return Link(server, sock, info, wire.rest(), passes, wire.tls, round_trip, hearsay)
+    return Link(
+        server, sock, info, wire.rest(), passes, wire.tls, round_trip, hearsay, wire.websocket
+    )
 
 
 def _greet(
@@ -190,11 +197,16 @@ def _greet(
     path could have written those. Servers from 2.12 on repeat them behind TLS, older ones do not.
     """
     name = options.tls_hostname or server.hostname
-    if options.tls_handshake_first:
+    asked = bool(options.tls) or server.requires_tls or require_tls
+    if options.tls_handshake_first or (server.is_websocket and asked):
         wire.start_tls(make_context(options.tls), name)
+    if server.is_websocket:
+        path = options.ws_path or server.path or "/"
+        wire.start_websocket(path, options.make_ws_headers(), deflate=options.ws_compression)
+    if wire.tls or server.is_websocket:
+        # INFO describes the TLS of the server's other port.
         return _read_info(wire, server), ()
     info = _read_info(wire, server)
-    asked = bool(options.tls) or server.requires_tls or require_tls
     if asked and not (info.tls_required or info.tls_available):
         why = (
             "and the link before this one had it"
@@ -219,6 +231,8 @@ def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions
         hint = f"the server refused us, it may want a client certificate: {error.reason}"
     elif "BAD_CERTIFICATE" in text or "UNKNOWN_CA" in text:
         hint = f"the server did not accept the client certificate: {error.reason}"
+    elif "WRONG_VERSION_NUMBER" in text and server.is_websocket:
+        hint = "this port has no TLS; use ws:// if that is meant"
     elif "WRONG_VERSION_NUMBER" in text and options.tls_handshake_first:
         hint = "the server does not start with TLS; leave tls_handshake_first away"
     else:

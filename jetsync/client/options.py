@@ -19,11 +19,12 @@ from jetsync.client.contexts import (
 )
 from jetsync.client.events import Handler
 from jetsync.client.tls import TLS, TLSConfig, make_context
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, ConnectError
 from jetsync.protocol.auth import Credentials, CredsSource, Signer
 from jetsync.protocol.ids import check_inbox_prefix
 from jetsync.protocol.proxy import ProxyURL, proxy_from_environment
 from jetsync.protocol.serverpool import ReconnectAttempt
+from jetsync.protocol.upgrade import check_headers, check_path
 from jetsync.protocol.url import ServerURL, parse_servers
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "ConnectOptions",
     "ReconnectDelay",
     "Secret",
+    "WebSocketHeaders",
     "options_of_context",
 ]
 
@@ -44,10 +46,13 @@ ReconnectDelay = Callable[[ReconnectAttempt], float]
 Secret = str | Callable[[], str]
 """A secret, or a function that is asked for it again at every connection attempt."""
 
+WebSocketHeaders = Mapping[str, str] | Callable[[], Mapping[str, str]]
+"""More headers of the request for a WebSocket, or a function that is asked for them each time."""
+
 LARGEST_MESSAGE = 1 << 30
 """The largest message, in bytes, that any option or server can make this client receive."""
 
-_SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user")
+_SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user", "ws_headers")
 _DURATIONS = (
     "connect_timeout",
     "timeout",
@@ -99,6 +104,9 @@ class ConnectFields(TypedDict, total=False):
     jetstream_domain: str | None
     jetstream_api_prefix: str | None
     proxy: str | None
+    ws_path: str | None
+    ws_headers: WebSocketHeaders | None
+    ws_compression: bool
     randomize_servers: bool
     ignore_discovered_servers: bool
     abort_on_auth_error: int
@@ -134,6 +142,10 @@ class ConnectOptions:
     the 64 bytes of the signature, at each attempt. ``proxy`` is ``http://`` or ``https://``
     (CONNECT), ``socks5://`` or ``socks5h://`` (which looks names up itself), or "env" for
     ``ALL_PROXY`` and ``NO_PROXY``; every server is reached through it, never around it.
+    ``ws_path``, ``ws_headers`` and ``ws_compression`` are for ``ws://`` and ``wss://`` servers: the
+    path of the request (None: that of the URL), more headers of it (a mapping, or a function that
+    returns one and is called at each attempt), and whether to offer compression, which costs much
+    CPU.
     ``jetstream_domain`` or ``jetstream_api_prefix`` is what ``nc.jetstream()`` uses when it is
     given neither. ``pending_*_limit`` bound what waits in one subscription,
     ``reconnect_buffer_size`` what is kept while there is no connection. ``max_message_size`` is the
@@ -178,6 +190,9 @@ class ConnectOptions:
     jetstream_domain: str | None = None
     jetstream_api_prefix: str | None = None
     proxy: str | None = None
+    ws_path: str | None = None
+    ws_headers: WebSocketHeaders | None = None
+    ws_compression: bool = False
     randomize_servers: bool = True
     ignore_discovered_servers: bool = False
     abort_on_auth_error: int = 0
@@ -220,6 +235,10 @@ class ConnectOptions:
         if self.jetstream_domain is not None and self.jetstream_api_prefix is not None:
             raise ConfigError("give either jetstream_domain or jetstream_api_prefix, not both")
         self.proxy_to("")
+        if self.ws_path is not None:
+            check_path(self.ws_path)
+        if self.ws_headers is not None and not callable(self.ws_headers):
+            object.__setattr__(self, "ws_headers", dict(check_headers(self.ws_headers)))
         self._check_tls()
         self.make_credentials()
 
@@ -270,6 +289,17 @@ class ConnectOptions:
         if proxy == "env":
             proxy = proxy_from_environment(os.environ, host)
         return None if proxy is None else ProxyURL.parse(proxy)
+
+    def make_ws_headers(self) -> Mapping[str, str]:
+        """Return the headers that go with the request for a WebSocket. Raises ConfigError for bad
+        ones, ConnectError when a function does not return any."""
+        headers = self.ws_headers
+        if callable(headers):
+            try:
+                headers = headers()
+            except Exception as error:
+                raise ConnectError(f"ws_headers raised {type(error).__name__}") from error
+        return check_headers(headers) if headers is not None else {}
 
     @classmethod
     def from_context(  # type: ignore[misc]  # overrides: every field but name

@@ -17,9 +17,11 @@ from jetsync._core.inbound import (
     EVENT_SLOW,
 )
 from jetsync._core.outbound import Outbound
+from jetsync._core.websocket import is_native
 from jetsync._deadline import Deadline, to_seconds
 from jetsync._latch import Latch
 from jetsync._log import Log
+from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.client.dial import Link
 from jetsync.client.dialer import Dialer, Forgotten, follow
@@ -150,8 +152,8 @@ class Session:
         self.round_trip.measured(link.round_trip)
         self._vitals.restart()
         self._link = link  # from here on PINGs are this link's
-        if link.filter is None:
-            # Decrypting is Python code, which Ctrl-C may break off in the thread of a caller.
+        if link.filter is None or is_native(link.filter):
+            # Other filters are Python code, which Ctrl-C may break off in the thread of a caller.
             self._inbound.link(fd)
         self._learn(link.info)
         if refused:
@@ -195,6 +197,9 @@ class Session:
         if link.suspicion is not None:
             return link.suspicion
         text = os.strerror(errno) if errno else "the server closed the connection"
+        goodbye = link.websocket.goodbye if link.websocket is not None else None
+        if goodbye is not None:
+            text = f"the server closed the WebSocket: {printable(goodbye)}"
         return DisconnectedError(f"{link.server.netloc}: {text}")
 
     def _on_disconnect(self, link: Link, reason: Exception | None) -> None:

@@ -122,7 +122,7 @@ class TLSFilter:
                 raise ConnectError("the server closed the connection during the TLS handshake")
             self._incoming.write(data)
 
-    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+    def decode(self, data: bytes | memoryview) -> list[bytes]:
         """Return the pieces of plain text that received bytes complete. Raises ssl.SSLError.
 
         The server's goodbye (close_notify) means nothing here: the end of the socket follows.
@@ -137,12 +137,15 @@ class TLSFilter:
                 pass
         return plain
 
+    more = ended = False
+    """See ``ByteFilter``: all that came is decoded at once, and the socket itself ends."""
+
     @property
     def owes(self) -> bool:
         """Whether the protocol itself has something to send, such as the answer to a key update."""
         return self._outgoing.pending > 0
 
-    def encrypt(self, data: bytes | memoryview) -> bytes:
+    def encode(self, data: bytes | memoryview) -> bytes:
         """Return what has to be sent for ``data`` (with anything owed). Raises ssl.SSLError."""
         with self._lock:
             rest = memoryview(data)

@@ -32,23 +32,33 @@ class _Trace:
         self._inner = inner
         self._name = name
 
-    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+    def decode(self, data: bytes | memoryview) -> list[bytes]:
         """See ``ByteFilter``."""
-        pieces = [bytes(data)] if self._inner is None else self._inner.decrypt(data)
+        pieces = [bytes(data)] if self._inner is None else self._inner.decode(data)
         for piece in pieces:
             self._log("<<-", piece)
         return pieces
 
-    def encrypt(self, data: bytes | memoryview) -> bytes:
+    def encode(self, data: bytes | memoryview) -> bytes:
         """See ``ByteFilter``."""
         if len(data):
             self._log("->>", bytes(data))
-        return bytes(data) if self._inner is None else self._inner.encrypt(data)
+        return bytes(data) if self._inner is None else self._inner.encode(data)
 
     @property
     def owes(self) -> bool:
         """See ``ByteFilter``."""
         return self._inner is not None and self._inner.owes
+
+    @property
+    def more(self) -> bool:
+        """See ``ByteFilter``."""
+        return self._inner is not None and self._inner.more
+
+    @property
+    def ended(self) -> bool:
+        """See ``ByteFilter``."""
+        return self._inner is not None and self._inner.ended
 
     def _log(self, way: str, data: bytes) -> None:
         more = f" ... {len(data):,} bytes in all" if len(data) > _MOST else ""

@@ -1,16 +1,20 @@
-"""Wire: the socket during the handshake, in plain or through TLS, straight or through a proxy."""
+"""Wire: the socket during the handshake, in plain or through TLS, as a WebSocket, by a proxy."""
 
 from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Generator, Mapping
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from jetsync._core.websocket import WebSocket
 from jetsync._deadline import Deadline
+from jetsync._printable import printable
 from jetsync.client.tls import TLSFilter, make_context
 from jetsync.errors import ConnectError, ProtocolError
 from jetsync.protocol.proxy import ProxyURL, ask_proxy
+from jetsync.protocol.upgrade import ask_websocket
 from jetsync.protocol.url import ServerURL
 
 __all__ = ["ByteFilter", "Step", "Wire"]
@@ -18,47 +22,68 @@ __all__ = ["ByteFilter", "Step", "Wire"]
 _MAX_LINE = 1 << 20
 _READ = 65536
 
+T = TypeVar("T")
+
 
 class ByteFilter(Protocol):
-    """A filter for the bytes of a link. The reader decrypts while another thread encrypts."""
+    """A filter for the bytes of a link. The reader decodes while another thread encodes."""
 
-    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
-        """Return the pieces that received bytes complete."""
+    def decode(self, data: bytes | memoryview) -> list[bytes]:
+        """Return the pieces that received bytes complete, not always all of them (``more``)."""
 
-    def encrypt(self, data: bytes | memoryview) -> bytes:
+    def encode(self, data: bytes | memoryview) -> bytes:
         """Return what has to be sent for ``data``, with anything owed."""
 
     @property
     def owes(self) -> bool:
         """Whether there is something to send without any data."""
 
+    @property
+    def more(self) -> bool:
+        """Whether ``decode(b"")`` has more of what was received."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing may be sent any more."""
+
 
 class Nested:
-    """Two filters, one inside the other: TLS with the server, within TLS with the proxy."""
+    """Two filters, one inside the other: TLS with the server, within TLS with the proxy; or a
+    WebSocket within TLS."""
 
     def __init__(self, inner: ByteFilter, outer: ByteFilter) -> None:
         self._inner = inner
         self._outer = outer
 
-    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+    def decode(self, data: bytes | memoryview) -> list[bytes]:
         """See ``ByteFilter``."""
-        pieces = self._outer.decrypt(data)
-        return [plain for piece in pieces for plain in self._inner.decrypt(piece)]
+        return self._inner.decode(b"".join(self._outer.decode(data)))
 
-    def encrypt(self, data: bytes | memoryview) -> bytes:
+    def encode(self, data: bytes | memoryview) -> bytes:
         """See ``ByteFilter``."""
-        return self._outer.encrypt(self._inner.encrypt(data))
+        return self._outer.encode(self._inner.encode(data))
 
     @property
     def owes(self) -> bool:
         """See ``ByteFilter``."""
         return self._inner.owes or self._outer.owes
 
+    @property
+    def more(self) -> bool:
+        """See ``ByteFilter``."""
+        return self._inner.more or self._outer.more
+
+    @property
+    def ended(self) -> bool:
+        """See ``ByteFilter``."""
+        return self._inner.ended or self._outer.ended
+
 
 class Step(Enum):
     """How far a handshake has come, for the error when it does not end in time."""
 
     PROXY = "the proxy did not connect us in time"
+    UPGRADE = "the server did not answer the WebSocket upgrade in time"
     INFO = "the server did not send its INFO in time"
     LOGIN = (
         "the server did not answer the credentials in time: authentication may be slow, raise "
@@ -74,6 +99,7 @@ class Wire:
         self.step = Step.INFO
         self.filter: ByteFilter | None = None
         self.tls = False
+        self.websocket: WebSocket | None = None
         self._server = server
         self._deadline = deadline
         self._bytes = b""
@@ -91,15 +117,7 @@ class Wire:
                     f"TLS with the proxy {proxy.netloc} failed: {error.reason or error}"
                 ) from error
             self.filter = outer
-        talk = ask_proxy(proxy, target, self._server.port)
-        try:
-            words = next(talk)
-            while True:
-                if words:
-                    self.send(words)
-                words = talk.send(self._receive())
-        except StopIteration as end:
-            self._bytes = end.value
+        self._bytes = self._converse(ask_proxy(proxy, target, self._server.port))
         self.step = Step.INFO
 
     def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
@@ -114,16 +132,46 @@ class Wire:
             self.filter = Nested(inner, outer)
         self.tls = True
 
+    def start_websocket(self, path: str, headers: Mapping[str, str], *, deflate: bool) -> None:
+        """Ask for a WebSocket, and speak in its frames from now on. Raises ConnectError with the
+        answer of the server, OSError."""
+        self.step = Step.UPGRADE
+        talk = ask_websocket(self._server.netloc, path, headers, deflate=deflate)
+        agreed, behind = self._converse(talk)
+        self.websocket = WebSocket(agreed)
+        outer, self.filter = self.filter, self.websocket
+        self._bytes = self._decoded(behind)
+        if outer is not None:
+            self.filter = Nested(self.websocket, outer)
+        self.step = Step.INFO
+
+    def _converse(self, talk: Generator[bytes, bytes, T]) -> T:
+        """Send what a talk yields, and tell it what arrives, until it returns."""
+        try:
+            words = next(talk)
+            while True:
+                if words:
+                    self.send(words)
+                words = talk.send(self._receive())
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
     def send(self, data: bytes) -> None:
         """Send all of it. Raises OSError."""
         self.sock.settimeout(max(self._deadline.within(60.0), 0.001))
-        self.sock.sendall(data if self.filter is None else self.filter.encrypt(data))
+        self.sock.sendall(data if self.filter is None else self.filter.encode(data))
 
     def line(self) -> bytes:
         """Return the next line without its end. Raises ConnectError, ProtocolError, OSError."""
         while b"\r\n" not in self._bytes:
             if len(self._bytes) > _MAX_LINE:
                 raise ProtocolError("the server sent an endless first line")
+            goodbye = self.websocket.goodbye if self.websocket is not None else None
+            if goodbye is not None:
+                raise ConnectError(
+                    f"{self._server.netloc} closed the WebSocket: {printable(goodbye)}"
+                )
             self._bytes += self._receive()
         line, _, self._bytes = self._bytes.partition(b"\r\n")
         return line
@@ -149,7 +197,7 @@ class Wire:
                 return False
             if not data:
                 return False  # the reader finds out
-            self._bytes += self._decrypted(data)
+            self._bytes += self._decoded(data)
         return False
 
     def peek_line(self) -> bytes:
@@ -168,14 +216,22 @@ class Wire:
         if not data:
             who = "proxy" if self.step is Step.PROXY else "server"
             raise ConnectError(f"the {who} closed the connection during the handshake")
-        return self._decrypted(data)
+        return self._decoded(data)
 
-    def _decrypted(self, data: bytes) -> bytes:
-        return data if self.filter is None else b"".join(self.filter.decrypt(data))
+    def _decoded(self, data: bytes) -> bytes:
+        if self.filter is None:
+            return data
+        try:
+            pieces = self.filter.decode(data)
+            while self.filter.more:
+                pieces += self.filter.decode(b"")
+        except ProtocolError as error:
+            raise ProtocolError(f"{self._server.netloc} sent {error}") from None
+        return b"".join(pieces)
 
     def _too_late(self) -> ConnectError:
         hint = ""
-        if self.step is Step.INFO and not self.tls:
+        if self.step is Step.INFO and not self.tls and self.websocket is None:
             hint = "; if it expects TLS first, set tls_handshake_first"
         return ConnectError(f"{self._server.netloc}: {self.step.value}{hint}")
 
@@ -196,6 +252,6 @@ class _Tunnel:
         assert self._wire.filter is not None
         while True:
             data = self._wire.sock.recv(size)
-            plain = b"".join(self._wire.filter.decrypt(data)) if data else b""
+            plain = b"".join(self._wire.filter.decode(data)) if data else b""
             if plain or not data:
                 return plain

@@ -310,7 +310,12 @@ def _replaced(entries: list[_Entry], urls: Sequence[ServerURL]) -> list[_Entry]:
     """Return the entries with these as the user's own; what is known of a server is kept."""
     known = {entry.server: entry for entry in entries}
     own = [replace(known.get(url) or _Entry(url, False), discovered=False) for url in urls]
-    return own + [entry for entry in entries if entry.discovered and entry.server not in urls]
+    kinds = {url.is_websocket for url in urls}
+    return own + [
+        entry
+        for entry in entries
+        if entry.discovered and entry.server not in urls and entry.server.is_websocket in kinds
+    ]
 
 
 def _address(entry: _Entry) -> tuple[str, int]:
@@ -335,13 +340,15 @@ def _discovered(url: str, current: ServerURL, tls: bool, proven: bool) -> Server
     except ConfigError:
         return None
     borrow = not proven or (place.is_ip and not _is_bare(current))
+    kinds = ("ws", "wss") if current.is_websocket else ("nats", "tls")
     return ServerURL(
-        scheme="tls" if tls else current.scheme,
+        scheme=kinds[tls or current.requires_tls],
         host=place.host,
         port=place.port,
         user=current.user,
         password=current.password,
         token=current.token,
+        path=current.path,
         tls_name=current.hostname if borrow else None,
     )
 

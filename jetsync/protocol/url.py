@@ -1,6 +1,7 @@
 """Server URLs, read without asking DNS.
 
-``[nats://|tls://][user:password@|token@]host[:port]``. Options do not travel in URLs: ADR-18 asked
+``[nats://|tls://][user:password@|token@]host[:port]``, or with ``ws://`` or ``wss://`` for a
+WebSocket, where a path may follow. Options do not travel in URLs: ADR-18 asked
 for that and was withdrawn, not least because URLs end up in logs.
 """
 
@@ -17,7 +18,7 @@ from jetsync.errors import ConfigError
 __all__ = ["DEFAULT_PORT", "ServerURL", "parse_server", "parse_servers"]
 
 DEFAULT_PORT = 4222
-_SCHEMES = ("nats", "tls")
+_PORTS = {"nats": DEFAULT_PORT, "tls": DEFAULT_PORT, "ws": 80, "wss": 443}
 _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MASK = "***"
@@ -28,8 +29,8 @@ class ServerURL:
     """The address of a server and its sign-in. Immutable, picklable; ``str`` and ``repr`` mask
     secrets.
 
-    ``tls_name`` is set on servers that were discovered under a bare address: the name that their
-    certificate has to show.
+    ``path`` is that of a WebSocket, "" where the URL has none. ``tls_name`` is set on servers that
+    were discovered under a bare address: the name that their certificate has to show.
     """
 
     scheme: str = "nats"
@@ -38,6 +39,7 @@ class ServerURL:
     user: str | None = None
     password: str | None = None
     token: str | None = None
+    path: str = ""
     tls_name: str | None = None
 
     @property
@@ -58,8 +60,13 @@ class ServerURL:
 
     @property
     def requires_tls(self) -> bool:
-        """Whether a server without TLS has to be refused (``tls://``)."""
-        return self.scheme == "tls"
+        """Whether a server without TLS has to be refused (``tls://``, ``wss://``)."""
+        return self.scheme in ("tls", "wss")
+
+    @property
+    def is_websocket(self) -> bool:
+        """Whether it is reached by a WebSocket (``ws://``, ``wss://``)."""
+        return self.scheme in ("ws", "wss")
 
     @property
     def is_ip(self) -> bool:
@@ -73,7 +80,7 @@ class ServerURL:
             entry = f"{quote(self.user, safe='')}:{_MASK}@"
         else:
             entry = ""
-        return f"{self.scheme}://{entry}{self.netloc}"
+        return f"{self.scheme}://{entry}{self.netloc}{self.path}"
 
     def __repr__(self) -> str:
         name = f", tls_name={self.tls_name!r}" if self.tls_name else ""
@@ -83,9 +90,10 @@ class ServerURL:
 def parse_servers(servers: str | Sequence[str]) -> list[ServerURL]:
     """Read server URLs from a comma-separated string, or from a sequence with one URL each.
 
-    Scheme and port are optional (``nats``, 4222), IPv6 addresses stand in brackets, special
-    characters in user, password and token are percent-encoded. Raises ``ConfigError`` for
-    anything else; what may be a secret is not repeated in the text. Does not block (no DNS).
+    Scheme and port are optional (``nats``; 4222, 80 for ``ws`` and 443 for ``wss``), IPv6 addresses
+    stand in brackets, special characters in user, password and token are percent-encoded. Raises
+    ``ConfigError`` for anything else, and for WebSockets beside other servers; what may be a secret
+    is not repeated in the text. Does not block (no DNS).
     """
     if isinstance(servers, str):
         items: list[str] = [item.strip(" ") for item in servers.split(",")]
@@ -106,6 +114,11 @@ def parse_servers(servers: str | Sequence[str]) -> list[ServerURL]:
     for number, item in enumerate(items, start=1):
         what = f"server URL {number}" if secret else f"server URL {item!r}"
         found.append(_parse(item, what))
+    if len({url.is_websocket for url in found}) > 1:
+        raise ConfigError(
+            "servers has ws:// or wss:// beside nats:// or tls://: give one kind, since servers "
+            "tell of each other's addresses of one kind only"
+        )
     return found
 
 
@@ -121,11 +134,17 @@ def _parse(text: str, what: str) -> ServerURL:
     if not separator:
         scheme, rest = "nats", text
     scheme = scheme.lower()
-    if scheme not in _SCHEMES:
-        raise ConfigError(
-            f"{what} does not start with nats:// or tls://, the two that are supported"
-            + (" (WebSocket is not)" if scheme in ("ws", "wss") else "")
-        )
+    if scheme not in _PORTS:
+        raise ConfigError(f"{what} does not start with nats://, tls://, ws:// or wss://")
+    path = ""
+    if scheme in ("ws", "wss") and "/" in rest.rpartition("@")[2]:
+        start = rest.index("/", rest.rfind("@") + 1)
+        rest, path = rest[:start], rest[start:]
+        if "?" in path or "#" in path or not path.isascii():
+            raise ConfigError(
+                f"{what} has a path with ? or #, or with characters to percent-encode: give a path "
+                "with a query as ws_path"
+            )
     entry, at, place = rest.rpartition("@")
     if "/" in entry or "?" in entry or "#" in entry:
         raise ConfigError(
@@ -138,9 +157,17 @@ def _parse(text: str, what: str) -> ServerURL:
         raise ConfigError(f"{what} has a path, which means nothing to NATS")
     if "?" in place or "#" in place:
         raise ConfigError(f"{what} has ? or #: give options as keywords, not in the URL")
-    host, port = _place(place, what)
+    host, port = _place(place, what, _PORTS[scheme])
     user, password, token = _entry(entry, what) if at else (None, None, None)
-    return ServerURL(scheme=scheme, host=host, port=port, user=user, password=password, token=token)
+    return ServerURL(
+        scheme=scheme,
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        token=token,
+        path="" if path == "/" else path,
+    )
 
 
 def _entry(entry: str, what: str) -> tuple[str | None, str | None, str | None]:
@@ -162,21 +189,21 @@ def _unquote(text: str, what: str) -> str:
         raise ConfigError(f"{what} has percent escapes that are not UTF-8") from None
 
 
-def _place(place: str, what: str) -> tuple[str, int]:
+def _place(place: str, what: str, default: int) -> tuple[str, int]:
     if place.startswith("["):
         host, bracket, after = place[1:].partition("]")
         if not bracket or (after and not after.startswith(":")):
             raise ConfigError(f"{what} has unmatched brackets")
         # RFC 6874 writes the "%" of a zone as %25.
         address = _ipv6(host.replace("%25", "%", 1), what)
-        return address, _port(after[1:], what) if after else DEFAULT_PORT
+        return address, _port(after[1:], what) if after else default
     if place.count(":") > 1:
         raise ConfigError(
             f"{what} has more than one ':' behind the user: put an IPv6 address in brackets, as "
             "in nats://[::1]:4222"
         )
     host, colon, port = place.partition(":")
-    return _host(host, what), _port(port, what) if colon else DEFAULT_PORT
+    return _host(host, what), _port(port, what) if colon else default
 
 
 def _ipv6(text: str, what: str) -> str:

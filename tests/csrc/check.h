@@ -66,5 +66,7 @@ void suite_sync(void);
 void suite_turn(void);
 void suite_wakeup(void);
 void suite_utf8(void);
+void suite_websocket(void);
+void suite_websocket_link(void);
 
 #endif

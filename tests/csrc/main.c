@@ -22,6 +22,8 @@ static const struct {
     {"sync", suite_sync},
     {"turn", suite_turn},
     {"wakeup", suite_wakeup},
+    {"websocket", suite_websocket},
+    {"websocket_link", suite_websocket_link},
 };
 
 int main(int argc, char **argv) {

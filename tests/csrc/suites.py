@@ -29,4 +29,6 @@ SUITES = (
     "turn",
     "utf8",
     "wakeup",
+    "websocket",
+    "websocket_link",
 )

@@ -186,7 +186,7 @@ static void check_quiet(void) {
     int pair[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     link_outbound_init(&o, 1 << 20, 0);
-    CHECK(link_outbound_attach(&o, pair[0], S("first\r\n"), 1 << 20, NULL, NULL) >= 0);
+    CHECK(link_outbound_attach(&o, pair[0], S("first\r\n"), 1 << 20, NULL, NULL, 0) >= 0);
     link_put p = {.kind = LINK_PUB, .subject = S("s"), .payload = jet_span_of(payload, 200000)};
     for (int i = 0; i < 2; i++) {
         CHECK(link_outbound_put(&o, &p, 1) == LINK_OK);
@@ -308,11 +308,11 @@ void suite_reader_turn(void) {
     link_outbound_free(&o);
 }
 
-/* Encrypts nothing; meanwhile another thread puts something in. */
-static int add_one(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+/* Encodes nothing; meanwhile another thread puts something in. */
+static link_filtered add_one(void *context, const uint8_t *data, size_t n, jet_buf *out) {
     link_put more = {.kind = LINK_PUB, .subject = S("b"), .payload = S("y"), .messages = 1};
     if (n) CHECK(link_outbound_put(context, &more, 0) == LINK_OK);
-    return n == 0 || jet_buf_append(out, data, n) == JET_OK;
+    return jet_buf_append(out, data, n) == JET_OK ? LINK_FILTER_DONE : LINK_FILTER_BROKEN;
 }
 
 static void arrived(int fd, const char *want) {
@@ -334,7 +334,7 @@ void suite_send(void) {
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_outbound_put(&o, &large, 0) == LINK_OK);
     CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_OK); /* means nothing without a link */
     /* A link begins with the subscriptions; what the server would refuse is dropped. */
-    CHECK(link_outbound_attach(&o, pair[0], S("SUB z 1\r\n"), 1000, NULL, NULL) == 1);
+    CHECK(link_outbound_attach(&o, pair[0], S("SUB z 1\r\n"), 1000, NULL, NULL, 0) == 1);
     CHECK(link_outbound_link(&o) == 2);
     CHECK(link_outbound_begin_send(&o) == 1);
     CHECK(link_outbound_begin_send(&o) == 0); /* a thread sends already */
@@ -358,16 +358,16 @@ void suite_send(void) {
     CHECK(link_outbound_link(&o) == 0);
     close(pair[0]), close(pair[1]);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-    CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL) == 0 && o.links == 3);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL, 0) == 0 && o.links == 3);
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);
     arrived(pair[1], "PUB r 1\r\nk\r\n");
     CHECK(!link_outbound_arrived(&o, link_outbound_resend_point(&o), 1));
     /* A thread that sends leaves what is put in meanwhile to the writer: others cannot keep it. */
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
-    o.encrypt = add_one, o.context = &o;
+    o.encode = add_one, o.context = &o;
     link_outbound_send(&o);
-    o.encrypt = NULL;
+    o.encode = NULL;
     arrived(pair[1], "PUB a 1\r\nx\r\n");
     CHECK(link_outbound_pending(&o) == 12 && o.nudged);
     /* Little is pending, but much of before has not left: that is much. */

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.harness import websockets
+from tests.harness.websockets import CLOSE, PING, PONG
 from tests.protocol import golden, tables, vectors
 from tests.reference import wire
 
@@ -143,6 +145,27 @@ def tokens() -> list[bytes]:
     return [*found, bytes(range(16)) + bytes(9) + b"7_6402f5e4f7829905-9"]
 
 
+def framed() -> list[bytes]:
+    """Whether compression was agreed on, then frames: of all lengths, in pieces, broken."""
+    frame = websockets.frame
+    texts = [frame(b"x" * n) for n in (0, 1, 125, 126, 127, 65535, 65536)]
+    pings = [frame(b"hi", PING), frame(b"", PONG), frame(b"\x03\xe9bye", CLOSE)]
+    split = frame(b"PI", final=False) + pings[0] + frame(b"NG\r\n", 0)
+    packed = frame(b"\x0b\xf0\xf3\xe7\xe5\x02\x00", bits=0x40)
+    broken = [
+        *(frame(b"x", bits=bits) for bits in (0x20, 0x10, 0x70)),
+        *(frame(b"x", op) for op in (0, 1, 3, 7, 11, 15)),
+        frame(b"x" * 126, PING),
+        frame(b"", PING, final=False),
+        *(frame(code, CLOSE) for code in (b"\x03", b"\x03\xed", b"\x03\xe7")),
+        b"\x82\x81abcd",
+        b"\x82\x7e\x00\x01x",
+        b"\x82\x7f" + b"\xff" * 8,
+    ]
+    ways = [*texts, *pings, split, packed, *broken, split + packed + pings[2], b""]
+    return [bytes([deflate]) + way for deflate in (0, 1) for way in ways]
+
+
 TARGETS: dict[str, Callable[[], list[bytes]]] = {
     "parser": streams,
     "header": headers,
@@ -156,6 +179,7 @@ TARGETS: dict[str, Callable[[], list[bytes]]] = {
     "encode": sendings,
     "queues": calls,
     "sift": waiting,
+    "websocket": framed,
 }
 """The name of each target's C file, and its seeds."""
 

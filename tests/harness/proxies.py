@@ -16,7 +16,7 @@ import pytest
 from tests.harness.waiting import wait_until
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -54,7 +54,7 @@ def _program(name: str) -> str:
 @contextlib.contextmanager
 def http_proxy(entry: str = "") -> Iterator[int]:
     """Run an HTTP proxy; yields its port. ``entry``: "user password" that it asks for."""
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "tinyproxy.conf"
         lines = [f"Port {port}", "Listen 127.0.0.1", "Timeout 600", "MaxClients 50"]
@@ -68,7 +68,7 @@ def http_proxy(entry: str = "") -> Iterator[int]:
 @contextlib.contextmanager
 def behind_tls(port: int, certificate: Path, key: Path) -> Iterator[int]:
     """Put TLS in front of a port, as an ``https://`` proxy has it; yields the port of that."""
-    front = _free_port()
+    front = free_port()
     listen = f"OPENSSL-LISTEN:{front},bind=127.0.0.1,fork,cert={certificate},key={key},verify=0"
     with _running(front, _program("socat"), listen, f"TCP:127.0.0.1:{port}"):
         yield front
@@ -77,7 +77,7 @@ def behind_tls(port: int, certificate: Path, key: Path) -> Iterator[int]:
 @contextlib.contextmanager
 def socks_proxy(user: str = "", password: str = "") -> Iterator[int]:
     """Run a SOCKS 5 proxy; yields its port."""
-    port = _free_port()
+    port = free_port()
     entry = ["-u", user, "-P", password] if user else []
     with _running(port, _program("microsocks"), "-i", "127.0.0.1", "-p", str(port), *entry):
         yield port

@@ -20,29 +20,42 @@ atomic_uint_fast64_t token, brief_sid = 4;
 jet_pool pool;
 
 /* One link from its beginning to its end, as a session does it. */
-static void live(size_t *events) {
+static void live(size_t *events, int framed) {
     static const jet_span first = {(const uint8_t *)"SUB s 1\r\n", 9};
     static server s;
+    static link_websocket w;
     int pair[2];
     jet_span text;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     memset(&s, 0, sizeof s);
+    s.framed = framed;
     server_start(&s, pair[1]);
     link_inbound_begin(&in, 1 << 20);
-    CHECK(link_outbound_attach(&out, pair[0], first, 1 << 20, NULL, NULL) >= 0);
+    if (framed) {
+        link_websocket_init(&w, 0);
+        w.outbound = &out;
+    }
+    link_encode encode = framed ? link_websocket_encode : NULL;
+    CHECK(link_outbound_attach(&out, pair[0], first, 1 << 20, encode, &w, 0) >= 0);
+    in.decode = framed ? link_websocket_decode : NULL;
+    in.context = &w;
     link_reader_turn_link(&in.turn, pair[0]);
-    while (link_inbound_pump(&in, pair[0], &text) != LINK_EVENT_EOF) (*events)++;
+    while (link_inbound_pump(&in, pair[0], &text) != LINK_EVENT_EOF) {
+        (*events)++;
+        if (framed) link_websocket_owes(&w);
+    }
     shutdown(pair[0], SHUT_RDWR);
     link_outbound_detach(&out);
     link_outbound_forget(&out);
     link_reader_turn_unlink(&in.turn);
     close(pair[0]);
     server_join(&s);
+    if (framed) link_websocket_free(&w);
 }
 
 static void *reader(void *events) {
     for (int i = 0; i < LINKS; i++) {
-        live(events);
+        live(events, i % 2);
         usleep(2000);
     }
     atomic_store(&ended, 1);

@@ -33,6 +33,16 @@ static int send_all(int fd, const uint8_t *bytes, size_t n) {
     return 1;
 }
 
+/* Send bytes of the link, on a WebSocket as a frame; now and then with a ping before it. */
+static int send_part(server *s, const uint8_t *bytes, size_t n, int ping) {
+    uint8_t head[6] = {0x89, 0, 0x82, 126, (uint8_t)(n >> 8), (uint8_t)n};
+    if (!s->framed) return send_all(s->fd, bytes, n);
+    if (n < 126) head[4] = 0x82, head[5] = (uint8_t)n;
+    size_t from = n < 126 ? 4 : 2;
+    return (!ping || send_all(s->fd, head, 2)) && send_all(s->fd, head + from, 6 - from) &&
+           send_all(s->fd, bytes, n);
+}
+
 static void *write_rounds(void *which) {
     static uint64_t number;
     server *s = which;
@@ -54,10 +64,10 @@ static void *write_rounds(void *which) {
         n = put_message(text, n, "s", sids[0], number);
         /* In two pieces, cut somewhere. */
         size_t at = number % n;
-        if (!send_all(s->fd, text, at)) break;
+        if (!send_part(s, text, at, number % 5 == 0)) break;
         if (number % 3 == 0) sched_yield();
         if (number % 64 == 0) usleep(300); /* time for takers to wait, and for followers to read */
-        if (!send_all(s->fd, text + at, n - at)) break;
+        if (!send_part(s, text + at, n - at, 0)) break;
     }
     shutdown(s->fd, SHUT_RDWR);
     return NULL;
@@ -89,16 +99,38 @@ static size_t frame(server *s, const uint8_t *p, size_t n) {
     return line + size + 2;
 }
 
+/* Append to `out` what whole frames of a client hold. */
+static void unframe(jet_buf *raw, jet_buf *out) {
+    for (;;) {
+        const uint8_t *p = jet_buf_ptr(raw);
+        size_t have = jet_buf_len(raw), head = 2, n = 0;
+        if (have < 2) return;
+        CHECK(p[1] & 0x80 && (p[0] == 0x82 || (p[0] == 0x8a && p[1] == 0x80)));
+        head += (p[1] & 0x7f) == 126 ? 2 : (p[1] & 0x7f) == 127 ? 8 : 0;
+        if (have < head + 4) return;
+        if (head == 2) n = p[1] & 0x7f;
+        for (size_t i = 2; i < head; i++) n = n << 8 | p[i];
+        if (have < head + 4 + n) return;
+        for (size_t i = 0; i < n; i++) {
+            uint8_t plain = p[head + 4 + i] ^ p[head + (i & 3)];
+            CHECK(jet_buf_append(out, &plain, 1) == JET_OK);
+        }
+        jet_buf_consume(raw, head + 4 + n);
+    }
+}
+
 static void *read_frames(void *which) {
     server *s = which;
-    jet_buf buf;
+    jet_buf buf, raw, *into = s->framed ? &raw : &buf;
     jet_buf_init(&buf);
+    jet_buf_init(&raw);
     for (size_t reads = 0;; reads++) {
-        uint8_t *to = jet_buf_reserve(&buf, 2048);
+        uint8_t *to = jet_buf_reserve(into, 2048);
         CHECK(to);
         ssize_t got = recv(s->fd, to, 2048, 0);
         if (got <= 0) break;
-        jet_buf_commit(&buf, (size_t)got);
+        jet_buf_commit(into, (size_t)got);
+        if (s->framed) unframe(&raw, &buf);
         size_t used;
         while (jet_buf_len(&buf) && (used = frame(s, jet_buf_ptr(&buf), jet_buf_len(&buf)))) {
             jet_buf_consume(&buf, used);
@@ -107,6 +139,7 @@ static void *read_frames(void *which) {
         if (reads % 16 == 0) usleep(200); /* a server that takes data slowly, now and then */
     }
     jet_buf_free(&buf);
+    jet_buf_free(&raw);
     return NULL;
 }
 

@@ -42,6 +42,7 @@ extern atomic_uint_fast64_t brief_sid; /* of a subscription that is gone soon, o
 /* server.c: the other end of one link. Ends the link after its rounds. */
 typedef struct server {
     int fd;
+    int framed; /* the link is a WebSocket */
     pthread_t reading, writing;
     uint64_t published[PUBLISHERS]; /* the last number of each publisher */
 } server;

@@ -352,19 +352,19 @@ def test_pump_answers_pings_through_the_writer():
 
 
 class Filter:
-    """Decrypts nothing, and has no memory for the second piece."""
+    """Decodes nothing, and has no memory for the second piece."""
 
-    owes = False
+    owes = more = ended = False
 
-    def encrypt(self, data: bytes) -> bytes:
+    def encode(self, data: bytes) -> bytes:
         return data
 
-    def decrypt(self, data):
+    def decode(self, data):
         yield data[:5]
         raise MemoryError
 
 
-def test_decrypted_bytes_without_memory_for_them_end_the_link():
+def test_decoded_bytes_without_memory_for_them_end_the_link():
     """What follows would be read out of step."""
     inbound, box = receiver()
     with pair() as (ours, theirs):

@@ -94,11 +94,15 @@ def test_a_good_url_gives_its_parts(text: str, expected: ServerURL) -> None:
         ("nats://u:%zz@host", "%25"),
         ("nats://u:%ff@host", "UTF-8"),
         ("nats://u:a/b@host", "percent-encode"),
-        ("ws://host", "WebSocket"),
-        ("wss://host:443", "WebSocket"),
-        ("http://host", "nats:// or tls://"),
-        ("nats+tls://host", "nats:// or tls://"),
-        ("://host", "nats:// or tls://"),
+        ("ws://host/a?b=c", "ws_path"),
+        ("ws://host/a#b", "ws_path"),
+        ("wss://host/\u00e4", "ws_path"),
+        ("ws://", "no host"),
+        ("ws:///path", "no host"),
+        ("ws://host:0/path", "port"),
+        ("http://host", "ws:// or wss://"),
+        ("nats+tls://host", "ws:// or wss://"),
+        ("://host", "ws:// or wss://"),
     ],
 )
 def test_a_bad_url_is_refused_with_its_reason(text: str, why: str) -> None:
@@ -138,7 +142,7 @@ def test_what_is_no_text_is_refused(servers: Any) -> None:
         "nats://bob:s3cret?x@h",
         "nats://bob:s3,cret@h",
         "nats://bob:s3cret%@h",
-        "ws://bob:s3cret@h",
+        "ftp://bob:s3cret@h",
         "s3cret@h/x",
         ["nats://bob:s3cret@h h"],
         ["nats://bob:s3cret@h", "nope://x"],
@@ -229,3 +233,25 @@ def test_any_text_parses_or_is_a_config_error(text: str) -> None:
         assert 1 <= server.port <= 65535
         assert server.host
         assert parse_server(server.netloc).address == server.address
+
+
+@pytest.mark.parametrize(
+    ("text", "port", "path", "shown"),
+    [
+        ("ws://host", 80, "", "ws://host:80"),
+        ("wss://host/", 443, "", "wss://host:443"),
+        ("WS://u:p%40@host:8080/a/b%20c", 8080, "/a/b%20c", "ws://u:***@host:8080/a/b%20c"),
+        ("wss://t@[::1]/x:y", 443, "/x:y", "wss://***@[::1]:443/x:y"),
+    ],
+)
+def test_a_websocket_has_ports_of_its_own_and_may_have_a_path(text, port, path, shown):
+    (url,) = parse_servers(text)
+    assert (url.port, url.path, str(url)) == (port, path, shown)
+    assert url.is_websocket
+    assert url.requires_tls is text.startswith("wss")
+
+
+def test_websockets_are_not_mixed_with_other_servers():
+    with pytest.raises(ConfigError, match="one kind"):
+        parse_servers("ws://a,nats://b")
+    assert len(parse_servers("ws://a,wss://b")) == 2

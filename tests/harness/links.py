@@ -1,0 +1,86 @@
+"""How the suite reaches its servers: JETSYNC_TEST_LINK=ws, wss, deflate, http or socks5.
+
+Unset, tests connect straight, as they say. Otherwise every ``NatsServer`` gets a WebSocket listener
+and names that as its URL, or every connection goes through a real proxy; tests that write URLs of
+their own stay on TCP. So the suites of the client and of JetStream run over other links unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from jetsync import ConnectOptions
+from jetsync.server import NatsServer
+from jetsync.server import server as module
+from jetsync.server.config import Config
+from jetsync.server.config import render as original
+from tests.harness.proxies import free_port, http_proxy, socks_proxy
+from tests.harness.websockets import listener
+
+ENVIRONMENT_VARIABLE = "JETSYNC_TEST_LINK"
+KINDS = ("ws", "wss", "deflate", "http", "socks5")
+
+HOW = os.environ.get(ENVIRONMENT_VARIABLE, "")
+assert HOW in ("", *KINDS), f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(KINDS)}"
+
+
+@pytest.fixture(scope="session", autouse=HOW != "")
+def link() -> Iterator[None]:
+    """Make every connection of the session one of the wanted kind."""
+    with pytest.MonkeyPatch.context() as patch:
+        if HOW in ("http", "socks5"):
+            with http_proxy() if HOW == "http" else socks_proxy() as port:
+                _through(patch, f"{HOW}://127.0.0.1:{port}")
+                yield
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                _by_websocket(patch, Path(folder))
+                yield
+
+
+def _through(patch: pytest.MonkeyPatch, proxy: str) -> None:
+    original = ConnectOptions.proxy_to
+
+    def proxy_to(options: ConnectOptions, host: str) -> object:
+        if options.proxy is None:
+            options = ConnectOptions(proxy=proxy)
+        return original(options, host)
+
+    patch.setattr(ConnectOptions, "proxy_to", proxy_to)
+
+
+def _by_websocket(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    ports: dict[str, int] = {}
+    tls = None
+    if HOW == "wss":
+        authority = trustme.CA()
+        leaf = authority.issue_cert("127.0.0.1")
+        leaf.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+        leaf.private_key_pem.write_to_path(folder / "key.pem")
+        authority.cert_pem.write_to_path(folder / "ca.pem")
+        tls = (folder / "cert.pem", folder / "key.pem")
+        patch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))  # whom the system trusts
+
+    def render(config: Config | None, name: str) -> str:
+        port = ports.setdefault(name, free_port())
+        return original(config, name) + listener(port, tls=tls, compression=HOW == "deflate")
+
+    scheme = "wss" if tls else "ws"
+    patch.setattr(module, "render", render)
+    patch.setattr(
+        NatsServer, "url", property(lambda self: f"{scheme}://127.0.0.1:{ports[self.name]}")
+    )
+    if HOW == "deflate":
+        # The default value of a field of a dataclass is that of its `__init__`.
+        made = ConnectOptions.__init__
+
+        def init(self: ConnectOptions, *given: object, **named: object) -> None:
+            made(self, *given, **{"ws_compression": True, **named})  # type: ignore[arg-type]
+
+        patch.setattr(ConnectOptions, "__init__", init)
