@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import jetsync
+
 ROOT = Path(__file__).parents[2]
 HALLWAY = {
     "errors",
@@ -109,6 +111,14 @@ def test_a_file_imports_only_what_its_room_may(path):
         if target is None or (path.relative_to(ROOT / "jetsync").as_posix(), target) in DOORS:
             continue
         assert target in allowed, f"{path.name} ({room}) imports {module} ({target})"
+
+
+def test_what_serves_other_frameworks_uses_public_names_only():
+    """So it could be given to them: names of ``jetsync.__all__``, and files of its own room."""
+    for path in (ROOT / "jetsync/contrib").rglob("*.py"):
+        for module in python_imports(path):
+            if module.startswith("jetsync.") and not module.startswith("jetsync.contrib"):
+                assert module.removeprefix("jetsync.") in jetsync.__all__, f"{path}: {module}"
 
 
 @pytest.mark.parametrize(("library", "file"), [("jet", "csrc.pxd"), ("link", "link.pxd")])

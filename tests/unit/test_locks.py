@@ -51,7 +51,9 @@ def test_every_python_lock_is_made_with_its_name():
     for path in (ROOT / "jetsync").rglob("*.py"):
         text = path.read_text()
         place = path.relative_to(ROOT / "jetsync").as_posix()
-        if place == "_locks.py":
+        # contrib uses public names only, so its locks are outside of the order: holding one of them
+        # it calls the public surface, and no thread of the library calls it with a lock held.
+        if place == "_locks.py" or place.startswith("contrib/"):
             continue
         assert not re.search(r"\b(R?Lock|Semaphore)\(\)|Condition\(\)", text), place
         for attribute, name in re.findall(

@@ -1,0 +1,442 @@
+"""Channel: AMQP's commands on streams, consumers and a bucket."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from datetime import datetime
+from queue import Empty
+from typing import TYPE_CHECKING, Any
+
+from kombu.transport import virtual
+from kombu.transport.base import to_rabbitmq_queue_arguments
+from kombu.utils.json import dumps, loads
+from kombu.utils.uuid import uuid
+
+from jetsync import Error
+from jetsync.contrib.gevent import call
+from jetsync.contrib.kombu.delay import due_time, expiration_of, is_too_old, without_eta
+from jetsync.contrib.kombu.intake import Intake
+from jetsync.contrib.kombu.queues import QueueRecord
+from jetsync.contrib.kombu.readers import Held, Reader
+
+if TYPE_CHECKING:
+    from jetsync.contrib.kombu.broker import Broker
+
+__all__ = ["Channel", "QoS"]
+
+_NAK_ON_ITS_WAY = 0.2
+"""Seconds in which the server may still be dealing with what was handed back."""
+
+
+class QoS(virtual.QoS):
+    """The messages that the application has and has not settled, by delivery tag."""
+
+    restore_at_shutdown = False  # what is not settled comes back by itself
+
+    def __init__(self, channel: Channel, prefetch_count: int = 0) -> None:
+        super().__init__(channel, prefetch_count)
+        self._on_collect.cancel()
+        self.held: dict[str, tuple[Held, virtual.Message]] = {}
+
+    def can_consume(self) -> bool:
+        """Whether a message more may come."""
+        return not self.prefetch_count or len(self.held) < self.prefetch_count
+
+    def can_consume_max_estimate(self) -> int | None:
+        """How many messages more may come; None: any number."""
+        return max(self.prefetch_count - len(self.held), 0) if self.prefetch_count else None
+
+    def get(self, delivery_tag: str) -> virtual.Message:
+        """The message of a delivery tag."""
+        return self.held[delivery_tag][1]
+
+    def ack(self, delivery_tag: str) -> None:
+        """The message is done. Any thread; does not block."""
+        if (found := self.held.pop(delivery_tag, None)) is not None:
+            found[0].ack()
+            self.channel.wake()
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Hand the message back, or put it to the dead letters of its queue and drop it."""
+        if (found := self.held.pop(delivery_tag, None)) is None:
+            return
+        held, message = found
+        if requeue:
+            held.nak()
+            self.channel.handed_back()
+        else:
+            self.channel.bury(held.queue, message)
+            held.term("rejected")
+        self.channel.wake()
+
+    def restore_unacked(self) -> list[Any]:
+        """Hand all of them back, in their order."""
+        while self.held:
+            try:
+                _, (held, _) = self.held.popitem()
+                held.nak()
+            except (KeyError, Error):  # another thread was quicker; or the connection is closed
+                continue
+        return []
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        """The same."""
+        self.restore_unacked()
+
+
+@dataclasses.dataclass
+class _Subscription:
+    queue: str
+    no_ack: bool
+    callback: Callable[[virtual.Message], Any]
+    readers: list[Reader]
+
+
+class Channel(virtual.Channel):
+    """A channel: declares, publishes, consumes. What waits for the server blocks.
+
+    ``basic_ack`` and ``basic_reject`` may be called by any thread, all else by one at a time.
+    """
+
+    QoS = QoS
+    supports_fanout = True
+    do_restore = False
+
+    def __init__(self, connection: Any, **kwargs: Any) -> None:
+        super().__init__(connection, **kwargs)
+        self._broker: Broker = connection.broker
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._intake = Intake()
+        self._exclusive: set[str] = set()
+        self._bound: dict[str, list[tuple[str, str, str]]] = {}  # of queues that need renewal
+        self._renewed_at: dict[str, float] = {}
+        self._tables: dict[str, tuple[int, list[Any]]] = {}
+        self._handed_back_at = 0.0
+
+    # -- declaring ---------------------------------------------------------------------------------
+
+    def prepare_queue_arguments(self, arguments: Any, **options: Any) -> Any:
+        """Times and priorities of a kombu Queue, as AMQP's arguments."""
+        return to_rabbitmq_queue_arguments(arguments, **options)
+
+    def _new_queue(
+        self,
+        queue: str,
+        auto_delete: bool = False,
+        exclusive: bool = False,
+        arguments: Any = None,
+        **_: Any,
+    ) -> None:
+        call(
+            self._broker.declare,
+            queue,
+            auto_delete=auto_delete,
+            exclusive=exclusive,
+            arguments=arguments,
+        )
+        if exclusive:
+            self._exclusive.add(queue)
+        if self._broker.record(queue).expires is not None:
+            self._bound.setdefault(queue, [])
+            self._renewed_at[queue] = time.monotonic()
+
+    def _has_queue(self, queue: str, **_: Any) -> bool:
+        routes = self._broker.routes
+        if routes.queue(queue) is None:
+            call(routes.catch_up)
+        return routes.queue(queue) is not None
+
+    def queue_bind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Any = None,
+        **_: Any,
+    ) -> None:
+        """Bind a queue to an exchange. Blocks."""
+        exchange = exchange or "amq.direct"
+        routing_key = routing_key or ""
+        type = self.typeof(exchange).type
+        call(self._broker.bind, exchange, type, queue, routing_key)
+        if queue in self._bound and (exchange, type, routing_key) not in self._bound[queue]:
+            self._bound[queue].append((exchange, type, routing_key))
+
+    def queue_unbind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Any = None,
+        **_: Any,
+    ) -> None:
+        """Take a binding away. Blocks."""
+        exchange = exchange or "amq.direct"
+        call(self._broker.routes.unbind, exchange, queue, routing_key or "")
+        if queue in self._bound:
+            self._bound[queue] = [
+                bound for bound in self._bound[queue] if bound[::2] != (exchange, routing_key or "")
+            ]
+
+    def queue_delete(
+        self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any
+    ) -> None:
+        """Delete a queue with its messages. Blocks."""
+        if if_empty and self._size(queue):
+            return
+        self._forget(queue)
+        call(self._broker.delete, queue)
+
+    def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:
+        """Delete an exchange: its bindings. Blocks."""
+        for queue, routing_key in self._broker.routes.bindings(exchange):
+            call(self._broker.routes.unbind, exchange, queue, routing_key)
+        self.state.exchanges.pop(exchange, None)
+
+    def _forget(self, queue: str) -> None:
+        self._bound.pop(queue, None)
+        self._renewed_at.pop(queue, None)
+        self._exclusive.discard(queue)
+
+    def _size(self, queue: str) -> int:
+        return call(self._broker.size, queue)
+
+    def _purge(self, queue: str) -> int:
+        return call(self._broker.purge, queue)
+
+    # -- routing -----------------------------------------------------------------------------------
+
+    def typeof(self, exchange: str, default: str = "direct") -> Any:
+        """The type of an exchange, as it was declared here or bound elsewhere."""
+        known = self.state.exchanges.get(exchange)
+        type = known["type"] if known else self._broker.routes.exchange_type(exchange)
+        return self.exchange_types[type or default]
+
+    def get_exchanges(self) -> list[str]:
+        """The exchanges that are declared here or bound elsewhere."""
+        return sorted({*self.state.exchanges, *self._broker.routes.exchanges()})
+
+    def list_bindings(self) -> Any:
+        """Queue, exchange and routing key of each binding."""
+        routes = self._broker.routes
+        return (
+            (queue, exchange, routing_key)
+            for exchange in routes.exchanges()
+            for queue, routing_key in routes.bindings(exchange)
+        )
+
+    def get_table(self, exchange: str) -> list[Any]:
+        """The bindings of an exchange, as kombu's exchange types read them."""
+        routes = self._broker.routes
+        bindings = routes.bindings(exchange)
+        known = self._tables.get(exchange)
+        if known is not None and known[0] == routes.version:
+            return known[1]
+        type = self.typeof(exchange)
+        table = [type.prepare_bind(queue, exchange, key, None) for queue, key in bindings]
+        self._tables[exchange] = routes.version, table
+        return table
+
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> Any:
+        if not exchange:
+            return [routing_key or default or self.deadletter_queue]
+        found = self._bound_queues(exchange, routing_key)
+        is_direct = self.typeof(exchange).type == "direct"
+        if not found and call(self._broker.routes.catch_up, seldom=not is_direct):
+            found = self._bound_queues(exchange, routing_key)
+        return found or super()._lookup(exchange, routing_key, default)
+
+    def _bound_queues(self, exchange: str, routing_key: str) -> list[str]:
+        type = self.typeof(exchange)
+        return sorted(type.lookup(self.get_table(exchange), exchange, routing_key, None))
+
+    # -- publishing --------------------------------------------------------------------------------
+
+    def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
+        """Store one copy; returns when the server has it. Blocks."""
+        properties = dict(message["properties"])
+        properties["delivery_tag"] = id = uuid()
+        due = due_time(message) if self._broker.delays else None
+        message = {**message, "properties": properties}
+        if due is not None:
+            message["headers"] = without_eta(message["headers"])
+        call(
+            self._broker.put,
+            queue,
+            dumps(message).encode(),
+            id=id,
+            priority=self._get_message_priority(message),
+            expiration=expiration_of(properties),
+            due=due,
+        )
+
+    def _put_fanout(
+        self, exchange: str, message: dict[str, Any], routing_key: str, **_: Any
+    ) -> None:
+        for queue in self._lookup(exchange, routing_key):
+            if queue:
+                self._put(queue, message)
+
+    def bury(self, queue: str, message: virtual.Message) -> None:
+        """Put a rejected message where its queue's dead letters go, if it says so. Blocks."""
+        record = self._broker.record(queue)
+        exchange = record.dead_letter_exchange
+        if exchange is None:
+            return
+        routing_key = record.dead_letter_routing_key
+        if routing_key is None:
+            routing_key = message.delivery_info.get("routing_key") or queue
+        copy = message.serializable()
+        copy["headers"].pop("eta", None)
+        copy["properties"].pop("expiration", None)
+        for target in self._lookup(exchange, routing_key):
+            if target:
+                self._put(target, copy)
+
+    # -- consuming ---------------------------------------------------------------------------------
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Callable[[virtual.Message], Any],
+        consumer_tag: str,
+        **_: Any,
+    ) -> None:
+        """Give the messages of a queue to ``callback``, in ``drain_events``. Blocks."""
+        self._subscriptions[consumer_tag] = _Subscription(
+            queue, bool(no_ack), callback, self._open(queue)
+        )
+        self._consumers.add(consumer_tag)
+        self._tag_to_queue[consumer_tag] = queue
+        self._intake.use([r for s in self._subscriptions.values() for r in s.readers])
+
+    def _open(self, queue: str, *, anew: bool = False) -> list[Reader]:
+        record, consumers = call(self._broker.consumers, queue, anew=anew)
+        levels = range(record.levels - 1, -1, -1)
+        return [
+            Reader(queue, level, consumer, self.wake)
+            for level, consumer in zip(levels, consumers, strict=True)
+        ]
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Give no more messages; those that have come and were not given are handed back."""
+        subscription = self._subscriptions.pop(consumer_tag, None)
+        if subscription is None:
+            return
+        self._consumers.discard(consumer_tag)
+        self._tag_to_queue.pop(consumer_tag, None)
+        self._intake.use([r for s in self._subscriptions.values() for r in s.readers])
+        for reader in subscription.readers:
+            call(reader.close)
+
+    def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> virtual.Message | None:
+        """Return a message of a queue, None when there is none now. Blocks."""
+        try:
+            return self._message(self._get_held(queue), no_ack)
+        except Empty:
+            return None
+
+    def _get_held(self, queue: str) -> Held:
+        _, consumers = call(self._broker.consumers, queue)
+        is_early = time.monotonic() < self._handed_back_at + _NAK_ON_ITS_WAY
+        for consumer in consumers:
+            for msg in call(consumer.fetch_no_wait, 1):
+                return Held(msg, queue)
+        if is_early:
+            for consumer in consumers:
+                for msg in call(consumer.fetch, 1, timeout=_NAK_ON_ITS_WAY):
+                    return Held(msg, queue)
+        raise Empty
+
+    def _message(self, held: Held, no_ack: bool) -> virtual.Message:
+        """Make a message of the store one of kombu's. Raises Empty for one that is too old."""
+        raw, metadata = loads(held.msg.data), held.msg.metadata
+        properties = raw["properties"]
+        record: QueueRecord = self._broker.record(held.queue)
+        limits = [expiration_of(properties), record.message_ttl]
+        if limits != [None, None] and is_too_old(_stored(held), limits):
+            held.term("expired")
+            raise Empty
+        if metadata.num_delivered > 1:
+            properties.setdefault("delivery_info", {})["redelivered"] = True
+            raw["headers"] = {
+                **(raw.get("headers") or {}),
+                "x-delivery-count": metadata.num_delivered - 1,
+            }
+        message = self.Message(raw, channel=self)
+        if no_ack:
+            held.ack()
+        else:
+            self.qos.held[message.delivery_tag] = held, message
+        return message
+
+    def deliver(self) -> bool:
+        """Ask for more, and give one message that has come to its callback. Returns whether it did.
+
+        Blocks for round trips when it reads several queues or priorities, and for the callback.
+        """
+        self._renew()
+        for broken in call(self._intake.fill, self.qos.prefetch_count, len(self.qos.held)):
+            self._repair(broken)
+        while (found := self._intake.take()) is not None:
+            reader, held = found
+            subscription = next(s for s in self._subscriptions.values() if reader in s.readers)
+            try:
+                message = self._message(held, subscription.no_ack)
+            except Empty:
+                continue
+            subscription.callback(message)
+            return True
+        return False
+
+    def _repair(self, reader: Reader) -> None:
+        """A consumer has gone, with its queue or after an outage: make it again, read again."""
+        for subscription in self._subscriptions.values():
+            if reader in subscription.readers:
+                for old in subscription.readers:
+                    call(old.close)
+                subscription.readers = self._open(reader.queue, anew=True)
+        self._intake.use([r for s in self._subscriptions.values() for r in s.readers])
+
+    def _renew(self) -> None:
+        """Queues that this channel declared and reads do not age out while it reads them."""
+        for queue in {s.queue for s in self._subscriptions.values()} & set(self._bound):
+            record = self._broker.record(queue)
+            now = time.monotonic()
+            if record.expires is None or now < self._renewed_at[queue] + record.expires / 3:
+                continue
+            self._renewed_at[queue] = now
+            call(self._broker.renew, queue, record, self._bound[queue])
+
+    def wake(self) -> None:
+        """There is something to do for ``drain_events``. Any thread; does not block."""
+        connection = self.connection
+        if connection is not None:
+            connection.wake()
+
+    def handed_back(self) -> None:
+        """A message was handed back just now."""
+        self._handed_back_at = time.monotonic()
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Hand back what is not settled and delete the exclusive queues. Blocks."""
+        if self.closed:
+            return
+        for consumer_tag in list(self._subscriptions):
+            self.basic_cancel(consumer_tag)
+        if not self._broker.nc.is_closed:
+            for queue in list(self._exclusive):
+                try:
+                    call(self._broker.delete, queue)
+                except Error:
+                    continue  # it ages out
+        super().close()
+
+
+def _stored(held: Held) -> datetime:
+    return held.msg.metadata.timestamp

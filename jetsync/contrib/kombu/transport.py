@@ -1,0 +1,152 @@
+"""Transport: a kombu connection over the NATS connection of its process."""
+
+from __future__ import annotations
+
+import time
+from _queue import Empty as NothingQueued
+from _queue import SimpleQueue
+from builtins import TimeoutError as TimedOut
+from typing import Any
+
+from kombu.transport import virtual
+
+from jetsync import (
+    ConnectError,
+    Connection,
+    ConnectionClosedError,
+    Error,
+    JetStreamUnavailableError,
+    NoRespondersError,
+    NotStoredError,
+    TimeoutError,
+    __version__,
+    shared_connection,
+)
+from jetsync.contrib.gevent import call
+from jetsync.contrib.kombu.broker import Broker, broker_of
+from jetsync.contrib.kombu.channel import Channel
+from jetsync.contrib.options import Address, read_options
+
+__all__ = ["Transport"]
+
+_LOOK = 5.0
+"""Seconds after which a wait without end looks whether what it waits for still is."""
+_FLUSH = 2.0
+
+
+class Transport(virtual.Transport):
+    """kombu on NATS JetStream.
+
+    Connections of a process with the same options share one NATS connection, which reconnects by
+    itself. A forked child gets its own.
+    """
+
+    Channel = Channel
+    default_port = 4222
+    driver_type = "nats"
+    driver_name = "jetsync"
+
+    implements = virtual.Transport.implements.extend(
+        asynchronous=False,
+        exchange_type=frozenset(["direct", "topic", "fanout"]),
+        heartbeats=False,
+    )
+
+    recoverable_connection_errors = (ConnectError, ConnectionClosedError, TimeoutError)
+    connection_errors = (*virtual.Transport.connection_errors, *recoverable_connection_errors)
+    recoverable_channel_errors = (NotStoredError, NoRespondersError, JetStreamUnavailableError)
+    channel_errors = (*virtual.Transport.channel_errors, *recoverable_channel_errors)
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        self._connection: Connection | None = None
+        self._broker: Broker | None = None
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
+        self._turn = 0
+
+    def driver_version(self) -> str:
+        """The version of jetsync."""
+        return __version__
+
+    @property
+    def broker(self) -> Broker:
+        """The streams and bindings of the virtual host."""
+        if self._broker is None:
+            raise ConnectionClosedError("the connection is not established")
+        return self._broker
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    def establish_connection(self) -> Any:
+        """Connect, and make the streams of the virtual host. Blocks."""
+        client = self.client
+        tls = client.ssl or client.transport_cls == "tls"
+        if "://" in (client.hostname or ""):  # jetsync+nats://..., which kombu leaves whole
+            address = Address.of_url(client.hostname, tls)
+        else:
+            address = Address(
+                host=client.hostname,
+                port=client.port,
+                user=client.userid,
+                password=client.password,
+                path=client.virtual_host,
+                tls=tls,
+            )
+        fields, store = read_options(address, client.transport_options, default="default")
+        if client.connect_timeout:
+            fields.setdefault("connect_timeout", client.connect_timeout)
+        fields.setdefault("name", "kombu")
+        self._connection = call(shared_connection, **fields)
+        self._broker = call(broker_of, self._connection, store)
+        return super().establish_connection()
+
+    def verify_connection(self, connection: Any) -> bool:
+        """Whether the connection can be used. Does not block."""
+        return self._connection is not None and not self._connection.is_closed
+
+    def close_connection(self, connection: Any) -> None:
+        """Close the channels; what they have acknowledged is on its way. Blocks."""
+        super().close_connection(connection)
+        if self._connection is not None and self._connection.is_connected:
+            try:
+                call(self._connection.flush, timeout=_FLUSH)
+            except Error:
+                pass  # acknowledgements are repeated when there is a link again
+
+    @property
+    def default_connection_params(self) -> dict[str, Any]:
+        """The parts that a URL may leave out."""
+        return {"port": self.default_port, "hostname": "localhost"}
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """End the wait of ``drain_events``. Any thread; does not block."""
+        self._wakeups.put(None)
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+        """Give one message to its callback; wait for it up to ``timeout`` seconds (None: no
+        limit). The channels take turns. Raises TimeoutError when nothing came."""
+        ends_at = None if timeout is None else time.monotonic() + timeout
+        while True:
+            if not self.verify_connection(connection):
+                raise ConnectionClosedError("the connection is closed")
+            while not self._wakeups.empty():
+                self._wakeups.get()
+            self._turn += 1
+            begin = self._turn % max(1, len(self.channels))
+            if any(channel.deliver() for channel in self.channels[begin:] + self.channels[:begin]):
+                return
+            left = _LOOK if ends_at is None else min(_LOOK, ends_at - time.monotonic())
+            if left > 0:
+                call(self._wait, left)
+            elif ends_at is not None and time.monotonic() >= ends_at and self._wakeups.empty():
+                raise TimedOut("no event in time")
+
+    def _wait(self, seconds: float) -> None:
+        try:
+            self._wakeups.get(timeout=seconds)
+        except NothingQueued:
+            pass
+        else:
+            self._wakeups.put(None)

@@ -1,0 +1,344 @@
+"""kombu on JetStream: routing, priorities, prefetch, times, redelivery, what remains."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import kombu
+import pytest
+
+import jetsync
+from jetsync import ConfigError
+from jetsync.contrib.names import bucket_token, from_token, to_token
+from jetsync.contrib.options import Address, read_options
+from jetsync.server import NatsServer
+from tests.harness.waiting import wait_until
+
+
+class Reading:
+    """Reads queues of a connection; keeps what came and settles it as ``settle`` says."""
+
+    def __init__(
+        self,
+        connection: kombu.Connection,
+        *queues: kombu.Queue,
+        prefetch: int | None = None,
+        settle: str | None = "ack",
+    ) -> None:
+        self.connection = connection
+        self.messages: list[kombu.Message] = []
+        self.settle = settle
+        self.consumer = kombu.Consumer(
+            connection.channel(), list(queues), callbacks=[self._take], prefetch_count=prefetch
+        )
+        self.consumer.consume()
+
+    def _take(self, body: Any, message: kombu.Message) -> None:
+        self.messages.append(message)
+        if self.settle == "ack":
+            message.ack()
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [message.payload for message in self.messages]
+
+    def until(self, count: int, timeout: float = 10.0) -> list[Any]:
+        """Drain events until so many messages have come; return their bodies."""
+        ends_at = time.monotonic() + timeout
+        while len(self.messages) < count and time.monotonic() < ends_at:
+            try:
+                self.connection.drain_events(timeout=0.5)
+            except TimeoutError:
+                continue
+        assert len(self.messages) == count
+        return self.bodies
+
+    def until_there_is(self, body: Any, timeout: float = 10.0) -> None:
+        """Drain events until this has come; what was not acknowledged in time may come again."""
+        ends_at = time.monotonic() + timeout
+        while body not in self.bodies and time.monotonic() < ends_at:
+            try:
+                self.connection.drain_events(timeout=0.5)
+            except TimeoutError:
+                continue
+        assert body in self.bodies
+
+    def nothing_comes(self) -> None:
+        """Drain events for a moment in which nothing comes."""
+        before = len(self.messages)
+        with pytest.raises(TimeoutError):
+            self.connection.drain_events(timeout=0.3)
+        assert len(self.messages) == before
+
+
+def send(connection: kombu.Connection, body: Any, queue: kombu.Queue | str, **options: Any) -> None:
+    """Publish to a queue by its name, declared first when it is a Queue."""
+    name = queue if isinstance(queue, str) else queue.name
+    declare = [] if isinstance(queue, str) else [queue]
+    kombu.Producer(connection.channel()).publish(
+        body, exchange="", routing_key=name, declare=declare, **options
+    )
+
+
+def pending(connection: kombu.Connection, queue: str) -> int:
+    """How many messages of a queue are with a client."""
+    _, consumers = connection.transport.broker.consumers(queue)
+    return sum(consumer.info().num_ack_pending for consumer in consumers)
+
+
+def test_what_one_process_binds_another_one_routes_by(connect):
+    """Two brokers, each with a view of the bindings of its own."""
+    here, there = connect(), connect(name="another process")
+    assert here.transport.broker is not there.transport.broker
+    direct = kombu.Exchange("jobs", type="direct")
+    topic = kombu.Exchange("logs.all", type="topic")
+    fanout = kombu.Exchange("everybody", type="fanout")
+    queues = [
+        kombu.Queue("a", direct, routing_key="k1"),
+        kombu.Queue("b", direct, routing_key="k2"),
+        kombu.Queue("c@d.e", topic, routing_key="log.*.error"),
+        kombu.Queue("f", fanout),
+        kombu.Queue("g", fanout),
+    ]
+    for queue in queues:
+        queue(there.channel()).declare()
+    publish = kombu.Producer(here.channel()).publish
+    publish(1, exchange="jobs", routing_key="k1")
+    publish(2, exchange="jobs", routing_key="k3")  # bound to nothing
+    publish(3, exchange="logs.all", routing_key="log.db.error")
+    publish(4, exchange="logs.all", routing_key="log.db.info")
+    publish(5, exchange="everybody", routing_key="")
+    got = {}
+    for queue in queues:
+        reading = Reading(there, queue)
+        got[queue.name] = reading.until(0 if queue.name == "b" else 1)
+        reading.consumer.cancel()
+    assert got == {"a": [1], "b": [], "c@d.e": [3], "f": [5], "g": [5]}
+
+
+def test_what_is_requeued_comes_again_and_says_so(connect):
+    connection = connect()
+    queue = kombu.Queue("q")
+    send(connection, "x", queue)
+    channel = connection.channel()
+    first = channel.basic_get("q")
+    assert first is not None
+    assert "redelivered" not in first.delivery_info
+    assert "x-delivery-count" not in first.headers
+    first.requeue()
+    second = channel.basic_get("q")
+    assert second is not None
+    assert second.delivery_info["redelivered"] is True
+    assert second.headers["x-delivery-count"] == 1
+    second.ack()
+    assert channel.basic_get("q") is None
+
+
+def test_what_a_closed_channel_has_not_settled_is_given_to_others_at_once(connect):
+    connection = connect(ack_wait=60)
+    queue = kombu.Queue("q")
+    for number in range(5):
+        send(connection, number, queue)
+    channel = connection.channel()
+    consumer = kombu.Consumer(channel, [queue], callbacks=[lambda body, message: None])
+    consumer.consume()
+    connection.drain_events(timeout=5)
+    consumer.cancel()
+    channel.close()
+    assert sorted(Reading(connection, queue).until(5)) == [0, 1, 2, 3, 4]
+
+
+def test_higher_priorities_come_first_also_one_at_a_time(connect):
+    connection = connect()
+    queue = kombu.Queue("q", max_priority=9)
+    for number, priority in enumerate((1, 9, 5, 0, 9)):
+        send(connection, number, queue, priority=priority)
+    assert Reading(connection, queue, prefetch=1).until(5) == [1, 4, 2, 0, 3]
+
+
+@pytest.mark.parametrize("prefetch", [1, 3])
+def test_a_client_never_has_more_than_its_prefetch_count(connect, prefetch):
+    """Two queues, one of them with priorities, and an idle reader that has to leave the rest."""
+    connection = connect()
+    queues = [kombu.Queue("p", max_priority=3), kombu.Queue("q")]
+    reading = Reading(connection, *queues, prefetch=prefetch, settle=None)
+    reading.nothing_comes()  # every reader waits for a message now
+    for number in range(8):
+        send(connection, number, queues[number % 2], priority=number % 4)
+    reading.until(prefetch)
+    others = Reading(connect(), *queues)
+    others.until(8 - prefetch)
+    for message in list(reading.messages):
+        message.ack()
+    reading.nothing_comes()
+    wait_until(lambda: pending(connection, "p") + pending(connection, "q") == 0)
+
+
+def test_messages_and_queues_age_out(connect):
+    connection = connect()
+    broker = connection.transport.broker
+    send(connection, "late", kombu.Queue("q"), expiration=0.2)
+    send(connection, "in time", "q", expiration=60)
+    reply = kombu.Queue("reply", kombu.Exchange("answers"), auto_delete=True, expires=1.0)
+    send(connection, "never read", reply)
+    broker.consumers("reply")
+    wait_until(lambda: broker.routes.queue("reply") is None, timeout=15)
+    assert Reading(connection, kombu.Queue("q")).until(1) == ["in time"]
+    wait_until(lambda: broker.routes.bindings("answers") == [])
+    stream = broker.js.stream(f"KOMBU_{broker.vhost}_TRANSIENT")
+    wait_until(lambda: stream.info().state.consumer_count == 0, timeout=15)
+    assert stream.info().state.messages == 0
+
+
+def test_a_queue_that_is_read_does_not_age_out(connect):
+    connection = connect()
+    queue = kombu.Queue("mine", kombu.Exchange("x"), auto_delete=True, expires=1.0)
+    reading = Reading(connection, queue)
+    begun = time.monotonic()
+    while time.monotonic() < begun + 2.5:  # more than twice its life
+        with pytest.raises(TimeoutError):
+            connection.drain_events(timeout=0.2)
+    kombu.Producer(connect(name="another").channel()).publish(1, exchange="x", routing_key="")
+    assert reading.until(1) == [1]
+
+
+def test_an_exclusive_queue_ends_with_its_channel(connect):
+    connection = connect()
+    channel = connection.channel()
+    kombu.Queue("own", kombu.Exchange("x"), exclusive=True)(channel).declare()
+    send(connection, "x", "own")
+    channel.close()
+    routes = connection.transport.broker.routes
+    assert routes.queue("own") is None
+    assert routes.bindings("x") == []
+    assert connection.transport.broker.size("own") == 0
+
+
+def test_rejected_messages_go_where_their_queue_says(connect):
+    connection = connect()
+    dead = kombu.Queue("dead", kombu.Exchange("graveyard"), routing_key="bad")
+    dead(connection.channel()).declare()
+    arguments = {"x-dead-letter-exchange": "graveyard", "x-dead-letter-routing-key": "bad"}
+    queue = kombu.Queue("q", queue_arguments=arguments)
+    send(connection, "poison", queue)
+    reading = Reading(connection, queue, settle=None)
+    reading.until(1)
+    reading.messages[0].reject()
+    assert Reading(connection, dead).until(1) == ["poison"]
+    wait_until(lambda: connection.transport.broker.size("q") == 0)
+
+
+@pytest.mark.timed
+def test_a_message_with_an_eta_is_kept_by_the_server_until_then(connect):
+    connection = connect()
+    queue = kombu.Queue("q")
+    due = datetime.now(timezone.utc) + timedelta(seconds=1.2)
+    send(connection, "later", queue, headers={"eta": due.isoformat(), "task": "t"})
+    send(connection, "now", queue)
+    reading = Reading(connection, queue)
+    assert reading.until(1) == ["now"]
+    wait_until(lambda: pending(connection, "q") == 0)  # the acknowledgement has come
+    assert reading.until(2) == ["now", "later"]
+    late = (datetime.now(timezone.utc) - due).total_seconds()
+    assert 0 <= late < 1
+    assert reading.messages[1].headers["x-eta"] == due.isoformat()
+    assert reading.messages[1].headers["eta"] is None
+
+
+def test_without_native_delay_the_message_goes_at_once_and_keeps_its_eta(connect):
+    connection = connect(native_delay=False)
+    eta = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+    send(connection, "x", kombu.Queue("q"), headers={"eta": eta, "task": "t"})
+    message = connection.channel().basic_get("q", no_ack=True)
+    assert message.headers["eta"] == eta
+
+
+def test_reading_goes_on_after_a_restart_of_the_server(connect, tmp_path):
+    with NatsServer(store_dir=tmp_path) as server:
+        connection = connect(f"{server.url}/v", storage="file", reconnect_wait=0.05)
+        queue = kombu.Queue("q")
+        reading = Reading(connection, queue)
+        send(connection, 1, queue)
+        reading.until(1)
+        server.kill()
+        server.start()
+        send(connection, 2, queue)
+        reading.until_there_is(2)
+        # Its consumer goes too: it is made again.
+        connection.transport.broker.js.delete_consumer("KOMBU_v", "q-0")
+        send(connection, 3, queue)
+        reading.until_there_is(3)
+        connection.release()
+
+
+def test_many_messages_all_come_once(connect):
+    connection = connect()
+    queue = kombu.Queue("q")
+    producer = kombu.Producer(connection.channel())
+    queue(connection.channel()).declare()
+    for number in range(300):
+        producer.publish(number, exchange="", routing_key="q")
+    assert connection.transport.broker.size("q") == 300
+    assert Reading(connection, queue, prefetch=4).until(300) == list(range(300))
+
+
+def test_a_scheme_of_its_own_is_known_after_the_import(server, connect):
+    connection = kombu.Connection(f"jetsync+{server.url}/scheme")
+    try:
+        simple = connection.SimpleQueue("s")
+        simple.put({"a": 1})
+        assert simple.get(timeout=5).payload == {"a": 1}
+        simple.close()
+    finally:
+        nc = connection.transport.broker.nc
+        connection.release()
+        nc.close()
+
+
+def test_a_server_that_is_not_there_is_a_connection_error():
+    connection = kombu.Connection(
+        "nats://127.0.0.1:1/v", transport="jetsync.contrib.kombu:Transport", connect_timeout=1
+    )
+    with pytest.raises(connection.recoverable_connection_errors):
+        connection.transport.establish_connection()
+    assert jetsync.ConnectError in connection.recoverable_connection_errors
+
+
+# -- names and options, without a server -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["celery", "a-b_C9", "c@d.e", "", "ü", "a b", "=", "x.*.>"])
+def test_every_name_is_one_token_and_comes_back(name):
+    token = to_token(name)
+    assert not set(token) & set(" .*>")
+    assert token
+    assert from_token(token) == name
+    assert not set(bucket_token(name)) & set(" .*>=")
+
+
+def test_a_url_and_options_become_those_of_a_connection(caplog):
+    address = Address.of_url("tls://ann:s%40d@h:4443/shop")
+    fields, store = read_options(address, {"ack_wait": 9, "timeout": 3}, default="d")
+    assert fields == {
+        "servers": "nats://h:4443", "user": "ann", "password": "s@d", "timeout": 3, "tls": True,
+    }  # fmt: skip
+    assert (store.name, store.ack_wait, store.storage) == ("shop", 9, "file")
+    fields, store = read_options(Address.of_url("nats://t0k@[::1]"), {}, default="d")
+    assert fields == {"servers": "nats://[::1]:4222", "token": "t0k"}
+    assert store.name == "d"
+    with caplog.at_level(logging.WARNING, logger="jetsync.contrib"):
+        read_options(Address(), {"visibility_timeout": 9, "ack_wiat": 9}, default="d")
+    assert "['ack_wiat']" in caplog.text
+
+
+def test_certificates_are_always_checked():
+    import ssl
+
+    files = {"ca_certs": "ca.pem", "cert_reqs": ssl.CERT_REQUIRED}
+    fields, _ = read_options(Address(tls=files), {}, default="d")
+    assert fields["tls"] == jetsync.TLSConfig(ca_file="ca.pem")
+    with pytest.raises(ConfigError, match="cert_reqs"):
+        read_options(Address(tls={"cert_reqs": ssl.CERT_NONE}), {}, default="d")
