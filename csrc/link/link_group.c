@@ -32,7 +32,6 @@ int link_group_add(link_group *g) {
     link_lock(&g->lock);
     g->queues++;
     int more = g->threads < wanted(g) && !g->closed;
-    if (more) g->threads++;
     link_unlock(&g->lock);
     return more;
 }
@@ -44,11 +43,19 @@ void link_group_remove(link_group *g) {
     link_unlock(&g->lock);
 }
 
-int link_group_missing(link_group *g) {
+int link_group_enter(link_group *g) {
     link_lock(&g->lock);
-    int others = --g->threads > 0;
+    int needed = g->threads < wanted(g) && !g->closed;
+    g->threads += (size_t)needed;
     link_unlock(&g->lock);
-    return others;
+    return needed;
+}
+
+int link_group_has_threads(link_group *g) {
+    link_lock(&g->lock);
+    int found = g->threads > 0;
+    link_unlock(&g->lock);
+    return found;
 }
 
 void link_group_put(link_group *g, link_queue *q) {

@@ -16,7 +16,7 @@ typedef struct link_group {
     link_waiter *idle; /* threads that sleep, the one that came last first: its memory is warm */
     size_t looking;    /* threads that look at the list before they sleep */
     size_t queues;     /* how many belong to the group */
-    size_t threads;    /* how many there are, or are being started */
+    size_t threads;    /* how many have entered */
     size_t most;       /* how many there may be */
     int closed;        /* in a forked child */
 } link_group;
@@ -33,12 +33,15 @@ void link_group_free(link_group *g);
 /* In a forked child: no thread, no queue; every taker is told to end. */
 void link_group_reset(link_group *g);
 
-/* One queue more; returns whether the caller is to start a thread for it. */
+/* One queue more; returns whether the caller is to start a thread for it. A thread counts itself when
+ * it enters, so one that is never started, or started twice, is counted right. */
 int link_group_add(link_group *g);
 /* One queue less. A thread that is not needed any more ends. */
 void link_group_remove(link_group *g);
-/* A thread that was to start did not. Returns whether there is another one. */
-int link_group_missing(link_group *g);
+/* A thread comes; returns whether it is needed, else it ends. */
+int link_group_enter(link_group *g);
+/* Whether there is a thread. */
+int link_group_has_threads(link_group *g);
 
 /* Put a queue into the list, and see that a thread looks at it. */
 void link_group_put(link_group *g, struct link_queue *q);

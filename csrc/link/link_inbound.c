@@ -231,7 +231,10 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
  * which it can keep. Returns NULL without memory. */
 static uint8_t *room_to_receive(link_inbound *in, size_t *room) {
     size_t have = jet_buf_len(&in->buf);
-    *room = in->large && !in->decode ? BEHIND : RECEIVE;
+    *room = RECEIVE;
+    if (in->large && !in->decode) { /* the rest of the next message, and not much of what follows */
+        *room = BEHIND + (in->parser.need > have ? in->parser.need - have : 0);
+    }
     if (have == 0 && in->buf.cap > 4 * RECEIVE) jet_buf_free(&in->buf);
     if (in->parser.need >= LARGE) {
         size_t whole = in->parser.need + (in->decode ? RECEIVE : BEHIND);

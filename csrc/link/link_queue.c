@@ -59,7 +59,8 @@ static uint64_t hash_of(jet_span s) {
     return h ? h : 1;
 }
 
-/* Whether this is a heartbeat that says what the one before it said, with no message between. */
+/* Whether this is a heartbeat that says what the one before it said, with no message between. The end
+ * of a pull may stand between them: it delivers nothing, so the second heartbeat says nothing new. */
 static int is_repeated(link_queue *q, const jet_record *r) {
     uint64_t before = q->heartbeat;
     link_assert_held(&q->lock);

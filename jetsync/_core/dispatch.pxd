@@ -10,6 +10,7 @@ cdef class Task:
     cdef object ended
     cdef object step
     cdef unsigned long thread   # that runs it; 0: none
+    cdef bint has_begun
 
     cdef bint run(self) except -1
     cdef int move(self, Mailbox mailbox) except -1
@@ -20,5 +21,6 @@ cdef class Group:
     cdef Inbound inbound
     cdef set tasks      # keeps them and their mailboxes alive
 
+    cdef int forget(self, Task task) except -1
     cdef int _follow(self) except -1
     cdef int _run(self, Task task) except -1

@@ -2,10 +2,10 @@
 
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
-    LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_inbound, link_group, link_group_add,
-    link_group_free, link_group_init, link_group_is_due, link_group_missing, link_group_put,
-    link_group_remove, link_group_reset, link_group_take, link_inbound_follow, link_queue,
-    link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
+    LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_group, link_group_add,
+    link_group_enter, link_group_free, link_group_has_threads, link_group_init, link_group_is_due,
+    link_group_put, link_group_remove, link_group_reset, link_group_take, link_inbound,
+    link_inbound_follow, link_queue, link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
     link_waiter, link_wakeup_free, link_wakeup_sleep,
 )
 from jetsync._core.mailbox cimport Mailbox, follow_time
@@ -95,26 +95,35 @@ cdef class Group:
         self.tasks.add(task)
         return link_group_add(&self.group)
 
-    def missing(self):
-        """The thread could not be started; returns whether there is another one."""
-        return link_group_missing(&self.group)
+    @property
+    def has_threads(self):
+        """Whether some thread runs `work`."""
+        return link_group_has_threads(&self.group)
 
     def begin(self, Task task not None):
         """Run the task whenever something is in its mailbox."""
+        task.has_begun = True
         link_queue_join_group(&task.mailbox.queue, &self.group, <void *>task, False)
 
     def remove(self, Task task not None):
-        """Forget a task that has not begun, or has ended."""
+        """Forget a task that has not begun; one that has is forgotten when its mailbox ends."""
+        if not task.has_begun:
+            self.forget(task)
+
+    cdef int forget(self, Task task) except -1:
         if task in self.tasks:
             self.tasks.discard(task)
             link_group_remove(&self.group)
 
     def work(self):
-        """Run tasks until there are more threads than tasks. Blocks."""
+        """Run tasks until there are more threads than tasks. Blocks. A thread that is not needed
+        returns at once."""
         cdef link_waiter waiter
         cdef link_queue *queue
         cdef link_due due
         cdef bint comes = True
+        if not link_group_enter(&self.group):
+            return
         while True:
             due = link_group_take(&self.group, &waiter, comes, False, &queue)
             comes = False
@@ -154,7 +163,7 @@ cdef class Group:
         task.thread = 0
         if over:
             link_queue_leave_group(&task.mailbox.queue)
-            self.remove(task)
+            self.forget(task)
             task.ended(problem)
         elif not link_queue_rest(&task.mailbox.queue):
             link_group_put(&self.group, &task.mailbox.queue)

@@ -113,7 +113,8 @@ cdef extern from "link_group.h" nogil:
     void link_group_reset(link_group *g)
     bint link_group_add(link_group *g)
     void link_group_remove(link_group *g)
-    bint link_group_missing(link_group *g)
+    bint link_group_enter(link_group *g)
+    bint link_group_has_threads(link_group *g)
     void link_group_put(link_group *g, link_queue *q)
     bint link_group_is_due(void *group) noexcept
     link_due link_group_take(link_group *g, link_waiter *w, bint comes, bint sleeps,

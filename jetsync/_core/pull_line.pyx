@@ -51,15 +51,17 @@ cdef class PullLine:
         try:
             if ack is None:
                 put_message(self.outbound, self.subject, data, reply, b"", False, deadline, 0)
-                self.outbound.send_now()
             else:
                 put_message(self.outbound, ack.reply or "", b"+NXT " + data, reply, b"", False,
                             deadline, 0)
-                self.outbound.send_now()
-                ack._sent_ack()
-        except OutboundFullError:
+        except BaseException as error:  # no room; a signal handler while it waited for room
             self.state.not_sent(number, monotonic())
-            return 0
+            if isinstance(error, OutboundFullError):
+                return 0
+            raise
+        self.outbound.send_now()
+        if ack is not None:
+            ack._sent_ack()
         return number
 
     def take(self, size_t limit, wait=0, size_t least=1):

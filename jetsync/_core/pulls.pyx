@@ -378,8 +378,12 @@ cdef class PullLedger:
                 at = max(at, now + (lapse if self.beat == 0 else min(lapse, 2 * self.beat)))
             elif self.beat:
                 patience[0] = 2 * self.beat + 0.001
-        if now < self.not_before < at:
+        if 0 < self.not_before < at:
             at = self.not_before
+            if at <= now:
+                # The pause ended after the caller looked at it: the caller looks once more.
+                at = now
+                self.not_before = 0
         return at + 0.001
 
     def next_look(self, double now, double last_put):

@@ -74,8 +74,7 @@ class Asking(Member):
         self._open[asked.key] = asked
         try:
             self._nc._routes.watch(subject, asked)
-            address = f"{reply.subject}-{asked.key}"
-            self._nc._requests.put(subject, data, address, header, deadline)
+            self._nc._requests.put(subject, data, reply, header, deadline, suffix=f"-{asked.key}")
         except BaseException:
             self._forget(asked.key)
             raise

@@ -83,6 +83,7 @@ class SubscriptionDelivery(Member):
         try:
             self._delivery = Delivery(port, mailbox, self._on_end, callback=callback)
         except BaseException:
+            mailbox.finish()  # if the callback is called already, it is not called any more
             port.detach(self)
             raise
 

@@ -151,9 +151,13 @@ class Dialer:
     def _dial(self, server: ServerURL) -> Link:
         """Connect to a server. A reconnect waits for its turn among those of the process.
 
-        The first connect does not: its caller waits for it.
+        The first connect does not: its caller waits for it. Where there are other servers, the
+        next one is tried when the turn does not come within ``connect_timeout``.
         """
-        turn = self._turn = DIALS.turn(server.netloc if self._is_reconnecting else None)
+        turn = self._turn = DIALS.turn(
+            server.netloc if self._is_reconnecting else None,
+            to_seconds(self._options.connect_timeout) if len(self.pool.servers) > 1 else None,
+        )
         if self._stop.is_set():
             turn.withdraw()
         with turn:

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from jetsync._latch import Latch
 from jetsync._locks import lock
+from jetsync.errors import ConnectError
 
 __all__ = ["DIALS", "DialQueue", "DialTurn"]
 
@@ -18,19 +19,30 @@ their threads get the interpreter before their timeouts are over."""
 class DialTurn:
     """The turn of one connection to dial, as a context manager: its body has the turn.
 
-    Entering it blocks until the turn comes, or until :meth:`withdraw` is called.
+    Entering it blocks until the turn comes, or until :meth:`withdraw` is called. After
+    ``patience`` seconds in line (None: no limit) it leaves the line and raises ConnectError.
     """
 
-    __slots__ = ("_queue", "_server", "_there")
+    __slots__ = ("_patience", "_queue", "_server", "_there")
 
-    def __init__(self, queue: DialQueue, server: str | None) -> None:
+    def __init__(self, queue: DialQueue, server: str | None, patience: float | None) -> None:
         self._queue = queue
         self._server = server
+        self._patience = patience
         self._there = Latch()
 
     def __enter__(self) -> DialTurn:
-        if self._server is not None and not self._queue.join(self._server, self._there):
-            self._there.wait()
+        server = self._server
+        if (
+            server is not None
+            and not self._queue.join(server, self._there)
+            and not self._there.wait(self._patience)
+        ):
+            self._queue.leave(server, self._there)
+            raise ConnectError(
+                f"{server}: so many connections of this process dial it that the turn of this one "
+                f"did not come within {self._patience:g} s"
+            )
         return self
 
     def __exit__(
@@ -58,10 +70,10 @@ class DialQueue:
         self._under_way: dict[str, set[Latch]] = {}
         self._waiting: dict[str, collections.deque[Latch]] = {}
 
-    def turn(self, server: str | None) -> DialTurn:
+    def turn(self, server: str | None, patience: float | None = None) -> DialTurn:
         """Return the turn of one dial to a server (None: a turn without waiting). Does not
-        block."""
-        return DialTurn(self, server)
+        block. ``patience``: see :class:`DialTurn`."""
+        return DialTurn(self, server, patience)
 
     def join(self, server: str, there: Latch) -> bool:
         """Stand in line; returns whether the turn is there at once."""
@@ -77,7 +89,7 @@ class DialQueue:
         """Give up the turn, or the place in the line; the next one has its turn."""
         with self._lock:
             under_way, waiting = self._under_way.get(server), self._waiting.get(server)
-            if waiting is not None and there in waiting:  # it has withdrawn
+            if waiting is not None and there in waiting:  # it did not wait for its turn
                 waiting.remove(there)
             elif under_way is not None:
                 under_way.discard(there)

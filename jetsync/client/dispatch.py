@@ -43,23 +43,25 @@ class Dispatcher:
         Raises RuntimeError when the system has no thread for it, and none is running.
         """
         task = Task(mailbox, callback, report, ended, step)
-        if self.group.add(task):
-            try:
-                self._start()
-            except BaseException as error:
-                if not self.group.missing() or not isinstance(error, RuntimeError):
-                    self.group.remove(task)
-                    raise
-        self.group.begin(task)
+        try:
+            if self.group.add(task):
+                try:
+                    self._start()
+                except RuntimeError:
+                    if not self.group.has_threads:
+                        raise
+            self.group.begin(task)
+        except BaseException:  # as of Ctrl-C, at any step: a thread that runs now ends by itself
+            self.group.remove(task)
+            raise
         return task
 
     def _start(self) -> None:
-        number = next(self._numbers)
-        thread = start_thread("dispatch", self.group.work, f"{self._label}-{number}")
         for old, other in list(self._threads.items()):
             if not other.is_alive():
                 self._threads.pop(old, None)
-        self._threads[number] = thread
+        number = next(self._numbers)
+        self._threads[number] = start_thread("dispatch", self.group.work, f"{self._label}-{number}")
 
     def abandon(self) -> None:
         """Forget the threads in a forked child, where they do not exist."""

@@ -126,22 +126,30 @@ class Requests:
         self,
         subject: str,
         data: bytes,
-        reply: str,
+        reply: Reply,
         header: bytes | None,
         deadline: Deadline,
         link: int = 0,
+        suffix: str = "",
     ) -> None:
         """Send a question from this thread. Without a header block the subject may be wild. With
         ``link`` it leaves on the link of that number only; else it waits up to the deadline for a
-        link when the buffer for the time without one is full."""
+        link when the buffer for the time without one is full. The answer is asked for on the
+        subject of ``reply`` with ``suffix`` behind it.
+
+        Raises the error of a reply that was ended meanwhile: its answer would not arrive.
+        """
+        address = reply.subject + suffix
         while True:
+            if reply.mailbox.error is not None:
+                raise reply.mailbox.error
             seconds = deadline.remaining()
             linked = self._nc.is_connected  # read first: the link may come back meanwhile
             try:
                 if header is None:
-                    self._outbound.ask(subject, reply, data, seconds)
+                    self._outbound.ask(subject, address, data, seconds)
                 else:
-                    self._outbound.publish(subject, data, reply, header, False, seconds, link)
+                    self._outbound.publish(subject, data, address, header, False, seconds, link)
                 break
             except OutboundFullError:
                 if link or (linked and self._nc.is_connected) or deadline.expired:
@@ -209,7 +217,7 @@ class Requests:
         """Send the request, then yield None once, then every reply."""
         deadline = Deadline(timeout)
         with self.open(subject) as reply:
-            self.put(subject, data, reply.subject, encode_headers(headers), deadline)
+            self.put(subject, data, reply, encode_headers(headers), deadline)
             yield None
             mailbox = reply.mailbox
             count = 0
@@ -326,7 +334,7 @@ class Exchange:
             # The first attempt, or the link broke: no answer comes to the old subject any more.
             self.close()
             self._reply = reply = requests.open(self._subject)
-        requests.put(self._subject, self._data, reply.subject, self._header, deadline, link)
+        requests.put(self._subject, self._data, reply, self._header, deadline, link)
         return reply
 
     def close(self) -> None:

@@ -252,6 +252,25 @@ def test_a_connection_that_waits_for_its_turn_closes_at_once(monkeypatch):
     wait_until(lambda: not len(DIALS), timeout=LONG)
 
 
+def test_a_connection_whose_turn_does_not_come_tries_its_other_servers(monkeypatch, fresh_server):
+    """Its other server hangs in the handshakes of others; its own is away only for a moment."""
+    monkeypatch.setattr(DIALS, "_most", 1)
+    with FakeServer(lambda peer: peer.hold()) as hanging, DIALS.turn(hanging.url[7:]):
+        with jetsync.connect(
+            [fresh_server.url, hanging.url],
+            randomize_servers=False,
+            connect_timeout=0.5,
+            reconnect_wait=0.05,
+        ) as nc:
+            fresh_server.stop()
+            wait_until(lambda: len(DIALS) == 2, timeout=LONG)  # it stands in line
+            fresh_server.start()
+            wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)
+            nc.flush(timeout=LONG)
+        assert len(DIALS) == 1
+    assert not len(DIALS)
+
+
 def test_turns_come_in_the_order_of_asking_and_each_server_has_its_own():
     queue = DialQueue(1)
     order: list[int] = []

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import jetsync
+from jetsync._threads import start_thread
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
@@ -134,6 +135,53 @@ def test_a_callback_that_raises_anything_leaves_its_thread_to_the_others(server)
             nc.publish("e", b"%d" % n)
             nc.publish("f")
         wait_until(lambda: len(errors) == 8 and len(got) == 8, timeout=LONG)
+
+
+class Interrupting:
+    """A group whose steps are broken off, each before or after it was done."""
+
+    def __init__(self, group, step, done):
+        self._group, self._step, self._done = group, step, done
+
+    def __getattr__(self, name):
+        if name != self._step:
+            return getattr(self._group, name)
+
+        def broken_off(task):
+            if self._done:
+                getattr(self._group, name)(task)
+            raise KeyboardInterrupt
+
+        return broken_off
+
+
+@pytest.mark.parametrize("step", ["add", "start", "begin"])
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_a_subscribe_that_ctrl_c_breaks_off_costs_no_thread_and_leaves_none(
+    server, monkeypatch, step, done
+):
+    def start_and_break_off(*arguments):
+        if done:
+            start_thread(*arguments)
+        raise KeyboardInterrupt
+
+    got: list[jetsync.Msg] = []
+    wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before
+    with jetsync.connect(server.url, dispatch_threads=1) as nc:
+        for _ in range(3):
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                dispatcher = nc._dispatcher
+                if step == "start":
+                    patch.setattr("jetsync.client.dispatch.start_thread", start_and_break_off)
+                patch.setattr(dispatcher, "group", Interrupting(dispatcher.group, step, done))
+                nc.subscribe("a", callback=got.append)
+            wait_until(lambda: not dispatching(), timeout=LONG)
+        for _ in range(2):
+            nc.subscribe("a", callback=got.append)
+            assert len(dispatching()) == 1
+        nc.publish("a")
+        wait_until(lambda: len(got) == 2, timeout=LONG)
+    wait_until(lambda: not dispatching(), timeout=LONG)
 
 
 def test_closing_from_a_callback_that_has_the_only_thread_ends_soon(server):

@@ -10,10 +10,12 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 
 import pytest
 
 import jetsync
+from jetsync._threads import ThreadPool
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
@@ -99,6 +101,23 @@ def test_a_frozen_server_is_left_within_its_pings(server):
         wait_until(lambda: nc.is_connected, timeout=10)
         wait_until(lambda: left, timeout=10)
         assert isinstance(left[0].error, jetsync.StaleConnectionError)
+
+
+def test_a_question_that_waits_for_a_link_is_not_asked_when_its_answer_can_no_longer_come(server):
+    with jetsync.connect(server.url, reconnect_buffer_size=1000) as nc:
+        nc.flush(timeout=20)
+        server.kill()
+        wait_until(lambda: not nc.is_connected, timeout=20)
+        with pytest.raises(jetsync.OutboundFullError):
+            while True:
+                nc.publish("x", b"y" * 10)
+        with ThreadPool("asker") as pool:
+            asked = pool.submit(partial(nc.request, "a", timeout=60))
+            wait_until(nc._inbound.pending_replies, timeout=20)
+            nc._requests.fail_all("the link of its inbox is gone")
+            with pytest.raises(jetsync.DisconnectedError, match="of its inbox"):
+                asked.result(20)
+        nc.close()
 
 
 def test_without_reconnect_the_connection_ends_and_waiters_are_told(server):

@@ -88,6 +88,7 @@ int main(int argc, char **argv) {
     }
     link_group_init(&group, 2);
     CHECK(link_group_add(&group) && link_group_add(&group)); /* the second stands for others */
+    CHECK(link_group_enter(&group) && link_group_enter(&group)); /* the two workers */
     link_queue_join_group(&queues[3], &group, NULL, 0);
     pthread_create(&thread[n++], NULL, worker, NULL);
     pthread_create(&thread[n++], NULL, worker, NULL);
@@ -100,7 +101,7 @@ int main(int argc, char **argv) {
     pthread_create(&thread[n++], NULL, acknowledger, NULL);
     pthread_create(&thread[n++], NULL, manager, NULL);
     pthread_create(&thread[n++], NULL, watcher, NULL);
-    for (intptr_t k = 0; k < 4; k++) pthread_create(&thread[n++], NULL, looker, (void *)k);
+    for (intptr_t k = 0; k < 6; k++) pthread_create(&thread[n++], NULL, looker, (void *)k);
     pthread_create(&thread[n++], NULL, reader, &events);
     while (n) pthread_join(thread[--n], NULL);
 

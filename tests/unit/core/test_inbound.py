@@ -320,6 +320,19 @@ def test_pump_takes_frames_larger_than_one_read():
         assert reader.finish() == (EVENT_EOF, 0)
 
 
+def test_a_message_of_medium_size_behind_a_large_one_is_not_received_in_little_pieces():
+    with pair() as (ours, theirs):
+        inbound, box = receiver()
+        large, medium = b"l" * 300_000, b"m" * 60_000
+        writer = Thread(
+            theirs.sendall, message(payload=large) + message(payload=medium) + b"PONG\r\n"
+        )
+        assert inbound.pump(ours.fileno()) == (EVENT_PONG, None)
+        writer.finish()
+        assert drained(box) == [large, medium]
+        assert inbound.reads < 60  # of what the writer put in; 512 bytes each would be 117
+
+
 def test_pump_ends_when_the_socket_is_shut_down_from_outside():
     with pair() as (ours, _):
         inbound, _box = receiver()

@@ -57,6 +57,15 @@ def test_a_second_last_word_for_a_pull_does_not_touch_the_one_that_replaced_it(s
     assert state.outstanding == 8
 
 
+def test_a_pull_that_found_no_room_is_due_also_when_its_pause_ended_between_two_looks(state):
+    number = pull(state, 10)
+    state.not_sent(number, NOW)
+    assert 0 < state.next_look(NOW, NOW) < 1
+    assert state.next_look(NOW + 60, NOW) < 1
+    # Once: who needed no pull after all waits in peace.
+    assert state.next_look(NOW + 60, NOW) > 1000
+
+
 def test_a_heartbeat_ends_nothing(state):
     number = pull(state, 5)
     assert say(state, number, "100 Idle Heartbeat") is None
