@@ -11,6 +11,7 @@ from jetsync._core.handles import Receiving
 from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
+from jetsync._handles import Handle
 from jetsync.client.delivery import SubscriptionDelivery, wait_taken
 from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError, TimeoutError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Subscription", "drain_all"]
 
 
-class Subscription(Receiving):
+class Subscription(Handle, Receiving):
     """Messages of one subject. Made by :meth:`Connection.subscribe`.
 
     Thread-safe: several threads may call :meth:`next`, every message goes to exactly one of them.

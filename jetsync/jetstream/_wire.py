@@ -49,6 +49,8 @@ from jetsync.jetstream._codecs import (
     time_to_nanoseconds,
     to_nanoseconds,
 )
+from jetsync.jetstream._field_docs import FieldDocs
+from jetsync.jetstream._html import as_table
 
 __all__ = [
     "INT64_MAX",
@@ -270,6 +272,12 @@ class WireObject:
     _ENVELOPE: ClassVar[frozenset[str]] = frozenset()
     """Keys of an API answer that are about the answer, not about this object."""
 
+    @classmethod
+    def __init_subclass__(cls) -> None:
+        names = cls.__dict__.get("__slots__")
+        if names is not None:  # the class that dataclass() makes anew, with slots
+            type.__setattr__(cls, "__slots__", FieldDocs(cls, names))
+
     def __post_init__(self) -> None:
         kind = type(self)
         for slot in _layout(kind):
@@ -287,6 +295,16 @@ class WireObject:
 
     def _check(self) -> None:
         """Raise ``ConfigError`` for values that are invalid in every use."""
+
+    def _repr_html_(self) -> str:
+        """Return the fields without those that have their default as a table, for notebooks."""
+        return as_table(type(self).__name__, self._shown())
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        values = [(slot, getattr(self, slot.name)) for slot in _layout(type(self))]
+        return [
+            (slot.name, value) for slot, value in values if slot.always or value != slot.default()
+        ]
 
     def validate(self) -> None:
         """Raise ``ConfigError``, naming the field, for what the server would certainly refuse.
@@ -367,12 +385,7 @@ class WireObject:
         return exact if exact // 1000 == nanoseconds // 1000 else nanoseconds
 
     def __repr__(self) -> str:
-        values = [(slot, getattr(self, slot.name)) for slot in _layout(type(self))]
-        shown = [
-            f"{slot.name}={value!r}"
-            for slot, value in values
-            if slot.always or value != slot.default()
-        ]
+        shown = [f"{name}={value!r}" for name, value in self._shown()]
         if self.extra:
             shown.append(f"extra={dict(self.extra)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
+from jetsync._handles import Handle
 from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStream", "api_of", "at_prefix"]
 
 
-class JetStream(Publisher, StreamManager, Subscriber):
+class JetStream(Handle, Publisher, StreamManager, Subscriber):
     """Streams, consumers and publishing on one connection. Made by ``Connection.jetstream``.
 
     Thread-safe. Every call blocks up to ``timeout`` seconds (default: this object's) and raises the

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
@@ -51,7 +51,7 @@ class KeyValueFields(TypedDict, total=False):
     ttl: Seconds | None
     max_value_size: int | None
     max_bytes: int | None
-    storage: StorageType | str | None
+    storage: StorageType | Literal["file", "memory"] | None
     replicas: int | None
     placement: Placement | Mapping[str, Any] | None
     republish: RePublish | Mapping[str, Any] | None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._handles import Handle
 from jetsync.errors import KeyWrongRevisionError
 from jetsync.kv.entry import OPERATION, KeyValueOperation, operation_of
 from jetsync.kv.names import check_any_key, check_key
@@ -21,7 +22,7 @@ _PAUSE = 0.02
 _LONGEST_PAUSE = 0.5
 
 
-class KeyValue(Reading):
+class KeyValue(Handle, Reading):
     """A bucket of keys and values (ADR-8). Made by the key-value calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds for all of it (default: the JetStream

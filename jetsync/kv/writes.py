@@ -9,6 +9,7 @@ it has the id of this write, the write has succeeded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
@@ -51,7 +52,7 @@ class Write:
         deadline: Deadline,
         *,
         headers: Mapping[str, str] | None = None,
-        rollup: str | None = None,
+        rollup: Literal["sub", "all"] | None = None,
         ttl: Seconds | None = None,
     ) -> None:
         if ttl is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
@@ -42,7 +42,7 @@ class ObjectStoreFields(TypedDict, total=False):
     description: str | None
     ttl: Seconds | None
     max_bytes: int | None
-    storage: StorageType | str | None
+    storage: StorageType | Literal["file", "memory"] | None
     replicas: int | None
     placement: Placement | Mapping[str, Any] | None
     compression: bool | None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._handles import Handle
 from jetsync._signatures import spells_out
 from jetsync.errors import (
     ConfigError,
@@ -43,7 +44,7 @@ class MetaFields(TypedDict, total=False):
     metadata: Mapping[str, str]
 
 
-class ObjectStore(Reading):
+class ObjectStore(Handle, Reading):
     """A bucket of objects of any size (ADR-20). Made by the object store calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds (default: the JetStream object's, where

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._handles import Handle
 from jetsync._latch import Latch, Once
 from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
@@ -148,7 +149,7 @@ class ServiceGroup(_Adds):
         return f"ServiceGroup({self._prefix!r}, queue={self._queue!r})"
 
 
-class Service(_Adds, Member):
+class Service(Handle, _Adds, Member):
     """One instance of a service. Made by ``Connection.add_service``, which explains the options.
 
     Thread-safe. As a context manager it stops at the end. It lives until it is stopped or its

@@ -16,6 +16,7 @@ HALLWAY = {
     "headers",
     "_deadline",
     "_futures",
+    "_handles",
     "_latch",
     "_locks",
     "_log",

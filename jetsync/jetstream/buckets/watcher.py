@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._handles import Handle
 from jetsync._locks import lock
 from jetsync.errors import (
     ConfigError,
@@ -40,7 +41,7 @@ def _sequence(msg: JetStreamMsg) -> int:
     return msg.metadata.stream_seq
 
 
-class BucketWatcher(ABC, Generic[T]):
+class BucketWatcher(Handle, ABC, Generic[T]):
     """An endless iterator over the contents of a bucket and the writes to it.
 
     First come the values that were there when the watch began; :meth:`initial` iterates over those

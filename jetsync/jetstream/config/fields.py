@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.jetstream.config.consumer import (
@@ -32,6 +32,52 @@ from jetsync.jetstream.config.stream import (
 
 __all__ = ["ConsumerFields", "StreamFields", "SubscribeFields"]
 
+RetentionPolicyText = Literal[
+    "limits",
+    "interest",
+    "workqueue",
+]
+DiscardPolicyText = Literal[
+    "old",
+    "new",
+]
+StorageTypeText = Literal[
+    "file",
+    "memory",
+]
+StoreCompressionText = Literal[
+    "none",
+    "s2",
+]
+PersistModeText = Literal[
+    "default",
+    "async",
+]
+DeliverPolicyText = Literal[
+    "all",
+    "last",
+    "new",
+    "by_start_sequence",
+    "by_start_time",
+    "last_per_subject",
+]
+AckPolicyText = Literal[
+    "none",
+    "all",
+    "explicit",
+    "flow_control",
+]
+ReplayPolicyText = Literal[
+    "instant",
+    "original",
+]
+PriorityPolicyText = Literal[
+    "none",
+    "overflow",
+    "pinned_client",
+    "prioritized",
+]
+
 
 class StreamFields(TypedDict, total=False):
     """The fields of ``StreamConfig``."""
@@ -39,22 +85,22 @@ class StreamFields(TypedDict, total=False):
     name: str | None
     description: str | None
     subjects: Iterable[str] | None
-    retention: RetentionPolicy | str | None
+    retention: RetentionPolicy | RetentionPolicyText | None
     max_consumers: int | None
     max_msgs: int | None
     max_bytes: int | None
     max_age: Seconds | None
     max_msgs_per_subject: int | None
     max_msg_size: int | None
-    discard: DiscardPolicy | str | None
-    storage: StorageType | str | None
+    discard: DiscardPolicy | DiscardPolicyText | None
+    storage: StorageType | StorageTypeText | None
     num_replicas: int | None
     no_ack: bool | None
     duplicate_window: Seconds | None
     placement: Placement | Mapping[str, Any] | None
     mirror: StreamSource | Mapping[str, Any] | None
     sources: Iterable[StreamSource | Mapping[str, Any]] | None
-    compression: StoreCompression | str | None
+    compression: StoreCompression | StoreCompressionText | None
     first_seq: int | None
     subject_transform: SubjectTransform | Mapping[str, Any] | None
     republish: RePublish | Mapping[str, Any] | None
@@ -71,7 +117,7 @@ class StreamFields(TypedDict, total=False):
     allow_msg_counter: bool | None
     allow_atomic: bool | None
     allow_msg_schedules: bool | None
-    persist_mode: PersistMode | str | None
+    persist_mode: PersistMode | PersistModeText | None
     allow_batched: bool | None
     metadata: Mapping[str, str] | None
 
@@ -82,16 +128,16 @@ class SubscribeFields(TypedDict, total=False):
     name: str | None
     durable_name: str | None
     description: str | None
-    deliver_policy: DeliverPolicy | str | None
+    deliver_policy: DeliverPolicy | DeliverPolicyText | None
     opt_start_seq: int | None
     opt_start_time: datetime | None
-    ack_policy: AckPolicy | str | None
+    ack_policy: AckPolicy | AckPolicyText | None
     ack_wait: Seconds | None
     max_deliver: int | None
     backoff: Iterable[Seconds] | None
     filter_subject: str | None
     filter_subjects: Iterable[str] | None
-    replay_policy: ReplayPolicy | str | None
+    replay_policy: ReplayPolicy | ReplayPolicyText | None
     rate_limit_bps: int | None
     sample_freq: str | None
     max_waiting: int | None
@@ -111,7 +157,7 @@ class SubscribeFields(TypedDict, total=False):
     metadata: Mapping[str, str] | None
     pause_until: datetime | None
     priority_groups: Iterable[str] | None
-    priority_policy: PriorityPolicy | str | None
+    priority_policy: PriorityPolicy | PriorityPolicyText | None
     priority_timeout: Seconds | None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._handles import Handle
 from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, TimeoutError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
-class Consumer:
+class Consumer(Handle):
     """A pull consumer of a stream. Made by the consumer calls of ``JetStream`` and ``Stream``.
 
     Thread-safe: several threads may fetch at once. As a context manager it gives its inboxes back
@@ -168,7 +169,7 @@ class Consumer:
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
         priority: int | None = None,
-        on_missed_heartbeat: str = "warn",
+        on_missed_heartbeat: Literal["warn", "stop"] = "warn",
         on_warning: Callable[[Exception], Any] | None = None,
         on_pinned: Callable[[str], Any] | None = None,
         on_unpinned: Callable[[str], Any] | None = None,

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._handles import Handle
 from jetsync._locks import lock
 from jetsync._signatures import spells_out
 from jetsync.client.runner import check_callback
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["OrderedConsumer"]
 
 
-class OrderedConsumer:
+class OrderedConsumer(Handle):
     """Reads a stream from a chosen place on. Made by ``JetStream.ordered_consumer``.
 
     Every message comes exactly once and in the order of the stream. The server consumer underneath

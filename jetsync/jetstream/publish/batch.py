@@ -9,6 +9,7 @@ from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._handles import Handle
 from jetsync._locks import lock
 from jetsync._signatures import spells_out
 from jetsync.errors import (
@@ -42,7 +43,7 @@ __all__ = ["PublishBatch"]
 _API_LEVEL = 2
 
 
-class PublishBatch:
+class PublishBatch(Handle):
     """An atomic batch. Made by ``JetStream.batch``. Thread-safe.
 
     ``with js.batch() as batch: batch.add(...)`` commits at the end, and discards on an exception.
@@ -161,6 +162,9 @@ class PublishBatch:
 
     def __len__(self) -> int:
         return self._count
+
+    def __repr__(self) -> str:
+        return f"PublishBatch({self._count} messages, {self._over or 'open'})"
 
     def __enter__(self) -> PublishBatch:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._core.handles import AUTO, Auto
 from jetsync._deadline import Seconds, to_seconds
@@ -23,7 +23,7 @@ _NEEDS = {"ttl": "2.11", "incr": "2.12", "schedule": "2.12"}
 class PublishOptions(TypedDict, total=False):
     """The options of ``JetStream.publish`` that become headers, but for the message id."""
 
-    rollup: str | None
+    rollup: Literal["sub", "all"] | None
     expected_stream: str | None
     expected_last_seq: int | None
     expected_last_subject_seq: int | None
@@ -36,7 +36,7 @@ class PublishOptions(TypedDict, total=False):
     schedule_source: str | None
     schedule_ttl: Seconds | str | None
     schedule_time_zone: str | None
-    schedule_rollup: str | None
+    schedule_rollup: Literal["sub"] | None
 
 
 def publish_needs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def publish_headers(
     headers: HeaderInput | None,
     *,
     msg_id: str | Auto | None = None,
-    rollup: str | None = None,
+    rollup: Literal["sub", "all"] | None = None,
     expected_stream: str | None = None,
     expected_last_seq: int | None = None,
     expected_last_subject_seq: int | None = None,
@@ -65,7 +65,7 @@ def publish_headers(
     schedule_source: str | None = None,
     schedule_ttl: Seconds | str | None = None,
     schedule_time_zone: str | None = None,
-    schedule_rollup: str | None = None,
+    schedule_rollup: Literal["sub"] | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """Return the headers of a publish and its message id. Raises ConfigError."""
     merged: dict[str, Any] = {}

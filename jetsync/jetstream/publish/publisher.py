@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jetsync._core.encoding import encode_headers
 from jetsync._core.handles import AsyncPublishing
@@ -56,7 +56,7 @@ class Publisher(AsyncPublishing):
         headers: HeaderInput | None = None,
         timeout: Seconds | None = None,
         msg_id: str | Auto | None = AUTO,
-        rollup: str | None = None,
+        rollup: Literal["sub", "all"] | None = None,
         expected_stream: str | None = None,
         expected_last_seq: int | None = None,
         expected_last_subject_seq: int | None = None,
@@ -69,7 +69,7 @@ class Publisher(AsyncPublishing):
         schedule_source: str | None = None,
         schedule_ttl: Seconds | str | None = None,
         schedule_time_zone: str | None = None,
-        schedule_rollup: str | None = None,
+        schedule_rollup: Literal["sub"] | None = None,
     ) -> PubAck:
         """Store one message and return the stream's confirmation (ADR-22).
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._handles import Handle
 from jetsync.client.port import Member
 from jetsync.client.runner import run_callbacks
 from jetsync.errors import ForkedError, TimeoutError
@@ -50,7 +51,7 @@ class _Running(Member):
         self._context._thread.join(timeout)
 
 
-class ConsumeContext:
+class ConsumeContext(Handle):
     """Messages of a consumer given to a callback on a thread. Made by ``Consumer.consume``.
 
     Draining the connection drains it too, closing the connection stops it. Thread-safe. As a
@@ -112,6 +113,9 @@ class ConsumeContext:
     def is_active(self) -> bool:
         """Whether messages are still being delivered."""
         return not self._done.is_set()
+
+    def __repr__(self) -> str:
+        return f"ConsumeContext({self._stream!r}, {'active' if self.is_active else 'ended'})"
 
     def __enter__(self) -> ConsumeContext:
         return self

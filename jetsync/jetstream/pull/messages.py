@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jetsync.errors import ConfigError, PullTerminatedError
 from jetsync.jetstream.config.consumer import AckPolicy
@@ -44,7 +44,7 @@ class MessageStream(PullStream):
         *,
         limits: BufferLimits,
         group: dict[str, object],
-        on_missed_heartbeat: str,
+        on_missed_heartbeat: Literal["warn", "stop"],
         on_warning: Callable[[Exception], Any] | None,
         stop_after: int | None,
         on_pinned: Callable[[str], Any] | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._core.pull_window import (
     DEFAULT_MESSAGES,
@@ -60,7 +60,7 @@ class MessagesOptions(BufferOptions, total=False):
     min_pending: int | None
     min_ack_pending: int | None
     priority: int | None
-    on_missed_heartbeat: str
+    on_missed_heartbeat: Literal["warn", "stop"]
     on_pinned: Callable[[str], Any] | None
     on_unpinned: Callable[[str], Any] | None
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jetsync._core.prefetch import wake_buffer
 from jetsync._core.pull_stream import PullLoop
 from jetsync._deadline import Deadline, Seconds
+from jetsync._handles import Handle
 from jetsync.errors import (
     ConnectionClosedError,
     DrainingError,
@@ -41,7 +42,7 @@ __all__ = ["PullStream"]
 Self = TypeVar("Self", bound="PullStream")
 
 
-class PullStream(PullLoop):
+class PullStream(Handle, PullLoop):
     """The messages of a consumer, one after another or in batches.
 
     For one thread at a time (misuse raises ConfigError); :meth:`stop` and :meth:`drain` may be
@@ -251,6 +252,10 @@ class PullStream(PullLoop):
         if inbox is None:
             return int(self._buffered)
         return int(inbox.mailbox.pending_messages + self._buffered + len(inbox.batch))
+
+    def __repr__(self) -> str:
+        state = "ended" if self._stopped else f"{self.pending} buffered"
+        return f"{type(self).__name__}({self._source!r}, {state})"
 
     def __enter__(self: Self) -> Self:
         return self

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._handles import Handle
 from jetsync._signatures import spells_out
 from jetsync.errors import ConfigError, DirectGetNotAllowedError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["StoredMsg", "Stream"]
 
 
-class Stream:
+class Stream(Handle):
     """A stream. Made by the stream calls of ``JetStream``. Thread-safe; every call blocks.
 
     Each call takes ``timeout`` in seconds (default: the JetStream object's) and raises the APIError

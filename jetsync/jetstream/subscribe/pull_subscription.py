@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._handles import Handle
 from jetsync._signatures import spells_out
 from jetsync.errors import ConnectionClosedError, Error, TimeoutError
 from jetsync.jetstream.api import API
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PullSubscription"]
 
 
-class PullSubscription:
+class PullSubscription(Handle):
     """A subscription that fetches. Made by ``JetStream.pull_subscribe``.
 
     It ends with its connection; draining that deletes the consumer too, if this made it.

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.jetstream.config.consumer import (
@@ -58,6 +58,19 @@ __all__ = ["ConsumerFields", "StreamFields", "SubscribeFields"]
 '''
 
 
+def enumerations(path: str) -> dict[str, list[str]]:
+    """The texts of each enumeration in a file."""
+    tree = ast.parse((ROOM / path).read_text())
+    return {
+        one.name: [ast.unparse(line.value) for line in one.body if isinstance(line, ast.Assign)]
+        for one in tree.body
+        if isinstance(one, ast.ClassDef) and "WireEnum" in map(ast.unparse, one.bases)
+    }
+
+
+TEXTS = {**enumerations("config/stream.py"), **enumerations("config/consumer.py")}
+
+
 def fields(path: str, kind: str) -> dict[str, str]:
     """The fields of a class and what may be given for each; None is its default."""
     tree = ast.parse((ROOM / path).read_text())
@@ -76,9 +89,16 @@ def given(annotation: str) -> str:
     if listed := re.fullmatch(r"Listing\[(\w+)\]", annotation):
         return f"Iterable[{given(listed[1])}]"
     kind, _, rest = annotation.partition(" | ")
+    if kind in TEXTS and rest == "str":
+        return f"{kind} | {kind}Text"
     if rest in ("", "None") and re.match(r"[A-Z](?!apping)", kind):
         return " | ".join(filter(None, [kind, "Mapping[str, Any]", rest]))
     return annotation
+
+
+def alias(kind: str, texts: list[str]) -> str:
+    lines = "".join(f"    {text},\n" for text in texts).replace("'", '"')
+    return f"{kind}Text = Literal[\n{lines}]\n"
 
 
 def block(name: str, base: str, words: str, found: dict[str, str]) -> str:
@@ -93,6 +113,8 @@ def text() -> str:
     return "".join(
         [
             HEAD,
+            "\n",
+            *(alias(kind, texts) for kind, texts in TEXTS.items()),
             block(
                 "StreamFields",
                 "TypedDict",
