@@ -343,8 +343,9 @@ class WireObject:
                 if value is None:
                     continue
             put(self, value)
-        _put_extra(self, extra)
-        _put_exact(self, exact)
+        # By name: in Python 3.10 each class has slots of its own for the fields of its base.
+        object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "_exact", exact)
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -391,8 +392,6 @@ class WireObject:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-_put_extra = WireObject.extra.__set__  # type: ignore[attr-defined,misc]
-_put_exact = WireObject._exact.__set__  # type: ignore[attr-defined,misc]
 
 
 def parse_time(value: str | None) -> datetime | None:

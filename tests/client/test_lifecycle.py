@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -373,68 +372,3 @@ def test_leaving_without_close_is_silent_and_sends_what_was_published(server):
         )
         assert (done.returncode, done.stderr) == (7, "")
         assert sub.next(timeout=5).data == b"x"
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(
-    "call",
-    [
-        "sub.next(timeout=60)",
-        "next(iter(sub))",
-        "nc.request('held', timeout=60)",
-        "[nc.publish('flood', b'x' * 500_000) for _ in range(10_000)]",
-        "nc.flush(timeout=60)",
-    ],
-)
-def test_ctrl_c_interrupts_every_wait(server, call):
-    frozen = "flush" in call or "flood" in call
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                f"""
-                import os, signal, sys, jetsync
-                nc = jetsync.connect(sys.argv[1], write_timeout=60)
-                sub = nc.subscribe("a")
-                held = nc.subscribe("held")
-                nc.flush()
-                print("ready", flush=True)
-                sys.stdin.readline()
-                try:
-                    {call}
-                except KeyboardInterrupt:
-                    print("interrupted", flush=True)
-                    os._exit(0)
-                """
-            ),
-            server.url,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with process:
-        assert process.stdout.readline() == "ready\n"
-        if frozen:
-            server.pause()
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        wait_until(lambda: _is_waiting(process.pid), timeout=20)
-        start = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - start < 1.0
-        server.resume()
-
-
-def _is_waiting(pid: int) -> bool:
-    """Whether the main thread sleeps in a lock (futex) again and again."""
-    looks = []
-    for _ in range(5):
-        with open(f"/proc/{pid}/wchan") as wchan, open(f"/proc/{pid}/stat") as stat:
-            looks.append("futex" in wchan.read() or stat.read().split(") ")[1][0] == "S")
-        time.sleep(0.02)  # between two looks, not for luck: all five have to agree
-    return all(looks)

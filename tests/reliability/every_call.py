@@ -69,7 +69,7 @@ def interrupt(url: str) -> dict[str, float]:
         again = World.open(nc)
         for name, call in CALLS.items():
             try:
-                call(again, 5.0 if "silent" not in name else 0.01)
+                call(again, 1.0 if "silent" not in name else 0.01)
             except jetsync.Error:
                 pass
             except BaseException as error:

@@ -18,7 +18,7 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
 
-ROUNDS = scaled(2, 60)
+ROUNDS = scaled(1, 60)
 CLOSE_BOUND = 1.0
 DRAIN_BOUND = 0.5
 DRAIN_TIMEOUT = 0.3

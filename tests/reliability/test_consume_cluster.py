@@ -18,8 +18,8 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
 
-STEPDOWNS = scaled(15, 300)
-KILLS = scaled(2, 20)
+STEPDOWNS = scaled(8, 300)
+KILLS = scaled(1, 20)
 ROLLS = scaled(1, 20)
 GOODBYE = {"lame_duck_duration": "30s", "lame_duck_grace_period": "1s"}
 

@@ -16,8 +16,8 @@ from tests.reliability.test_restart import when_it_accepts
 
 pytestmark = pytest.mark.timed
 
-TOTAL = scaled(100_000, 2_000_000)
-FAULTS = scaled(6, 90)
+TOTAL = scaled(70_000, 2_000_000)
+FAULTS = scaled(4, 90)
 ROUNDS = scaled(5, 200)
 AWAY = 0.2
 LIVES = 0.6  # a link that breaks sooner again is a flapping one, which is backed off from

@@ -11,9 +11,7 @@ from tests.harness.fakeserver import FakeServer
 from tests.harness.soak import scaled
 from tests.harness.watchdog import run_code
 
-pytestmark = pytest.mark.timed
-
-RUNS = scaled(3, 50)
+RUNS = scaled(2, 50)
 BOUND = 1.0
 SLACK = 1.0  # the interpreter's own start and end on a busy machine
 
@@ -103,6 +101,7 @@ nc.close()
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_ends_without_close_is_silent_and_quick(name, server, keeps_promise):
     took = []

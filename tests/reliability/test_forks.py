@@ -11,12 +11,11 @@ import pytest
 from tests.harness.soak import scaled
 from tests.harness.watchdog import run_module
 
-pytestmark = pytest.mark.timed
-
 FORKS = scaled(25, 500)
 PATIENCE = scaled(280, 3_000)
 
 
+@pytest.mark.timed
 def test_forks_in_the_middle_of_traffic(server, record_figure):
     """Every call in the child is a ForkedError at once, and it ends as usual."""
     done = run_module("tests.reliability.forking", server.url, str(FORKS), limit=PATIENCE)

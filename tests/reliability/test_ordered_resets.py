@@ -19,8 +19,6 @@ from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.timed
-
 RESETS = scaled(50, 1000)
 BETWEEN = 60
 LONG = 60.0
@@ -116,6 +114,7 @@ def test_every_message_once_and_in_order_over_forced_resets(world, record_figure
     assert ordered.resets >= RESETS
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(scaled(300, 3600))
 def test_consume_goes_on_over_restarts_of_the_server(keeps_promise):
     """P5 and G6: killed and started again under a callback, on a stream in files."""

@@ -13,8 +13,6 @@ from jetsync.server import NatsCluster
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.timed
-
 ROUNDS = scaled(3, 30)
 STALL = 1.0
 SLACK = 4.0  # for a busy machine
@@ -111,6 +109,7 @@ class Stream:
 
 
 @pytest.mark.slow
+@pytest.mark.timed
 def test_leader_changes_are_hardly_seen(fresh_cluster, keeps_promise):
     with jetsync.connect(fresh_cluster.url, reconnect_wait=0.02) as nc:
         stream = Stream(fresh_cluster, nc)
