@@ -184,7 +184,9 @@ class Consumer(Handle):
         the server shows that it is alive. The stream recovers from server restarts, reconnects and
         leader changes by itself. Warnings go to ``on_warning`` and the log; two missed heartbeats
         are one, or end the stream with PullTerminatedError when ``on_missed_heartbeat="stop"``.
-        ``stop_after`` ends the iteration after so many messages. Does not block; taking does.
+        ``stop_after`` ends the iteration after so many messages. Does not block; taking does. The
+        first pull is sent when the first message is taken: before that nothing is buffered, whose
+        ``ack_wait`` would run.
 
         In a priority group (ADR-42) ``group`` is needed; ``min_pending``, ``min_ack_pending`` are
         for the policy overflow, ``priority`` (0 first, to 9) for prioritized. With pinned_client
