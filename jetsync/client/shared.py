@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from jetsync._locks import lock
+from jetsync._log import Log
 from jetsync._signatures import spells_out
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
 from jetsync.client.options import ConnectOptions, options_of_context
+from jetsync.client.sameness import identity
 from jetsync.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["shared_connection"]
 
-_Key = tuple[int, ConnectOptions]
+_Key = tuple[int, Hashable]
+_MANY = 64
+"""A process with so many shared connections most likely passes a new function each time."""
+
+logger = Log("jetsync.connection")
+
 _locks: dict[_Key, threading.Lock] = {}
 _connections: dict[_Key, Connection] = {}
 
@@ -39,6 +47,8 @@ def shared_connection(
     ``nats`` command; keywords are fields that override those of it. Blocks
     like :func:`jetsync.connect` when it has to connect, and raises what that raises. Thread-safe,
     and safe after a fork: the child gets a connection of its own. Do not close it: others use it.
+    Functions among the options count as equal when their code and variables are: a lambda of a UDF
+    makes one connection, not one for each call.
     """
     if context is not None:
         if options is not None:
@@ -52,13 +62,19 @@ def shared_connection(
         raise ConfigError("shared_connection takes ConnectOptions or a URL")
     if context is None and fields:
         options = dataclasses.replace(options, **fields)
-    key = (os.getpid(), options)
+    key = (os.getpid(), identity(options))
     # One lock for each key: a server that does not answer holds up only calls for that server.
     with _locks.setdefault(key, lock("client/shared.py _locks")):
         nc = _connections.get(key)
         if nc is None or nc.is_closed:
             nc = _connections[key] = connect(options=options)
             nc._lifecycle.may_stay_open = True
+            if len(_connections) == _MANY:
+                logger.warning(
+                    "this process has %d shared connections: pass the same functions to "
+                    "shared_connection each time, or functions without variables that have no hash",
+                    _MANY,
+                )
         return nc
 
 
