@@ -274,6 +274,24 @@ def test_reading_goes_on_after_a_restart_of_the_server(connect, tmp_path):
         connection.release()
 
 
+def test_streams_that_were_lost_are_made_again(connect):
+    """As after the restart of a server that kept them in memory; the reader connects again too."""
+    connection = connect()
+    queue = kombu.Queue("q", kombu.Exchange("x"), routing_key="k")
+    js, vhost = connection.transport.broker.js, connection.transport.broker.vhost
+    bound = queue(connection.channel())
+    bound.declare()
+    for name in (f"KOMBU_{vhost}", f"KOMBU_{vhost}_TRANSIENT", f"KV_kombu-{vhost}"):
+        js.delete_stream(name)
+    producer = kombu.Producer(connection)
+    producer.publish(
+        1, exchange="", routing_key="q", retry=True, retry_policy={"max_retries": 3}, timeout=5
+    )
+    queue(connection.channel()).declare()
+    producer.publish(2, exchange="x", routing_key="k")
+    assert sorted(Reading(connection, queue).until(2)) == [1, 2]
+
+
 def test_many_messages_all_come_once(connect):
     connection = connect()
     queue = kombu.Queue("q")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from celery.exceptions import BackendStoreError
 from celery.exceptions import TimeoutError as CeleryTimeoutError
 
 from jetsync import (
+    Connection,
     Entry,
     KeyExistsError,
     KeyNotFoundError,
@@ -67,7 +69,8 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
         self.fields = fields
         """The options of the connection: keywords of jetsync.shared_connection."""
         self._store = store
-        self._known: tuple[Any, KeyValue] | None = None
+        self._known: tuple[Connection, KeyValue] | None = None
+        self._pid = 0
 
     def __reduce__(self, args: Any = (), kwargs: Any = None) -> Any:
         """How Celery sends a backend to another process."""
@@ -82,9 +85,10 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
     @property
     def bucket(self) -> KeyValue:
         """The bucket of this process; made when there is none. Blocks then."""
-        nc = shared_connection(**self.fields)
         known = self._known
-        if known is None or known[0] is not nc:
+        if known is None or known[0].is_closed or self._pid != os.getpid():
+            nc = shared_connection(**self.fields)
+            self._pid = os.getpid()
             from jetsync.contrib.kombu.broker import open_bucket
 
             js = nc.jetstream()

@@ -18,6 +18,7 @@ from jetsync import (
     JetStream,
     KeyValue,
     KeyValueConfig,
+    NotStoredError,
     Stream,
     StreamConfig,
     StreamNameInUseError,
@@ -54,21 +55,38 @@ class Broker:
         version = server_version(nc)
         self._has_ttl = version >= (2, 11)
         self._has_schedules = version >= (2, 12)
+        self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
+        self._routes: Routes | None = None
+        self._created: datetime | None = None  # when the bucket was, which tells it from a new one
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Look streams and bucket up and make those that are missing, now or after a loss."""
         vhost = to_token(self.vhost)
-        name = options.stream_name or f"KOMBU_{vhost}"
+        name = self.options.stream_name or f"KOMBU_{vhost}"
         self._lasting = self._stream(
             name,
             [f"kombu.{vhost}.q.>", f"kombu.{vhost}.s.>"],
-            storage=options.storage,
+            storage=self.options.storage,
             allow_msg_schedules=self._has_schedules,
         )
         self._transient = self._stream(
             f"{name}_TRANSIENT", [f"kombu.{vhost}.t.>"], storage="memory"
         )
-        self.routes = Routes(self.js, self._bucket(f"kombu-{bucket_token(self.vhost)}"))
         config = self._lasting.cached_info.config
-        self.delays = options.native_delay and bool(config.allow_msg_schedules)
-        self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
+        self.delays = self.options.native_delay and bool(config.allow_msg_schedules)
+        bucket = self._bucket(f"kombu-{bucket_token(self.vhost)}")
+        created = self.js.stream(f"KV_{bucket.bucket}").cached_info.created
+        if self._routes is None or self._created != created:
+            self._routes = Routes(self.js, bucket)
+            self._consumers.clear()
+        self._created = created
+
+    @property
+    def routes(self) -> Routes:
+        """The bindings of the virtual host."""
+        assert self._routes is not None
+        return self._routes
 
     # -- what there has to be ----------------------------------------------------------------------
 
@@ -215,17 +233,21 @@ class Broker:
         subject = subject_of(self.vhost, queue, record, level)
         limits = [t for t in (expiration, record.message_ttl, record.expires) if t is not None]
         ttl = self._ttl(min(limits)) if limits else None
-        if due is None or record.transient:
-            self.js.publish(subject, data, msg_id=id, ttl=ttl)
-            return
-        self.js.publish(
-            f"kombu.{to_token(self.vhost)}.s.{to_token(id)}",
-            data,
-            msg_id=id,
-            schedule=due,
-            schedule_target=subject,
-            schedule_ttl=ttl,
-        )
+        try:
+            if due is None or record.transient:
+                self.js.publish(subject, data, msg_id=id, ttl=ttl)
+                return
+            self.js.publish(
+                f"kombu.{to_token(self.vhost)}.s.{to_token(id)}",
+                data,
+                msg_id=id,
+                schedule=due,
+                schedule_target=subject,
+                schedule_ttl=ttl,
+            )
+        except NotStoredError:
+            self.js.stream(self.stream_of(record).name)  # StreamNotFoundError: kombu connects again
+            raise
 
 
 def open_bucket(js: JetStream, config: KeyValueConfig) -> KeyValue:
@@ -249,7 +271,9 @@ def broker_of(nc: Connection, options: StoreOptions) -> Broker:
     """Return the broker of this process for a connection and a virtual host. Thread-safe."""
     key = (os.getpid(), id(nc), options)
     broker = _brokers.get(key)
-    if broker is None or broker.nc is not nc:
+    if broker is not None and broker.nc is nc:
+        broker.prepare()
+    else:
         broker = Broker(nc, options)
         with _lock:
             for stale in [k for k, b in _brokers.items() if b.nc.is_closed or k[0] != key[0]]:

@@ -11,6 +11,7 @@ from typing import Any
 from kombu.transport import virtual
 
 from jetsync import (
+    BucketNotFoundError,
     ConnectError,
     Connection,
     ConnectionClosedError,
@@ -18,6 +19,7 @@ from jetsync import (
     JetStreamUnavailableError,
     NoRespondersError,
     NotStoredError,
+    StreamNotFoundError,
     TimeoutError,
     __version__,
     shared_connection,
@@ -52,7 +54,13 @@ class Transport(virtual.Transport):
         heartbeats=False,
     )
 
-    recoverable_connection_errors = (ConnectError, ConnectionClosedError, TimeoutError)
+    recoverable_connection_errors = (
+        ConnectError,
+        ConnectionClosedError,
+        TimeoutError,
+        StreamNotFoundError,  # connecting makes what is missing
+        BucketNotFoundError,
+    )
     connection_errors = (*virtual.Transport.connection_errors, *recoverable_connection_errors)
     recoverable_channel_errors = (NotStoredError, NoRespondersError, JetStreamUnavailableError)
     channel_errors = (*virtual.Transport.channel_errors, *recoverable_channel_errors)
