@@ -51,6 +51,8 @@ class Lifecycle:
         self._closer = 0  # the thread that closes
         self.drained = False
         self._closed = Latch()
+        self.ends_at_exit = False
+        """Whether the interpreter ends while it is open."""
         self.may_stay_open = False
         """Whether the program need not close it before the interpreter ends."""
         open_connections.add(nc)
@@ -196,4 +198,5 @@ def _close_all() -> None:
             pong.wait(flushed.remaining())
     for nc in left:
         with contextlib.suppress(Exception, KeyboardInterrupt):
+            nc._lifecycle.ends_at_exit = True
             nc._lifecycle.close(flush=False, limit=deadline.within(CLOSE_LIMIT))

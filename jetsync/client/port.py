@@ -153,7 +153,13 @@ class Port:
         stream: str | None = None,
         consumer: str | None = None,
     ) -> None:
-        """Tell that a callback raised on this message. Never blocks, never raises."""
+        """Tell that a callback raised on this message. Never blocks, never raises.
+
+        A callback that still runs when the interpreter ends finds the connection closed: the
+        program did not ask for that, and nothing is told.
+        """
+        if self._nc._lifecycle.ends_at_exit and isinstance(error, ConnectionClosedError):
+            return
         subject = getattr(msg, "subject", None)
         self._nc._post("callback_error", error, subject=subject, stream=stream, consumer=consumer)
 

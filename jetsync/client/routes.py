@@ -182,11 +182,11 @@ class Routes:
         if self._unconfirmed.wants_ping() and self.ping is not None:
             self.ping()
         unconfirmed = self._unconfirmed
-        number = unconfirmed.begin(sid)
+        unconfirmed.begin(sid)
         try:
             self.outbound.subscribe(subject, queue, sid)
         finally:
-            unconfirmed.end(number)
+            unconfirmed.end(sid)
 
     def remove(self, mailbox: Mailbox) -> None:
         """Take nothing more in for a mailbox, and tell the server. Safe to repeat, also when an
@@ -228,7 +228,8 @@ class Routes:
                 self.remove(mailbox)  # its last message came before the link broke
                 continue
             lines.append(encode_sub(route.subject, route.queue, sid))
-            unconfirmed.end(unconfirmed.begin(sid))
+            unconfirmed.begin(sid)
+            unconfirmed.end(sid)
             if mailbox.stops_after:
                 lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
             covered[sid] = mailbox.stops_after

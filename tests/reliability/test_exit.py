@@ -84,6 +84,18 @@ nc.subscribe("a", callback=lambda msg: (inside.set(), time.sleep(3600)))  # hang
 nc.publish("a")
 inside.wait(10)
 """,
+    "a callback that publishes too late": """
+inside = threading.Event()
+nc = jetsync.connect(url)
+def late(msg):
+    inside.set()
+    while not nc.is_closed:
+        time.sleep(0.01)  # until the exit has closed it
+    nc.publish("b")
+nc.subscribe("a", callback=late)
+nc.publish("a")
+inside.wait(10)
+""",
     "forgotten": """
 def forget():
     nc = jetsync.connect(url)
