@@ -302,7 +302,7 @@ _HOMES = {
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names.split()}
 
-_MODULES = ("config", "errors", "prometheus", "server", "services", "spark")
+_MODULES = ("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark")
 
 
 def __getattr__(name: str) -> Any:

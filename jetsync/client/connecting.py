@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
@@ -18,6 +19,9 @@ from jetsync.client.options import (
 from jetsync.client.tls import TLS
 from jetsync.errors import ConfigError
 from jetsync.protocol.auth import CredsSource, Signer
+
+if TYPE_CHECKING:
+    from jetsync.observe import Hooks
 
 __all__ = ["connect"]
 
@@ -75,6 +79,7 @@ def connect(
     on_discovered_servers: Handler | None = None,
     on_lame_duck: Handler | None = None,
     on_event: Handler | None = None,
+    hooks: Hooks | None = None,
 ) -> Connection:
     """Connect to a NATS system and return the connection.
 
@@ -83,6 +88,7 @@ def connect(
     or path of a context of the ``nats`` command, which keywords win over: see
     :meth:`ConnectOptions.from_context`. No environment variable is read. Blocks until a server has
     accepted the connection: at most ``connect_timeout`` seconds for each server. Ctrl-C interrupts.
+    ``hooks`` (``jetsync.observe.Hooks``) are told of the operations of this connection.
 
     Raises ConfigError for wrong options, AuthorizationError when the credentials are refused,
     TLSRequiredError when TLS is asked for and not offered,
@@ -90,7 +96,7 @@ def connect(
     first round instead and goes on trying in the background.
     """
     given = dict(locals())
-    del given["options"], given["context"]
+    del given["options"], given["context"], given["hooks"]
     if options is None and context is None:
         options = ConnectOptions(**given)
     else:
@@ -99,7 +105,7 @@ def connect(
             options = options_of_context(context, said)
         elif said or context is not None:
             raise ConfigError("give either options= or single options, not both")
-    nc = Connection(options)
+    nc = _make(options, hooks or observer)
     try:
         error = nc._session.dialer.wait_first()
     except BaseException:
@@ -111,4 +117,15 @@ def connect(
     return nc
 
 
+def _make(options: ConnectOptions, hooks: Hooks | None) -> Connection:
+    if hooks is None:
+        return Connection(options)
+    from jetsync.observe.connection import ObservedConnection
+
+    return ObservedConnection(options, hooks)
+
+
 _DEFAULTS = ConnectOptions()
+
+observer: Hooks | None = None
+"""The hooks of connections that are made without any; ``jetsync.observe.install`` sets them."""

@@ -33,6 +33,7 @@ HALLWAY = {
 DOORS = {
     ("client/connection.py", "jetstream"),
     ("client/connection.py", "services"),
+    ("client/connecting.py", "observe"),
     ("jetstream/context.py", "kv"),
     ("jetstream/context.py", "objectstore"),
     ("worker/__main__.py", "cli"),

@@ -21,6 +21,8 @@ ROOMS = (
     "objectstore",
     "spark",
     "worker",
+    "observe",
+    "otel",
     "server",
     "testing",
     "cli",

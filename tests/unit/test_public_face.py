@@ -12,7 +12,7 @@ import pytest
 import jetsync
 from jetsync import config, errors
 
-MODULES = ("config", "errors", "prometheus", "server", "services", "spark")
+MODULES = ("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark")
 CLASSES = sorted(
     {
         value

@@ -1,0 +1,107 @@
+"""Observed connections: subclasses of the classes that users hold, whose calls are operations.
+
+Without hooks ``connect`` makes a plain Connection, and nothing of this is on the way of a message.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
+from jetsync.errors import ConfigError
+from jetsync.jetstream import JetStream
+from jetsync.observe.hooks import Hooks, Operation, Watch, handled, processed, size_of
+from jetsync.observe.jetstream import ObservedJetStream, ObservedSubscription, when_settled
+
+__all__ = ["ObservedConnection", "install", "processing", "uninstall"]
+
+_installed: list[Watch] = []
+
+
+def install(hooks: Hooks) -> None:
+    """Observe the connections that are made from now on in this process. Replaces earlier hooks;
+    ``connect(hooks=...)`` wins over them. Does not block."""
+    if not isinstance(hooks, Hooks):
+        raise ConfigError(f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}")
+    _installed[:] = [Watch(hooks)]
+    connecting.observer = hooks
+
+
+def uninstall() -> None:
+    """Undo :func:`install` for connections that are made from now on."""
+    _installed.clear()
+    connecting.observer = None
+
+
+def processing(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a handler of messages whose calls are operations of the installed hooks: for handlers
+    that a worker, a service or a loop of yours calls. Those of ``consume`` and ``subscribe`` are
+    observed already."""
+
+    @functools.wraps(handler)
+    def observed(msg: Any) -> Any:
+        if not _installed:
+            return handler(msg)
+        with _installed[0].running(processed(None, handler, msg)):
+            return handler(msg)
+
+    return observed
+
+
+class ObservedConnection(Connection):
+    """A connection with hooks."""
+
+    def __init__(self, options: ConnectOptions, hooks: Hooks) -> None:
+        self.watch = Watch(hooks)
+        super().__init__(options)
+
+    def publish(
+        self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
+    ) -> None:
+        op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
+        with self.watch.running(op):
+            super().publish(subject, data, reply=reply, headers=self.watch.headers(op, headers))
+
+    def request(
+        self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
+    ) -> Msg:
+        op = Operation("request", "request", self, subject=subject, size=size_of(data))
+        with self.watch.running(op):
+            return super().request(
+                subject, data, headers=self.watch.headers(op, headers), **options
+            )
+
+    def request_async(
+        self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
+    ) -> RequestFuture:
+        op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
+        running = self.watch.running(op)
+        running.begin()
+        try:
+            future = super().request_async(
+                subject, data, headers=self.watch.headers(op, headers), **options
+            )
+        except BaseException as error:
+            running.end(error)
+            raise
+        future.add_done_callback(functools.partial(when_settled, running))
+        return future
+
+    def subscribe(self, subject: str, **options: Any) -> Subscription:
+        callback, queue = options.get("callback"), options.get("queue")
+        if callable(callback):
+            options["callback"] = handled(self, self.watch, callback, queue)
+        subscription = super().subscribe(subject, **options)
+        subscription.__class__ = ObservedSubscription
+        assert isinstance(subscription, ObservedSubscription)
+        subscription.watch, subscription.connection = self.watch, self
+        return subscription
+
+    def jetstream(self, **options: Any) -> JetStream:
+        js = super().jetstream(**options)
+        js.__class__ = ObservedJetStream
+        assert isinstance(js, ObservedJetStream)
+        js.watch, js.connection = self.watch, self
+        return js

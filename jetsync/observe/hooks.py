@@ -1,0 +1,203 @@
+"""Hooks and Operation: the interface of observers, and the guard that keeps them harmless."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jetsync._log import Log
+from jetsync.client.runner import check_callback
+from jetsync.headers import HeaderInput, Headers
+from jetsync.jetstream import JetStreamMsg
+
+if TYPE_CHECKING:
+    from jetsync.client import Connection
+
+__all__ = ["Hooks", "Operation", "Running", "Watch", "handled", "processed", "size_of"]
+
+log = Log("jetsync.connection")
+
+
+class Operation:
+    """One call that is observed. Fields that do not apply are None.
+
+    ``kind`` is "publish", "request", "publish_many", "receive" or "process"; ``name`` the method;
+    ``connection`` the connection. ``subject``, ``stream``, ``consumer`` (or the queue) say on what,
+    ``count`` how many messages, ``bytes`` the size of the data, ``msg_id`` the ``Nats-Msg-Id``.
+    ``seq`` and ``num_delivered`` are those of a message that is processed. ``headers`` are the
+    headers of the message that is processed, or an iterator over the header blocks (bytes) of the
+    first 128 messages that were received. ``error`` and ``duration`` (seconds) are set at the end.
+    ``state`` belongs to the hooks.
+    """
+
+    __slots__ = (
+        "bytes",
+        "connection",
+        "consumer",
+        "count",
+        "duration",
+        "error",
+        "headers",
+        "kind",
+        "msg_id",
+        "name",
+        "num_delivered",
+        "seq",
+        "state",
+        "stream",
+        "subject",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        connection: Connection | None,
+        *,
+        subject: str | None = None,
+        stream: str | None = None,
+        consumer: str | None = None,
+        count: int | None = None,
+        size: int | None = None,
+        msg_id: str | None = None,
+        headers: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.connection = connection
+        self.subject = subject
+        self.stream = stream
+        self.consumer = consumer
+        self.count = count
+        self.bytes = size
+        self.msg_id = msg_id
+        self.headers: Any = headers
+        self.seq: int | None = None
+        self.num_delivered: int | None = None
+        self.error: BaseException | None = None
+        self.duration: float | None = None
+        self.state: Any = None
+
+    def __repr__(self) -> str:
+        return f"Operation({self.kind!r}, {self.name!r}, subject={self.subject!r})"
+
+
+class Hooks:
+    """An observer of operations: derive from it. The methods must not block; each is called on the
+    thread of the operation, but for the end of an asynchronous one."""
+
+    def begin(self, op: Operation) -> None:
+        """The operation begins."""
+
+    def end(self, op: Operation) -> None:
+        """It has ended; ``op.error`` is what it raises, ``op.duration`` the seconds it took."""
+
+    def inject(self, op: Operation, headers: dict[str, str]) -> None:
+        """Add headers to the messages of this operation. A name that the caller gave is kept."""
+
+
+class Watch:
+    """The hooks of a connection, behind a guard: one that raises is logged once and dropped."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    def call(self, method: str, *arguments: Any) -> None:
+        """Call a hook. Never raises."""
+        try:
+            getattr(self._hooks, method)(*arguments)
+        except Exception:
+            self._hooks = Hooks()
+            log.exception("a hook raised in %s() and is called no more", method)
+
+    def running(self, op: Operation) -> Running:
+        """Return a context manager that tells of the beginning and the end."""
+        return Running(self, op)
+
+    def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
+        """Return the headers of the caller with those of the hooks."""
+        added: dict[str, str] = {}
+        self.call("inject", op, added)
+        if not added:
+            return given
+        merged: dict[str, Any] = {**added}
+        if given:
+            merged.update(given.to_dict() if isinstance(given, Headers) else given)
+        return merged
+
+
+class Running:
+    """An operation from its beginning to its end."""
+
+    __slots__ = ("_start", "_watch", "op")
+
+    def __init__(self, watch: Watch, op: Operation) -> None:
+        self._watch = watch
+        self.op = op
+        self._start = 0.0
+
+    def begin(self) -> None:
+        """Tell of the beginning."""
+        self._watch.call("begin", self.op)
+        self._start = time.perf_counter()
+
+    def end(self, error: BaseException | None) -> None:
+        """Tell of the end."""
+        self.op.duration = time.perf_counter() - self._start
+        self.op.error = error
+        self._watch.call("end", self.op)
+
+    def __enter__(self) -> Operation:
+        self.begin()
+        return self.op
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end(error)
+
+
+def size_of(data: Any) -> int | None:
+    """The number of bytes of a payload; None for what will be refused."""
+    return len(data) if hasattr(data, "__len__") else None
+
+
+def processed(
+    connection: Connection | None, handler: Any, msg: Any, queue: str | None = None
+) -> Operation:
+    """The operation of a handler that gets a message."""
+    headers = msg.headers
+    op = Operation(
+        "process",
+        getattr(handler, "__name__", type(handler).__name__),
+        connection,
+        subject=msg.subject,
+        consumer=queue,
+        count=1,
+        size=len(msg.data),
+        headers=headers,
+    )
+    if isinstance(msg, JetStreamMsg):
+        metadata = msg.metadata
+        op.stream, op.consumer = metadata.stream, metadata.consumer
+        op.seq, op.num_delivered = metadata.stream_seq, metadata.num_delivered
+        op.msg_id = headers.get("Nats-Msg-Id")
+    return op
+
+
+def handled(
+    connection: Connection, watch: Watch, handler: Any, queue: str | None = None
+) -> Callable[[Any], Any]:
+    """Return a handler whose calls are operations. Raises ConfigError for what is no handler."""
+    check_callback(handler)
+
+    def observed(msg: Any) -> Any:
+        with watch.running(processed(connection, handler, msg, queue)):
+            return handler(msg)
+
+    return observed

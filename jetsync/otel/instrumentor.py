@@ -1,0 +1,61 @@
+"""Turning it on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetsync.errors import ConfigError
+from jetsync.observe import install
+from jetsync.observe import uninstall as uninstall_hooks
+from jetsync.otel.hooks import SpanHooks
+from jetsync.otel.names import template_of
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.propagators.textmap import TextMapPropagator
+    from opentelemetry.trace import TracerProvider
+
+__all__ = ["JetsyncInstrumentor", "instrument", "uninstrument"]
+
+
+def instrument(
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    subject_template: Callable[[str], str] | None = None,
+    propagator: TextMapPropagator | None = None,
+    link_only: bool = False,
+) -> None:
+    """Make spans and metrics for the connections of this process that are made from now on.
+
+    Providers and the propagator are the global ones unless given. ``subject_template`` makes a name
+    of few values out of a subject; by default numbers, UUIDs and NUIDs become ``{id}``. A span that
+    processes a message links to the one that sent it; where no span is current that one is also its
+    parent, unless ``link_only``. Does not block. Raises ConfigError without ``jetsync[otel]``.
+    """
+    try:
+        hooks = SpanHooks(
+            tracer_provider, meter_provider, subject_template or template_of, propagator, link_only
+        )
+    except ImportError as error:
+        raise ConfigError(f'{error}; install it with: pip install "jetsync[otel]"') from error
+    install(hooks)
+
+
+def uninstrument() -> None:
+    """Undo :func:`instrument` for connections that are made from now on."""
+    uninstall_hooks()
+
+
+class JetsyncInstrumentor:
+    """The entry point of ``opentelemetry-instrument``: calls :func:`instrument`."""
+
+    def instrument(self, **options: Any) -> None:
+        """See :func:`instrument`; options of other instrumentations are ignored."""
+        known = ("tracer_provider", "meter_provider", "subject_template", "propagator", "link_only")
+        instrument(**{name: options[name] for name in known if name in options})
+
+    def uninstrument(self, **_: Any) -> None:
+        """See :func:`uninstrument`."""
+        uninstrument()
