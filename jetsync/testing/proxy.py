@@ -82,7 +82,9 @@ class Proxy:
 
     def __init__(self, target: str) -> None:
         where = urlsplit(target)
-        self._target = (where.hostname or "127.0.0.1", where.port or 4222)
+        self._scheme = where.scheme if where.scheme in ("ws", "wss") else "nats"
+        usual = {"nats": 4222, "ws": 80, "wss": 443}[self._scheme]
+        self._target = (where.hostname or "127.0.0.1", where.port or usual)
         self._port = 0
         self._links: list[tuple[Pipe, Pipe]] = []
         self._commands: deque[tuple[Callable[[], None], threading.Event]] = deque()
@@ -103,7 +105,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self._port}"
+        return f"{self._scheme}://127.0.0.1:{self._port}"
 
     @property
     def connections(self) -> int:

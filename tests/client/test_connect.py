@@ -29,6 +29,7 @@ def test_connects_and_tells_about_the_server(url):
     assert nc.is_closed
 
 
+@pytest.mark.straight
 def test_takes_several_servers_and_finds_the_living_one(url):
     dead = "nats://127.0.0.1:1"
     for servers in (f"{dead},{url}", [dead, url]):
@@ -66,6 +67,7 @@ def test_something_that_is_no_nats_server_is_refused():
         thread.join()
 
 
+@pytest.mark.straight
 def test_credentials_are_checked_and_never_shown():
     config = "authorization { user: joe, password: s3cret }"
     with NatsServer(config=config, jetstream=False) as server:

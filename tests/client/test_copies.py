@@ -43,6 +43,7 @@ def roomy_url():
         yield server.url
 
 
+@pytest.mark.straight
 @pytest.mark.parametrize("direction", ["publish", "receive"])
 def test_a_large_message_is_copied_once(library, roomy_url, tmp_path, direction, record_figure):
     program = subprocess.Popen(

@@ -137,6 +137,7 @@ def test_reconnects_are_given_up_after_their_number(server):
     wait_until(lambda: nc.is_closed, timeout=5)
 
 
+@pytest.mark.straight
 def test_moves_to_another_server():
     with (
         NatsServer(jetstream=False) as one,

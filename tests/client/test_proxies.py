@@ -95,6 +95,7 @@ def test_user_and_password_of_a_proxy(server):
             assert "wrong" not in text
 
 
+@pytest.mark.straight
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_way_around_a_proxy_that_does_not_connect(kind, ways, server):
     """Neither a refusal nor a dead proxy makes the connection go straight to the server."""

@@ -46,6 +46,7 @@ def test_every_kind_of_event_is_told_in_order_after_its_own_handler():
         assert seen.index(("own", kind)) + 1 == seen.index(("every", kind))
 
 
+@pytest.mark.straight
 def test_an_attempt_to_come_back_says_its_number_its_wait_and_why():
     told: list[jetsync.Event] = []
     with NatsServer(jetstream=False) as server:
@@ -123,6 +124,7 @@ def test_a_rule_that_fails_is_told_and_the_default_counts(answer):
     assert isinstance(errors[0], (jetsync.ConfigError, ValueError))
 
 
+@pytest.mark.straight
 def test_servers_are_shown_and_replaced_under_a_living_link():
     with NatsServer(jetstream=False) as first, NatsServer(jetstream=False) as second:
         with NatsServer(jetstream=False) as gone:
@@ -149,6 +151,7 @@ def test_servers_are_shown_and_replaced_under_a_living_link():
                 nc.set_servers([])
 
 
+@pytest.mark.straight
 def test_new_servers_need_no_file_that_the_options_name(certificates, tmp_path):
     """What a certificate file says now is of no concern to the addresses."""
     ca = tmp_path / "ca.pem"

@@ -228,6 +228,7 @@ def test_both_directions_at_once_and_large_messages(tls_server, certificates):
         sender.join()
 
 
+@pytest.mark.straight
 def test_it_works_whatever_the_pieces_are(tls_server, certificates):
     with Proxy(tls_server.url) as proxy:
         proxy.one_byte_writes()
@@ -258,6 +259,7 @@ def test_renewed_certificates_are_read_at_the_next_attempt(tmp_path, tls_server,
         wait_until(lambda: nc.is_connected, timeout=20)
 
 
+@pytest.mark.straight
 def test_broken_records_end_the_link_and_not_the_connection(tls_server, certificates):
     """A flipped bit is not delivered; the connection starts over on a new link."""
     with Proxy(tls_server.url) as proxy:

@@ -18,6 +18,8 @@ from tests.harness.proxies import free_port
 from tests.harness.waiting import wait_until
 from tests.harness.websockets import CLOSE, PING, PONG, RawPeer, frame, listener
 
+pytestmark = pytest.mark.straight
+
 
 @pytest.fixture(scope="module")
 def ways(certificates):

@@ -93,6 +93,7 @@ class Link:
         port: int = 0,
     ) -> None:
         where = urlsplit(target if "//" in target else f"nats://{target}")
+        self._scheme = where.scheme if where.scheme in ("ws", "wss") else "nats"
         self._owns_process = process is None
         self._process = process or LinkProcess()
         answer = self._process.do(
@@ -105,7 +106,7 @@ class Link:
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def set(
         self,

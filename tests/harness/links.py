@@ -30,6 +30,12 @@ HOW = os.environ.get(ENVIRONMENT_VARIABLE, "")
 assert HOW in ("", *KINDS), f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(KINDS)}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "straight: belongs to TCP straight to the server, not to JETSYNC_TEST_LINK"
+    )
+
+
 @pytest.fixture(scope="session", autouse=HOW != "")
 def link() -> Iterator[None]:
     """Make every connection of the session one of the wanted kind."""

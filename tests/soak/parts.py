@@ -52,6 +52,7 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_pull_links.py",
         f"{RELIABILITY}/test_hostile_blocks.py",
     ],
+    "websocket": [f"{RELIABILITY}/test_other_links.py"],
     "matrix": [f"{RELIABILITY}/test_pull_matrix.py", f"{RELIABILITY}/test_publish_matrix.py"],
     "topologies": ["tests/topologies", f"{RELIABILITY}/test_full_disk.py"],
     "older": [f"{RELIABILITY}/test_older_servers.py"],

@@ -1,0 +1,57 @@
+"""The suites of the client and of JetStream over WebSockets and through real proxies.
+
+Each runs in a process of its own, with JETSYNC_TEST_LINK (tests/harness/links.py): the short form
+takes the tests of messages and callbacks, the long one everything that does not belong to TCP.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness import links
+from tests.harness.soak import scaled
+
+ROOT = Path(__file__).parents[2]
+CORE = ["tests/client/test_messages.py", "tests/client/test_dispatch.py"]
+ALL = [
+    "tests/client",
+    "tests/jetstream",
+    "tests/kv",
+    "tests/objectstore",
+    "tests/services",
+    "tests/reliability/test_consume_restart.py",
+    "tests/reliability/test_publish_integrity.py",
+    "tests/reliability/test_forks.py",
+    "tests/reliability/test_interrupts.py",
+    "tests/reliability/test_closing.py",
+    "tests/reliability/test_shared_by_threads.py",
+]
+LONGEST = 4 * 3600
+
+
+@pytest.mark.timeout(scaled(120, LONGEST))
+@pytest.mark.parametrize("kind", scaled(("ws",), links.KINDS))
+def test_the_suites_hold_over_other_links(kind, record_figure):
+    environment = {**os.environ, links.ENVIRONMENT_VARIABLE: kind}
+    environment.pop("JETSYNC_SOAK", None)  # their short forms, over this link
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not straight"]
+    done = subprocess.run(
+        [*command, *scaled(CORE, ALL)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=scaled(100, LONGEST),
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed
+    assert int(passed[1]) >= scaled(40, 1000)
+    record_figure(f"tests passed over {kind}", int(passed[1]), goal="all")
