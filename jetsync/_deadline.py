@@ -51,7 +51,7 @@ class Deadline:
     __slots__ = ("at",)
 
     def __init__(self, timeout: Seconds | None) -> None:
-        self.at = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        self.at: float | None = None if timeout is None else time.monotonic() + to_seconds(timeout)
         """That point, or None."""
 
     def remaining(self) -> float | None:

@@ -69,8 +69,8 @@ class Tally:
     """Counts the rows of one step; called with how many are done so far."""
 
     def __init__(self, progress: ProgressListener, total: int) -> None:
-        self.rows = 0
-        self.peak = 0.0
+        self.rows: int = 0
+        self.peak: float = 0.0
         self._progress = progress
         self._total = total
 

@@ -25,10 +25,10 @@ class OutputFolder:
     """
 
     def __init__(self, path: Path, *, keep_work: bool) -> None:
-        self.path = path.absolute()
-        self.work = self.path / "work"
-        self.logs = self.path / "logs"
-        self.parquet = self.path / "flights.parquet"
+        self.path: Path = path.absolute()
+        self.work: Path = self.path / "work"
+        self.logs: Path = self.path / "logs"
+        self.parquet: Path = self.path / "flights.parquet"
         self._keep_work = keep_work
         self._owner: TextIO | None = None
 

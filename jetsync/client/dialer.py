@@ -59,7 +59,7 @@ class Dialer:
         self._options = options
         self._stop = stop
         self._credentials = options.make_credentials()
-        self.pool = ServerPool(
+        self.pool: ServerPool = ServerPool(
             options.server_urls(),
             randomize=options.randomize_servers,
             reconnect_wait=options.reconnect_wait,
@@ -67,7 +67,7 @@ class Dialer:
             max_reconnects=options.max_reconnects,
             ignore_discovered=options.ignore_discovered_servers,
         )
-        self.sockets = Sockets()
+        self.sockets: Sockets = Sockets()
         self.error: Exception | None = None
         """Why there is no link and will be none, or None."""
         self._first = Latch()

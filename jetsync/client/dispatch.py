@@ -25,7 +25,7 @@ class Dispatcher:
     """
 
     def __init__(self, inbound: Inbound, label: str, most: int) -> None:
-        self.group = Group(inbound, most)
+        self.group: Group = Group(inbound, most)
         self._label = label
         self._numbers = itertools.count(1)
         self._threads: dict[int, threading.Thread] = {}

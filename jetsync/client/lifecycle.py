@@ -49,7 +49,7 @@ class Lifecycle:
         self._closing = Once()
         self._draining = Once()
         self._closer = 0  # the thread that closes
-        self.drained = False
+        self.drained: bool = False
         self._closed = Latch()
         self.ends_at_exit = False
         """Whether the interpreter ends while it is open."""

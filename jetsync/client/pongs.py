@@ -50,7 +50,7 @@ class RoundTrip:
     def __init__(self) -> None:
         self._mean = 0.0
         self._spread = 0.0
-        self.seconds = 0.0
+        self.seconds: float = 0.0
         """The smoothed round trip with four times its spread on top; 0.0 before the first."""
 
     def measured(self, seconds: float) -> None:

@@ -49,9 +49,9 @@ class Port:
 
     def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
         self._nc = nc
-        self.label = label
+        self.label: str = label
         """Names the connection in the names of threads."""
-        self.outbound = outbound
+        self.outbound: Outbound = outbound
         """The bytes waiting to leave, for compiled code that fills it."""
 
     @property

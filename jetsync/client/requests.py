@@ -22,7 +22,7 @@ from jetsync.headers import HeaderInput
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
-    from jetsync.client.routes import Inbox
+    from jetsync.client.routes import Inbox, Routes
 
 __all__ = ["Exchange", "Reply", "Requests"]
 
@@ -41,8 +41,8 @@ class Reply:
 
     def __init__(self, requests: Requests, mailbox: Mailbox) -> None:
         self._requests = requests
-        self.mailbox = mailbox
-        self.subject = ""
+        self.mailbox: Mailbox = mailbox
+        self.subject: str = ""
 
     def close(self) -> None:
         """Expect nothing more; what still comes is dropped and counted. Safe to repeat."""
@@ -72,7 +72,7 @@ class Requests:
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
-        self.routes = nc._routes
+        self.routes: Routes = nc._routes
         self._inbound = nc._inbound
         self._outbound = nc._outbound
         self._guard = nc._timer.guard

@@ -42,14 +42,14 @@ class Inbox:
         asks: str | None,
     ) -> None:
         self._routes = routes
-        self.subject = subject
-        self.queue = queue
-        self.mailbox = mailbox
-        self.answers = answers
+        self.subject: str = subject
+        self.queue: str | None = queue
+        self.mailbox: Mailbox = mailbox
+        self.answers: bool = answers
         """It gets answers to messages of this connection, so a drain leaves it open for them."""
-        self.asks = asks
+        self.asks: str | None = asks
         """The subject on which its messages are asked for."""
-        self.sid = 0
+        self.sid: int = 0
 
     def stop(self, after: int = 0) -> None:
         """Tell the server to send nothing more, or nothing after ``after`` messages in all. What it

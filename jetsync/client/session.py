@@ -42,6 +42,8 @@ from jetsync.protocol.states import Status
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
+    from jetsync.client.sockets import Sockets
+    from jetsync.protocol.serverpool import ServerPool
 
 __all__ = ["Session"]
 
@@ -79,14 +81,14 @@ class Session:
         self._routes.ping = self._confirm_subscriptions
         self._stop = Latch()
         self._link: Link | None = None
-        self.round_trip = RoundTrip()
+        self.round_trip: RoundTrip = RoundTrip()
         self._vitals = Vitals(self._inbound, options.max_pings_outstanding)
-        self.dialer = Dialer(self._connection, options, self._stop)
-        self.pool = self.dialer.pool
-        self.sockets = self.dialer.sockets
+        self.dialer: Dialer = Dialer(self._connection, options, self._stop)
+        self.pool: ServerPool = self.dialer.pool
+        self.sockets: Sockets = self.dialer.sockets
         self.info: ServerInfo | None = None
-        self.reconnects = 0
-        self.epoch = 0
+        self.reconnects: int = 0
+        self.epoch: int = 0
         """How many links there have been; a changed value tells that answers may be lost."""
         self._threads: list[threading.Thread] = []
 

@@ -26,8 +26,8 @@ class TimerHandle:
     __slots__ = ("cancelled", "function")
 
     def __init__(self, function: Callable[[], object]) -> None:
-        self.function = function
-        self.cancelled = False
+        self.function: Callable[[], object] = function
+        self.cancelled: bool = False
 
     def cancel(self) -> None:
         """Do not run it any more. Does not wait for one that is running."""

@@ -96,9 +96,9 @@ class Wire:
 
     def __init__(self, sock: socket.socket, deadline: Deadline, server: ServerURL) -> None:
         self.sock = sock
-        self.step = Step.INFO
+        self.step: Step = Step.INFO
         self.filter: ByteFilter | None = None
-        self.tls = False
+        self.tls: bool = False
         self.websocket: WebSocket | None = None
         self._server = server
         self._deadline = deadline

@@ -151,7 +151,7 @@ class ConsumerMismatchError(SubscribeError):
         self, message: str = "", *, fields: dict[str, tuple[Any, Any]] | None = None
     ) -> None:
         super().__init__(message)
-        self.fields = dict(fields or {})
+        self.fields: dict[str, tuple[Any, Any]] = dict(fields or {})
 
 
 class MissedHeartbeatError(JetStreamError):

@@ -392,8 +392,6 @@ class WireObject:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-
-
 def parse_time(value: str | None) -> datetime | None:
     """Read a time the server sent (RFC 3339) as ``datetime`` in UTC; None for its zero time.
 

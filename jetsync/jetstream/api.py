@@ -27,6 +27,7 @@ from jetsync.protocol.subjects import check_name, check_publish_subject
 
 if TYPE_CHECKING:
     from jetsync.client import Connection, Msg
+    from jetsync.client.port import Port
 
 __all__ = ["API", "decode", "reading"]
 
@@ -81,8 +82,8 @@ class API:
         if domain is not None:
             api_prefix = f"$JS.{check_name('domain', domain)}.API"
         self.nc = nc
-        self.port = port_of(nc)
-        self.prefix = check_publish_subject((api_prefix or "$JS.API").rstrip("."))
+        self.port: Port = port_of(nc)
+        self.prefix: str = check_publish_subject((api_prefix or "$JS.API").rstrip("."))
         self.timeout = timeout
         self.domain = domain
         """The domain that was asked for by name, if one was."""

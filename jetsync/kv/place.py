@@ -32,6 +32,7 @@ from jetsync.kv.names import STREAM_PREFIX, subjects
 
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
+    from jetsync.jetstream.api import API
 
 __all__ = ["Place", "gone"]
 
@@ -56,14 +57,14 @@ class Place:
 
     def __init__(self, js: JetStream, config: StreamConfig) -> None:
         self.js = js
-        self.api = api_of(js)
-        self.stream = config.name
-        self.bucket = config.name.removeprefix(STREAM_PREFIX)
-        self.is_direct = config.allow_direct
-        self.origin = js
+        self.api: API = api_of(js)
+        self.stream: str = config.name
+        self.bucket: str = config.name.removeprefix(STREAM_PREFIX)
+        self.is_direct: bool = config.allow_direct
+        self.origin: JetStream = js
         """JetStream as seen from where the bucket is written."""
-        self.origin_stream = self.stream
-        self.prefix = subjects(self.bucket)
+        self.origin_stream: str = self.stream
+        self.prefix: str = subjects(self.bucket)
         """The prefix of the subjects of the entries that are read."""
         mirror = config.mirror
         if mirror is not None:
@@ -71,12 +72,12 @@ class Place:
             api = mirror.external.api if mirror.external is not None else self.api.prefix
             if api != self.api.prefix:
                 self.origin = at_prefix(js, api)
-        self.origin_prefix = subjects(self.origin_stream.removeprefix(STREAM_PREFIX))
+        self.origin_prefix: str = subjects(self.origin_stream.removeprefix(STREAM_PREFIX))
         if mirror is not None and not mirror.subject_transforms:
             self.prefix = self.origin_prefix
         # A stream of another domain takes entries below the prefix of its API (ADR-19).
         api = api_of(self.origin).prefix
-        self.write_prefix = self.origin_prefix
+        self.write_prefix: str = self.origin_prefix
         if api != _DEFAULT_API:
             self.write_prefix = f"{api}.{self.origin_prefix}"
 

@@ -38,6 +38,7 @@ from jetsync.objectstore.names import STREAM_PREFIX, encode, subjects
 
 if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
+    from jetsync.jetstream.api import API
 
 __all__ = ["Place", "gone"]
 
@@ -55,16 +56,16 @@ class Place:
     def __init__(self, js: JetStream, stream: Stream) -> None:
         self.js = js
         self.stream = stream
-        self.bucket = stream.name.removeprefix(STREAM_PREFIX)
-        self.prefix = subjects(self.bucket)
-        self.is_atomic = stream.cached_info.config.allow_atomic
+        self.bucket: str = stream.name.removeprefix(STREAM_PREFIX)
+        self.prefix: str = subjects(self.bucket)
+        self.is_atomic: bool = stream.cached_info.config.allow_atomic
         """Whether a rename can be one batch."""
-        self.every_meta = f"{self.prefix}M.>"
+        self.every_meta: str = f"{self.prefix}M.>"
         """The subject of the descriptions of all objects."""
         # Another account's API is imported below a prefix, and what is written with it (ADR-19). A
         # server does not take objects below the prefix of its domain (2.15 maps $OBJ there, to
         # which no client writes); unprefixed subjects pass every leaf node.
-        self.api = api_of(js)
+        self.api: API = api_of(js)
         api = self.api.prefix
         self._write = "" if _OWN_API.fullmatch(api) else f"{api}."
         self._may_have_double = api != _DEFAULT_API and not self._write

@@ -38,9 +38,9 @@ class ChunkHead:
     __slots__ = ("seq", "size", "time_ns")
 
     def __init__(self, seq: int, size: int, time_ns: int) -> None:
-        self.seq = seq
-        self.size = size
-        self.time_ns = time_ns
+        self.seq: int = seq
+        self.size: int = size
+        self.time_ns: int = time_ns
 
 
 def heads_of(place: Place, nuid: str, deadline: Deadline) -> list[ChunkHead]:

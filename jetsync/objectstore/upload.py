@@ -92,16 +92,16 @@ class Upload:
         deadline: Deadline,
         on_progress: Callable[[int], object] | None = None,
     ) -> None:
-        self.nuid = new_nuid()
-        self.size = 0
-        self.chunks = 0
+        self.nuid: str = new_nuid()
+        self.size: int = 0
+        self.chunks: int = 0
         self.content = hashlib.sha256()
         self._place = place
         self._subject = place.to_write(place.chunk_subject(self.nuid))
         self._deadline = deadline
         self._on_progress = on_progress
         self._chunk_size = chunk_size
-        self.rest = bytearray()
+        self.rest: bytearray = bytearray()
         """Bytes that do not fill a chunk yet."""
         self._limit = max(2, min(256, _IN_MEMORY // chunk_size))
         self._window: deque[_Sent] = deque()

@@ -99,7 +99,7 @@ class ContextFolder:
 
     def __init__(self, root: Path | str | None = None) -> None:
         """``root`` is the folder named ``nats``; None: that of the user."""
-        self.root = _user_folder() if root is None else Path(root)
+        self.root: Path = _user_folder() if root is None else Path(root)
 
     def names(self) -> list[str]:
         """Return the names of all contexts, sorted."""

@@ -67,7 +67,7 @@ class Life:
     def __init__(self) -> None:
         self._link = INITIAL
         self._draining: Status | None = None
-        self.closed = False
+        self.closed: bool = False
         """Whether it has ended for good."""
 
     def link(self, new: Status) -> None:

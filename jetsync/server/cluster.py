@@ -58,7 +58,7 @@ class NatsCluster:
         self._name = check_name(name)
         self._binary = binary
         self._arguments = [*arguments]
-        self.servers = self._make_servers()
+        self.servers: list[NatsServer] = self._make_servers()
 
     @property
     def name(self) -> str:

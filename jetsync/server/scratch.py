@@ -20,11 +20,11 @@ class Scratch:
 
     def __init__(self) -> None:
         with writing("the folder for temporary files (TMPDIR)"):
-            self.path = Path(tempfile.mkdtemp(prefix="jetsync-server-"))
-        self.config = self.path / "server.conf"
+            self.path: Path = Path(tempfile.mkdtemp(prefix="jetsync-server-"))
+        self.config: Path = self.path / "server.conf"
         self.log = self.path / "log"
-        self.ports = self.path / "ports"
-        self.store = self.path / "store"
+        self.ports: Path = self.path / "ports"
+        self.store: Path = self.path / "store"
 
     def write_config(self, text: str) -> None:
         """Replace the configuration file."""

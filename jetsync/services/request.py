@@ -37,7 +37,7 @@ class ServiceRequest:
     def __init__(self, msg: Msg, on_error: Callable[[str], object]) -> None:
         self._answered = Once()
         self._on_error = on_error
-        self.msg = msg
+        self.msg: Msg = msg
         """The message as it came."""
 
     @property

@@ -174,10 +174,10 @@ class Service(Handle, _Adds, Member):
         prefix: str = DEFAULT_PREFIX,
         expose_errors: bool = False,
     ) -> None:
-        self.name = check_name("a service", name)
-        self.version = check_version(version)
-        self.id = next_nuid()
-        self.subject_prefix = check_prefix(prefix)
+        self.name: str = check_name("a service", name)
+        self.version: str = check_version(version)
+        self.id: str = next_nuid()
+        self.subject_prefix: str = check_prefix(prefix)
         self.error: BaseException | None = None
         if not isinstance(description, str):
             raise ConfigError("description must be a str")

@@ -32,9 +32,9 @@ class TaskPublisher:
         self._rows = rows
         self._own_ids = own_ids
         self._waiting: list[tuple[str, bytes | str, Any, str | None]] = []
-        self.stored = 0
+        self.stored: int = 0
         """How many messages are in the stream."""
-        self.duplicates = 0
+        self.duplicates: int = 0
         """How many of them were there before."""
 
     def publish(

@@ -86,7 +86,7 @@ class Layout:
         self._prefix = "" if bucket is None else subject_prefix(bucket)
         self._names = schema.fieldNames()
         # The exact types, names and nullability that Spark compares the first batch with.
-        self.target = arrow_schema(schema)
+        self.target: Any = arrow_schema(schema)
         self._with_headers = include_headers and "headers" in self._names
         self.text_headers = (
             "headers" in self._names
@@ -96,7 +96,7 @@ class Layout:
         if not self._with_headers and _OF_BUCKETS.isdisjoint(self._names):
             needed.discard("headers")
         self.received = ("stream_seq", *sorted(needed))
-        self.wants_content = not needed.isdisjoint(("data", "headers"))
+        self.wants_content: bool = not needed.isdisjoint(("data", "headers"))
         """Whether anything but subject, sequence and time is needed of a message."""
 
     def convert(self, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:

@@ -143,7 +143,7 @@ class JetStreamWriter(_Sink, DataSourceArrowWriter):
                 code="JETSYNC_UNSUPPORTED_OPTION",
             )
         # One id per write: Spark makes the writer once and ships it to every task and retry.
-        self.job = options.query_id or uuid.uuid4().hex
+        self.job: str = options.query_id or uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition; blocks until every row is acknowledged, else raises.

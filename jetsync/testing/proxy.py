@@ -29,9 +29,9 @@ class Pipe:
         self.sink = sink
         self.to_client = to_client
         self.held: deque[tuple[float, bytes]] = deque()
-        self.at_end = False  # the source has ended
-        self.is_shut = False  # and the sink was shut down
-        self.busy_until = 0.0
+        self.at_end: bool = False  # the source has ended
+        self.is_shut: bool = False  # and the sink was shut down
+        self.busy_until: float = 0.0
         self.let_through: int | None = None  # how many more bytes, before they are swallowed
 
     def wants_input(self) -> bool:
@@ -95,9 +95,9 @@ class Proxy:
         self._at_once = CHUNK
         self._let_through: int | None = None
         self._spoiling = False
-        self.accepted = 0
-        self.bytes_to_client = 0
-        self.bytes_to_server = 0
+        self.accepted: int = 0
+        self.bytes_to_client: int = 0
+        self.bytes_to_server: int = 0
 
     @property
     def port(self) -> int:

@@ -52,7 +52,7 @@ class Engine(Lifetime):
         self._source = source
         self._handler = handler
         self._options = options
-        self.stats = WorkerStats()
+        self.stats: WorkerStats = WorkerStats()
         self._counting = lock("worker/engine.py _counting")
         self._held: dict[int, Job] = {}  # by stream sequence
         self._waiting: dict[int, Job] = {}  # not begun: the thread that pops one owns it

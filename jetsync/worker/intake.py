@@ -64,7 +64,7 @@ class Order:
         self._until: float | None = None
         self._parked: list[Job] = []
         # Messages that an earlier worker left come again by then, ahead of new ones.
-        self.begins = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
+        self.begins: float = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
         self.problem: str | None = None
 
     def saw(self, consumer_seq: int) -> None:

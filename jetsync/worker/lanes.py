@@ -36,19 +36,19 @@ class Job:
     def __init__(
         self, msg: JetStreamMsg, deliveries: int, seq: int, stamp: int, taken: float
     ) -> None:
-        self.msg = msg
-        self.deliveries = deliveries
-        self.seq = seq
-        self.stamp = stamp
-        self.taken = taken
+        self.msg: JetStreamMsg = msg
+        self.deliveries: int = deliveries
+        self.seq: int = seq
+        self.stamp: int = stamp
+        self.taken: float = taken
         self.key: Hashable = None
-        self.tries_here = 0
+        self.tries_here: int = 0
         self.in_hand: JetStreamMsg | None = None  # what its handler got
-        self.came_again = False  # after its handler, which goes on, has refused it
-        self.begun = 0.0
+        self.came_again: bool = False  # after its handler, which goes on, has refused it
+        self.begun: float = 0.0
         self.verdict: tuple[str, BaseException | None, int] | None = None  # reason, tries
-        self.is_stuck = False
-        self.is_over = False
+        self.is_stuck: bool = False
+        self.is_over: bool = False
 
     def __lt__(self, other: Job) -> bool:
         return self.seq < other.seq

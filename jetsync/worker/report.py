@@ -66,9 +66,9 @@ class WorkerStats:
     def __init__(self) -> None:
         self.done = self.retried = self.dead = self.terminated = self.released = 0
         self.last_outcome: float | None = None
-        self.handle_seconds = 0.0
-        self.handled = 0
-        self.buckets = [0] * len(BOUNDS)
+        self.handle_seconds: float = 0.0
+        self.handled: int = 0
+        self.buckets: list[int] = [0] * len(BOUNDS)
 
     def count(self, kind: str, seconds: float) -> None:
         """Count an outcome. The caller sees to it that one thread at a time does."""

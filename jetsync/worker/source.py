@@ -32,8 +32,8 @@ class Opened:
                 feed_of, extra = consumer, {} if group is None else {"group": group}
             else:
                 feed_of, extra = source, {}
-            self.feed = Feed(feed_of, options.held, **extra)
-            self.connection = self.feed.connection
+            self.feed: Feed = Feed(feed_of, options.held, **extra)
+            self.connection: Connection = self.feed.connection
             self.stream: str = info.stream_name
             self.consumer: str = info.name
         except BaseException:

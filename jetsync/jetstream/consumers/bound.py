@@ -35,7 +35,7 @@ class BoundConsumer(Member):
         override: bool | None = None,
     ) -> None:
         self._api = api
-        self.info = info
+        self.info: ConsumerInfo = info
         self.created = created
         self._delete = (created and not shared) if override is None else override
 

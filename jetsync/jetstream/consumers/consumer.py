@@ -50,8 +50,8 @@ class Consumer(Handle):
         self._port = api.port
         self._shared = SharedConsumer(api, info)
         self._meter = LagMeter(self._shared)
-        self.stream_name = info.stream_name
-        self.name = info.name
+        self.stream_name: str = info.stream_name
+        self.name: str = info.name
 
     # -- taking messages ---------------------------------------------------------------------------
 

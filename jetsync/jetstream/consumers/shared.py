@@ -25,7 +25,7 @@ from jetsync.jetstream.pull.priority import Pin, check_group, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 
 if TYPE_CHECKING:
-    from jetsync.client.port import Reply
+    from jetsync.client.port import Port, Reply
     from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 
 __all__ = ["SharedConsumer"]
@@ -47,10 +47,10 @@ class SharedConsumer:
 
     def __init__(self, api: API, info: ConsumerInfo) -> None:
         self.api = api
-        self.port = api.port
-        self.cached_info = info
-        self.stream_name = info.stream_name
-        self.name = info.name
+        self.port: Port = api.port
+        self.cached_info: ConsumerInfo = info
+        self.stream_name: str = info.stream_name
+        self.name: str = info.name
         self._lock = lock("jetstream/consumers/shared.py _lock")
         self._idle: list[PullInbox] = []
         self._left: list[PullInbox] = []  # closed, with late messages
@@ -62,7 +62,7 @@ class SharedConsumer:
         self._told_full = False
         self._given_out = 0  # messages since the acknowledgements were counted
         config = info.config
-        self.ack_none = config is not None and config.ack_policy == AckPolicy.NONE
+        self.ack_none: bool = config is not None and config.ack_policy == AckPolicy.NONE
 
     def info(self, timeout: Seconds | None) -> ConsumerInfo:
         """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""

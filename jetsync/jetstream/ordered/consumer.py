@@ -54,7 +54,7 @@ class OrderedConsumer(Handle):
         self._reader = reader
         self._api = reader.api
         self._port = reader.port
-        self.stream_name = reader.stream
+        self.stream_name: str = reader.stream
         self._turn = lock("jetstream/ordered/consumer.py _turn")
         self._reading: weakref.ref[OrderedMessages] | None = None
         self._closed = False

@@ -46,6 +46,7 @@ from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
+    from jetsync.client.port import Port
     from jetsync.jetstream.pull.state import Ended
 
 __all__ = ["Generation", "OrderedReader"]
@@ -65,11 +66,11 @@ class Generation:
     __slots__ = ("consumer", "inbox", "initial", "next_seq")
 
     def __init__(self, consumer: SharedConsumer, initial: bool) -> None:
-        self.consumer = consumer
-        self.inbox = PullInbox(consumer)
-        self.initial = initial
+        self.consumer: SharedConsumer = consumer
+        self.inbox: PullInbox = PullInbox(consumer)
+        self.initial: bool = initial
         """It repeats the first part of ``last_per_subject``: see ``_accept_initial``."""
-        self.next_seq = 1
+        self.next_seq: int = 1
         """Consumer sequence of the next message."""
 
 
@@ -86,20 +87,20 @@ class OrderedReader:
         self, api: API, stream: str, config: ConsumerConfig, prefix: str, max_resets: int
     ) -> None:
         self.api = api
-        self.port = api.port
+        self.port: Port = api.port
         self.stream = stream
         self._config = config
         self._prefix = prefix
         self._recovery = Recovery(stream, max_resets)
         self._orphans = Orphans(api, stream)
         self.generation: Generation | None = None
-        self.last = 0
-        self.resets = 0
+        self.last: int = 0
+        self.resets: int = 0
         self.on_warning: Callable[[Exception], object] | None = None
         self.error: Error | None = None
         """Why it cannot go on."""
         self.info: ConsumerInfo | None = None
-        self.name = ""
+        self.name: str = ""
         """Of the server consumer that is or was read last."""
         self._begun = False
         self._boundary = 0  # what was in the stream when a last_per_subject reader began

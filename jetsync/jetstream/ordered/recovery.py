@@ -42,10 +42,10 @@ class Recovery:
         self.stream = stream
         self._max_resets = max_resets
         self._created: datetime | None = None
-        self.head = 0
-        self.failures = 0
+        self.head: int = 0
+        self.failures: int = 0
         """Resets in a row without a message or a heartbeat between them."""
-        self.not_before = 0.0
+        self.not_before: float = 0.0
         """When the next attempt may be made, on the monotonic clock."""
         self._gone_since: float | None = None
         self._behind_since: float | None = None

@@ -35,7 +35,7 @@ class Whose:
     """Tells answers of the requested domain from those of other domains."""
 
     def __init__(self, api: API) -> None:
-        self.domain = api.domain
+        self.domain: str | None = api.domain
         self._api = api
         self._near = API(api.port.connection, domain=None, api_prefix=None, timeout=api.timeout)
         self._ours: dict[tuple[str, str], bool] = {}

@@ -60,7 +60,7 @@ class WindowKeeper(Member, Generic[W]):
         self._api = api
         self._mailbox = Mailbox(owner=port.connection)
         prefix = port.new_inbox() + "."
-        self.reply_prefix = prefix.encode()
+        self.reply_prefix: bytes = prefix.encode()
         self.window = make(self._mailbox, self.reply_prefix)
         self._whose = Whose(api)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused

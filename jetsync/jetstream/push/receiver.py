@@ -102,7 +102,7 @@ class PushContext:
     subscription, so dropping it frees it with its mailbox."""
 
     def __init__(self) -> None:
-        self.cached_info = ConsumerInfo()
+        self.cached_info: ConsumerInfo = ConsumerInfo()
         self.ack_none = False
         self.told_late = False
 

@@ -76,7 +76,7 @@ class Retry(Exception):
 
     def __init__(self, delay: Seconds | None = None, reason: str | None = None) -> None:
         super().__init__(delay, reason)
-        self.delay = None if delay is None else to_seconds(delay, "delay")
+        self.delay: float | None = None if delay is None else to_seconds(delay, "delay")
         self.reason = reason
 
     def __str__(self) -> str:

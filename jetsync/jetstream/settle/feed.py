@@ -37,13 +37,13 @@ class Feed:
     """
 
     def __init__(self, consumer: Any, limit: int, **options: Any) -> None:
-        self.consumer = consumer if isinstance(consumer, Consumer) else consumer.consumer
+        self.consumer: Consumer = consumer if isinstance(consumer, Consumer) else consumer.consumer
         self._shared = shared_of(self.consumer)
         self._port: Port = self._shared.port
         self._stream = consumer.messages(
             max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
         )
-        self.credit = limit
+        self.credit: int = limit
         """How many messages may still come before some are given free."""
 
     @property
