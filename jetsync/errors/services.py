@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jetsync._printable import printable
 from jetsync.errors.base import ConfigError, Error
 
@@ -22,7 +24,7 @@ class ServiceError(Error):
         if not isinstance(description, str):
             raise ConfigError("description of a ServiceError must be a str")
         super().__init__()
-        self.args = (code, description, data)  # what a pickle makes it from
+        self.args: tuple[Any, ...] = (code, description, data)  # what a pickle makes it from
         self.code = code
         self.description = description
         self.data = data

@@ -49,6 +49,10 @@ class PullInbox(PullLine, Member):
     state: PullState
     batch: MsgBatch
     pin: Pin | None
+    sent_seq: int
+    has_link_news: bool
+    is_linked: bool
+    closed: bool
 
     def __init__(self, consumer: PulledConsumer) -> None:
         self._port = port = consumer.port

@@ -41,6 +41,8 @@ class ConsumerSequence(Sequences):
     is the stream sequence of the last delivery.
     """
 
+    last: int | None
+
     def delivery(self, seq: int, stream: int = 0) -> int | None:
         """Note a delivery; returns the expected sequence when some are missing.
 
