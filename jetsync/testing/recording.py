@@ -8,11 +8,12 @@ from jetsync._deadline import to_seconds
 from jetsync._signatures import spells_out
 from jetsync.jetstream import JetStream
 from jetsync.jetstream.access import api_of
+from jetsync.jetstream.config.stream import StreamConfig
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync import Connection, StreamConfig
+    from jetsync import Connection
     from jetsync._deadline import Seconds
     from jetsync.jetstream import Stream
     from jetsync.jetstream.config.fields import StreamFields
