@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,6 @@ _KINDS = {
     "receive": ("receive", "receive", "CLIENT"),
     "process": ("process", "process", "CONSUMER"),
 }
-
-_TRACEPARENT = re.compile(rb"\ntraceparent: ?([^\r]+)", re.IGNORECASE)
 
 
 class SpanHooks(Hooks):
@@ -162,12 +159,19 @@ class SpanHooks(Hooks):
     def _senders(self, blocks: Iterable[bytes] | None) -> Iterator[SpanContext]:
         """The contexts of the spans that sent messages with these header blocks, each once."""
         seen = set()
+        last = b"no header block"
         for block in blocks or ():
-            if self._by_traceparent:  # equal ones are told apart without reading the block
-                found = _TRACEPARENT.search(block)
-                if found is None or found[1] in seen:
+            if self._by_traceparent:  # equal ones are told apart without parsing the block
+                if block.startswith(last):
                     continue
-                seen.add(found[1])
+                at = block.find(b"\ntraceparent:")
+                if at < 0:
+                    at = block.find(b"\nTraceparent:")
+                end = block.find(b"\r", at)
+                if at < 0 or block[at:end] in seen:
+                    continue
+                last = block[: end + 1]
+                seen.add(block[at:end])
             sender = self._sender(Headers.parse(block))
             if sender is not None:
                 yield sender
