@@ -62,10 +62,11 @@ class PubAckFuture:
         stored. Blocks, and raises TimeoutError or ForkedError, like that."""
 
     def add_done_callback(self, function: Callable[[PubAckFuture], object]) -> None:
-        """Call ``function(future)`` when it is settled; here and now when it is already.
+        """Call ``function(future)`` when it is settled; here and now when it is already, and then
+        what it raises is raised here.
 
         Callbacks run one after another on a thread of their own, so they may block and may publish.
-        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        What those raise goes to the connection's ``on_error`` and harms nothing. Does not block.
         """
 
 def settle_waiter(outcome: PubAckFuture) -> None: ...

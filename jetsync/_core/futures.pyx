@@ -141,10 +141,11 @@ cdef class PubAckFuture:
         return self.error
 
     def add_done_callback(self, function):
-        """Call ``function(future)`` when it is settled; here and now when it is already.
+        """Call ``function(future)`` when it is settled; here and now when it is already, and then
+        what it raises is raised here.
 
         Callbacks run one after another on a thread of their own, so they may block and may publish.
-        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        What those raise goes to the connection's ``on_error`` and harms nothing. Does not block.
         """
         cdef AsyncWindow window = self.window
         if not self.pending() or window is None or not window.call_with(self, function):

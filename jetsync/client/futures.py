@@ -80,10 +80,11 @@ class RequestFuture:
         return self._outcome if isinstance(self._outcome, Exception) else None
 
     def add_done_callback(self, function: Callable[[RequestFuture], object]) -> None:
-        """Call ``function(future)`` when it is settled; here and now when it is already.
+        """Call ``function(future)`` when it is settled; here and now when it is already, and then
+        what it raises is raised here.
 
         Callbacks run one after another on a thread of their own, so they may block and may ask.
-        What they raise goes to the connection's ``on_error`` and harms nothing. Does not block.
+        What those raise goes to the connection's ``on_error`` and harms nothing. Does not block.
         """
         callbacks = self._callbacks
         if self._pending() and callbacks is not None:

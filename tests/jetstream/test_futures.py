@@ -311,9 +311,10 @@ def test_callbacks_of_requests_run_once_may_ask_and_harm_nothing(url):
     seen, errors = [], []
     with jetsync.connect(url, on_error=lambda event: errors.append(event.error)) as nc:
         nc.subscribe("echo", callback=lambda m: m.respond(m.data))
-        future = nc.request_async("echo", b"1")
+        future, question = Requested(nc).new()
         future.add_done_callback(lambda f: 1 / 0)
         future.add_done_callback(lambda f: seen.append(nc.request_async("echo", b"2").result(20)))
+        question.respond(b"1")
         wait_until(lambda: seen)
         future.add_done_callback(lambda f: seen.append(f.result()))
         wait_until(lambda: errors)
