@@ -11,7 +11,23 @@ from _queue import SimpleQueue as NativeQueue
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NativeQueue", "original"]
+from jetsync.errors import ConfigError
+
+__all__ = ["NativeQueue", "original", "refuse_green_threads"]
+
+
+def refuse_green_threads() -> None:
+    """Raise ConfigError where eventlet has replaced the threads of the process.
+
+    Its patches leave no native lock and thread to use, and a wait in C stops every green thread.
+    """
+    patcher = sys.modules.get("eventlet.patcher")
+    if patcher is not None and patcher.is_monkey_patched("thread"):
+        raise ConfigError(
+            "eventlet has replaced the threads of this process, and jetsync waits in C, which "
+            "would stop all green threads: use gevent or native threads, or connect in a process "
+            "without eventlet.monkey_patch()"
+        )
 
 
 def original(module: str, name: str) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jetsync._native import refuse_green_threads
 from jetsync.client.connection import Connection
 from jetsync.client.events import Handler
 from jetsync.client.options import (
@@ -97,6 +98,7 @@ def connect(
     """
     given = dict(locals())
     del given["options"], given["context"], given["hooks"]
+    refuse_green_threads()
     if options is None and context is None:
         options = ConnectOptions(**given)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness.watchdog import run_code
 
 GEVENT = """
@@ -91,3 +93,20 @@ def test_a_subinterpreter_that_is_the_first_to_import(server):
     assert (done.code, done.errors) == (0, ""), done
     (first,) = done.output.splitlines()
     assert first == "works" or first.startswith("refused: ")
+
+
+EVENTLET = """
+import eventlet
+eventlet.monkey_patch()
+import jetsync, sys
+try:
+    jetsync.connect(sys.argv[1])
+except jetsync.ConfigError as error:
+    print(error)
+"""
+
+
+def test_eventlet_is_refused_with_the_reason(server):
+    pytest.importorskip("eventlet", reason="not part of the extra dev")
+    done = run_code(EVENTLET, server.url, limit=60)
+    assert "eventlet has replaced the threads" in done.output
