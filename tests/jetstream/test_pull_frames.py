@@ -89,7 +89,9 @@ def test_a_chunk_of_an_ordered_stream_costs_fifteen_frames(nc, js, consumer):
         found = frames(take)
         pulls = nc.stats.out_messages - before
     assert pulls >= 10
-    assert found.total() - found["many"] <= 15 * pulls, found
+    chunks = max(pulls, found["_load"])  # the kernel may hand one over in two pieces
+    assert found.total() - found["many"] <= 15 * chunks, found
+    assert chunks < 1000 / 10
 
 
 def test_a_fetch_costs_nineteen_frames(consumer):
