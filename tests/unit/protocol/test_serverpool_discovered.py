@@ -131,12 +131,17 @@ def test_the_name_is_handed_on_from_one_discovered_address_to_the_next() -> None
         ("nats://a", True, "tls"),
         ("tls://a", False, "tls"),
         ("tls://a", True, "tls"),
+        ("ws://a/path", False, "ws"),
+        ("ws://a/path", True, "wss"),
+        ("wss://a/path", True, "wss"),
+        ("wss://a/path", False, "wss"),
     ],
 )
 def test_gossip_never_downgrades_tls(current: str, tls: bool, scheme: str) -> None:
     pool = make(current)
     (server,) = pool.update_discovered(["b:1"], current=pool.servers[0], tls=tls)
     assert server.scheme == scheme
+    assert server.path == pool.servers[0].path == ("/path" if server.is_websocket else "")
 
 
 @pytest.mark.parametrize("entry", ["bob:s3cret@", "s3cret@", ""])
