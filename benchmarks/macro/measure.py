@@ -175,7 +175,9 @@ class Bench:
 
     def _pull_consumer(self, stream: str, ack: str) -> str:
         name = f"pull{self._number}"
-        self._js.create_or_update_consumer(stream, durable_name=name, ack_policy=ack)
+        self._js.create_or_update_consumer(
+            stream, durable_name=name, ack_policy=jetsync.AckPolicy(ack)
+        )
         return name
 
     def _push_consumer(self, stream: str) -> dict[str, str]:

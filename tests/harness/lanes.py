@@ -17,7 +17,7 @@ import pytest
 from tests.harness.places import ROOT
 
 SPARK_SESSION = "spark"
-TAKES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b", re.MULTILINE)
+TAKES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b|usefixtures\(\"spark\"\)", re.MULTILINE)
 
 FIRST = (
     "tests/concurrency/test_sanitized.py",
@@ -75,9 +75,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not hasattr(config, "workerinput"):  # not one of several processes, which xdist makes
-        return
-    items.sort(key=lambda item: rank(item.nodeid))
     for item in items:
         if SPARK_SESSION in getattr(item, "fixturenames", ()):
             assert group(item.nodeid) == SPARK_SESSION, f"{item.nodeid} would start another Spark"
+    if hasattr(config, "workerinput"):  # one of several processes, which xdist makes
+        items.sort(key=lambda item: rank(item.nodeid))
