@@ -177,9 +177,11 @@ class PullStream(Handle, PullLoop):
         if inbox.lost_link():
             self._source.on_new_link(inbox)
         elif inbox.went_silent():
-            self._error = self._source.on_silence(inbox)
-            if self._error is None:
+            error = self._source.on_silence(inbox)
+            if error is None:
                 self._on_silence(inbox)
+            elif self._error is None:
+                self._error = error
         if inbox.mailbox.ended:
             error = self._source.on_finished(inbox)
             if isinstance(error, DrainingError):
