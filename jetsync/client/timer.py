@@ -19,6 +19,9 @@ __all__ = ["Guard", "Timer", "TimerHandle"]
 
 logger = Log("jetsync.connection")
 
+_FEW = 64
+"""Entries of a schedule that is not worth sweeping."""
+
 
 class TimerHandle:
     """A scheduled call; ``cancel()`` keeps it from running. Thread-safe."""
@@ -32,6 +35,11 @@ class TimerHandle:
     def cancel(self) -> None:
         """Do not run it any more. Does not wait for one that is running."""
         self.cancelled = True
+        self.function = _nothing  # what it holds is free now, not only when it is due
+
+
+def _nothing() -> None:
+    """In the place of a function that is not to run."""
 
 
 _Entry = tuple[float, int, TimerHandle]
@@ -60,6 +68,7 @@ class Timer:
         self._new: NativeQueue[_Entry | Guard | None] = NativeQueue()
         self._order = itertools.count()
         self._closed = False
+        self._sweep_at = _FEW
         self._name = name
         self._thread: threading.Thread | None = None
 
@@ -100,8 +109,17 @@ class Timer:
             return
         if isinstance(entry, Guard):
             self._call(entry.function)
-        elif entry is not None:
+        elif entry is not None and not entry[2].cancelled:
             heapq.heappush(schedule, entry)
+            if len(schedule) >= self._sweep_at:
+                self._sweep(schedule)
+
+    def _sweep(self, schedule: list[_Entry]) -> None:
+        """Remove what is cancelled. The next time is when the rest has doubled, so that a schedule
+        has no more entries that are cancelled than others, and a sweep costs little per entry."""
+        schedule[:] = [entry for entry in schedule if not entry[2].cancelled]
+        heapq.heapify(schedule)
+        self._sweep_at = max(_FEW, 2 * len(schedule))
 
     @staticmethod
     def _call(function: Callable[[], object]) -> None:
