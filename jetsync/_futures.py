@@ -7,12 +7,16 @@ which they hold while they look at several futures and enter their waiter, ``_st
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jetsync._latch import Turn
 from jetsync._locks import native_rlock
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
@@ -55,6 +59,30 @@ class Meeting:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+    @contextlib.contextmanager
+    def undone(self) -> Iterator[None]:
+        """What the block has acquired is released when it raises: code of the standard library that
+        Ctrl-C interrupts leaves it acquired."""
+        before = self._held()
+        try:
+            yield
+        except BaseException:
+            while self._held() > before:
+                self.release()
+            # Ctrl-C may also come between taking the lock and counting it.
+            while not before and self._is_ours():
+                self._lock.release()
+            self._catch_up()
+            raise
+
+    def _held(self) -> int:
+        """How many times this thread holds it."""
+        return self._depth if self._is_ours() else 0
+
+    def _is_ours(self) -> bool:
+        lock: Any = self._lock
+        return bool(lock._is_owned())
 
     def announce(self, waiters: Waiters, future: Any) -> None:
         """Have it told that a future is settled. Does not block."""
@@ -165,25 +193,45 @@ def to_future(future: Any) -> Future[Any]:
     return standard
 
 
+_IDLE = 0.5
+"""Seconds without a settled future after which the thread of the callbacks ends."""
+
+
 class DoneCallbacks:
-    """Runs the callbacks of futures one after another on a thread of its own, which starts with the
-    first one. One thread puts."""
+    """Runs the callbacks of futures one after another on a thread of its own, which runs while
+    there are any: it keeps nothing alive for long. Thread-safe; takes no lock."""
 
     def __init__(self, role: str, label: str, report: Callable[[BaseException], object]) -> None:
         self._role = role
         self._label = label
         self._report = report
         self._queue: NativeQueue[Any] = NativeQueue()
+        self._turn = Turn()
+        self._ended = False
         self._thread: threading.Thread | None = None
 
     def put(self, future: Any) -> None:
-        """Run the callbacks of a settled future. Does not block."""
-        if self._thread is None:
-            self._thread = start_thread(self._role, self._run, self._label)
+        """Run the callbacks of a settled future: on the thread, which does not block, or here and
+        now after :meth:`end`."""
+        if self._ended:
+            self._call(future)
+            return
         self._queue.put(future)
+        token = object()
+        if not self._turn.take(token):
+            return  # the thread looks into the queue after it has given back the turn
+        try:
+            self._thread = start_thread(self._role, partial(self._run, token), self._label)
+        except BaseException as error:
+            self._turn.give_back(token)
+            if not isinstance(error, RuntimeError):
+                raise
+            self._report(error)  # the system has no thread left: nothing may be lost
+            self._call_all()
 
     def end(self) -> None:
         """Let the thread end when all have run. Does not block."""
+        self._ended = True
         self._queue.put(None)
 
     def join(self, timeout: float | None) -> None:
@@ -191,15 +239,35 @@ class DoneCallbacks:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    def _run(self) -> None:
-        while (future := self._queue.get()) is not None:
-            functions: list[Callable[[Any], object]] = future._callbacks or []
-            future._callbacks = None  # they may hold the future itself
-            while functions:
-                function = functions.pop(0)
-                try:
-                    function(future)
-                except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
-                    self._report(error)
-                del function
-            del future, functions
+    def _run(self, token: object) -> None:
+        while self._turn.take(token):
+            self._wait_and_call()
+            if self._queue.empty():
+                self._turn.give_back(token)
+                if self._queue.empty():
+                    return
+
+    def _wait_and_call(self) -> None:
+        """Call what comes, until nothing came for a while or it is the end."""
+        with contextlib.suppress(Empty):
+            while (future := self._queue.get(timeout=_IDLE)) is not None:
+                self._call(future)
+                del future
+
+    def _call_all(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                self._call(self._queue.get_nowait())
+
+    def _call(self, future: Any) -> None:
+        if future is None:
+            return
+        functions: list[Callable[[Any], object]] = future._callbacks or []
+        future._callbacks = None  # they may hold the future itself
+        while functions:
+            function = functions.pop(0)
+            try:
+                function(future)
+            except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
+                self._report(error)
+            del function

@@ -13,7 +13,7 @@ import threading
 
 from jetsync._native import original
 
-__all__ = ["Latch", "Once"]
+__all__ = ["Latch", "Once", "Turn"]
 
 
 class Latch:
@@ -71,3 +71,25 @@ class Once:
     def first(self) -> bool:
         """Whether this call is the first one."""
         return next(self._count) == 0
+
+
+class Turn:
+    """The right to do a job that one thread at a time does. Thread-safe; takes no lock.
+
+    A thread that brings work and fails to take the turn leaves the work to the holder, which looks
+    for work once more after it has given back the turn.
+    """
+
+    __slots__ = ("_holder",)
+
+    def __init__(self) -> None:
+        self._holder: dict[str, object] = {}
+
+    def take(self, token: object) -> bool:
+        """Take the turn for the owner of ``token``; returns whether that has it now."""
+        return self._holder.setdefault("token", token) is token
+
+    def give_back(self, token: object) -> None:
+        """Give it back, unless another one has it."""
+        if self._holder.get("token") is token:
+            self._holder.pop("token", None)

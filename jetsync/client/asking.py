@@ -11,6 +11,7 @@ from jetsync._core.encoding import encode_headers
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks
+from jetsync._latch import Turn
 from jetsync._threads import start_thread
 from jetsync.client.futures import RequestFuture
 from jetsync.client.members import Member
@@ -28,13 +29,35 @@ _IDLE = 0.5
 """Seconds without a request under way after which the thread ends."""
 
 
+class _Line:
+    """The reply subject of one link, the keys of its requests, and the turn to read it.
+
+    The first one of a connection has no reply subject: it only leads to the next.
+    """
+
+    __slots__ = ("following", "keys", "reply", "turn")
+
+    def __init__(self, reply: Reply | None) -> None:
+        self.reply = reply
+        self.keys: set[str] = set()
+        self.turn = Turn()
+        self.following: dict[str, _Line] = {}
+        """The line that came after it, which several threads may offer: the first one counts."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether no request can be answered on it any more."""
+        return self.reply is None or self.reply.mailbox.finished
+
+
 class _Asked:
     """A request under way. The routes end it like a mailbox when its subject is refused."""
 
-    __slots__ = ("__weakref__", "_asking", "future", "key", "subject", "timer")
+    __slots__ = ("__weakref__", "_asking", "future", "key", "line", "subject", "timer")
 
-    def __init__(self, asking: Asking, key: str, subject: str) -> None:
+    def __init__(self, asking: Asking, line: _Line, key: str, subject: str) -> None:
         self._asking = asking
+        self.line = line
         self.key = key
         self.subject = subject
         self.future = RequestFuture(asking, subject)
@@ -46,17 +69,16 @@ class _Asked:
 
 
 class Asking(Member):
-    """The asynchronous requests of one connection. Thread-safe.
+    """The asynchronous requests of one connection. Thread-safe; takes no lock.
 
-    They share one reply subject, a token that no other request has. Each adds a key of its own that
-    cannot be guessed, so who answers one of them can answer no other one.
+    Those of one link share one reply subject, a token that no other request has. Each adds a key of
+    its own that cannot be guessed, so who answers one of them can answer no other one.
     """
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
         self._open: dict[str, _Asked] = {}
-        self._reply: Reply | None = None
-        self._running = False
+        self._line = _Line(None)
         self._thread: threading.Thread | None = None
         self._callbacks = DoneCallbacks("answered", nc._label, nc._report)
         nc._members.attach(self, sends=True, hold=False)
@@ -69,51 +91,70 @@ class Asking(Member):
         """See ``Connection.request_async``."""
         header = encode_headers(headers)
         deadline = Deadline(seconds)
-        reply = self._current()
-        asked = _Asked(self, secrets.token_urlsafe(12), subject)
-        self._open[asked.key] = asked
+        line = self._current()
+        assert line.reply is not None
+        key = secrets.token_urlsafe(12)
+        asked = _Asked(self, line, key, subject)
         try:
+            self._open[key] = asked
+            line.keys.add(key)
             self._nc._routes.watch(subject, asked)
-            self._nc._requests.put(subject, data, reply, header, deadline, suffix=f"-{asked.key}")
+            self._nc._requests.put(subject, data, line.reply, header, deadline, suffix=f"-{key}")
+            asked.timer = self._nc._timer.call_later(
+                deadline.within(seconds), partial(self._late, key, seconds)
+            )
+            self._read(line)
         except BaseException:
-            self._forget(asked.key)
+            self._forget(key)
             raise
-        asked.timer = self._nc._timer.call_later(
-            deadline.within(seconds), partial(self._late, asked.key, seconds)
-        )
-        if reply.mailbox.finished:  # the link broke meanwhile: its thread may have looked before
-            self._end(reply)
-        elif not self._running:
-            self._start(reply)
         return asked.future
 
-    def _current(self) -> Reply:
-        """The reply subject of this link."""
-        reply = self._reply
-        if reply is None or reply.mailbox.finished:
-            self._reply = reply = self._nc._requests.open(None)
-            self._running = False
-        return reply
+    def _current(self) -> _Line:
+        """The line of this link. Threads that open one at the same time get the same one."""
+        line = self._line
+        while line.finished:
+            following = line.following.get("line")
+            if following is None:
+                reply = self._nc._requests.open(None)
+                following = line.following.setdefault("line", _Line(reply))
+                if following.reply is reply:
+                    self._line = following
+                    return following
+                reply.close()
+            # A thread that was slow may put an older line here: the next request goes on from it.
+            self._line = line = following
+        return line
 
-    def _start(self, reply: Reply) -> None:
-        self._running = True
-        self._thread = start_thread("replies", partial(self._run, reply), self._nc._label)
+    def _read(self, line: _Line) -> None:
+        """Have a thread read the line that has a new key, unless one does."""
+        token = object()
+        if not line.turn.take(token):
+            return  # its thread looks for keys after it has given back the turn
+        try:
+            self._thread = start_thread("replies", partial(self._run, line, token), self._nc._label)
+        except BaseException:
+            line.turn.give_back(token)
+            raise
 
     # -- settling ----------------------------------------------------------------------------------
 
-    def _run(self, reply: Reply) -> None:
+    def _run(self, line: _Line, token: object) -> None:
         """Settle what is answered, until the link is gone or nothing was under way for a while."""
+        reply = line.reply
+        assert reply is not None
         mailbox = reply.mailbox
-        while not mailbox.ended:
-            msg = mailbox.get(_IDLE)
-            if msg is not None:
-                self._answered(msg, msg.subject[len(reply.subject) + 1 :])
-            elif not self._open and self._reply is reply:
-                self._running = False
-                if not self._open:  # else its thread saw this one running
-                    return
-                self._running = True
-        self._end(reply)
+        while line.turn.take(token):
+            if mailbox.ended:
+                self._end(line, reply)
+            else:
+                msg = mailbox.get(_IDLE)
+                if msg is not None:
+                    self._answered(msg, msg.subject[len(reply.subject) + 1 :])
+                if msg is not None or line.keys or mailbox.ended:
+                    continue
+            line.turn.give_back(token)
+            if not line.keys:  # else its thread may have seen this one reading
+                return
 
     def _answered(self, msg: Msg, key: str) -> None:
         asked = self._open.get(key)
@@ -131,11 +172,11 @@ class Asking(Member):
             text = f"no reply to the request on {asked.subject!r} within {seconds:g} s"
             self.settle(key, TimeoutError(text, operation="request_async"))
 
-    def _end(self, reply: Reply) -> None:
+    def _end(self, line: _Line, reply: Reply) -> None:
         """No answer comes to this reply subject any more."""
         reply.close()
         error = reply.mailbox.error or ConnectionClosedError("the connection is closed")
-        for key in list(self._open):
+        for key in list(line.keys):
             self.settle(key, error)
 
     def settle(self, key: str, outcome: Msg | Exception) -> None:
@@ -150,11 +191,15 @@ class Asking(Member):
             self._callbacks.put(future)
 
     def _forget(self, key: str) -> _Asked | None:
-        asked = self._open.pop(key, None)
-        if asked is not None:
-            self._nc._routes.unwatch(asked.subject, asked)
-            if asked.timer is not None:
-                asked.timer.cancel()
+        asked = self._open.get(key)
+        if asked is None:
+            return None
+        asked.line.keys.discard(key)
+        if self._open.pop(key, None) is None:
+            return None  # another thread settles it
+        self._nc._routes.unwatch(asked.subject, asked)
+        if asked.timer is not None:
+            asked.timer.cancel()
         return asked
 
     def check_process(self) -> None:
@@ -178,8 +223,8 @@ class Asking(Member):
 
     def join(self, timeout: float | None) -> None:
         """Wait for the threads; the one for replies ends with the reply subject."""
-        if self._reply is not None:
-            self._reply.mailbox.finish()
+        if self._line.reply is not None:
+            self._line.reply.mailbox.finish()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
         self._callbacks.join(timeout)

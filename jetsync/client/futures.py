@@ -177,9 +177,9 @@ def wait(
     deadline = Deadline(timeout)
     if return_when not in RETURN_WHEN:
         raise ConfigError(f"return_when must be one of {', '.join(RETURN_WHEN)}: {return_when!r}")
-    found: Any = concurrent.futures.wait(
-        _futures(futures), deadline.remaining(), return_when=return_when
-    )
+    given = _futures(futures)
+    with MEETING.undone():
+        found: Any = concurrent.futures.wait(given, deadline.remaining(), return_when=return_when)
     return DoneAndNotDone(found.done, found.not_done)
 
 
@@ -202,9 +202,21 @@ def _as_completed(futures: list[Any], deadline: Deadline) -> Iterator[Any]:
         else:
             left.append(future)
     futures.clear()
-    following = concurrent.futures.as_completed(left, deadline.remaining())
+    following: Any = concurrent.futures.as_completed(left, deadline.remaining())
     try:
-        yield from following
+        while (future := _next(following)) is not None:
+            yield future
+            del future
+    finally:
+        with MEETING.undone():
+            following.close()
+
+
+def _next(following: Iterator[Any]) -> Any:
+    """The next settled future; None after the last one."""
+    try:
+        with MEETING.undone():
+            return next(following, None)
     except concurrent.futures.TimeoutError as error:
         raise TimeoutError(
             f"not all futures are settled: {error}", operation="as_completed"

@@ -52,6 +52,13 @@ def asked(nc):
     return []
 
 
+def called_back(nc):
+    called = threading.Event()
+    nc.request_async("unheard").add_done_callback(lambda _: called.set())
+    assert called.wait(10)
+    return []
+
+
 def pulling(nc):
     js = nc.jetstream()
     stream = js.create_or_update_stream(name="FORGOTTEN", subjects=["forgotten.>"])
@@ -60,7 +67,7 @@ def pulling(nc):
     return [js, stream, consumer, consumer.fetch(1, timeout=5)]
 
 
-@pytest.mark.parametrize("use", [idle, subscribed, unread, asked, pulling])
+@pytest.mark.parametrize("use", [idle, subscribed, unread, asked, called_back, pulling])
 def test_a_forgotten_connection_warns_and_ends_its_threads(url, use):
     nc = jetsync.connect(url)
     label = nc._label
