@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
 import threading
 from datetime import datetime
 from typing import Any
+
+from kombu.log import get_logger
 
 from jetsync import (
     BucketExistsError,
@@ -30,6 +33,8 @@ from jetsync.contrib.names import bucket_token, to_token
 from jetsync.contrib.options import StoreOptions
 
 __all__ = ["Broker", "broker_of", "open_bucket", "server_version"]
+
+logger = get_logger("jetsync.contrib")
 
 _MAX_WAITING = 4096
 """Pulls of a queue that may wait at once: a worker has one or two."""
@@ -137,11 +142,19 @@ class Broker:
         auto_delete: bool = False,
         exclusive: bool = False,
         arguments: dict[str, Any] | None = None,
-    ) -> None:
-        """Declare a queue, with priorities and times as AMQP's arguments say."""
+    ) -> QueueRecord:
+        """Declare a queue, with priorities and times as AMQP's arguments say; return its record.
+
+        The last declaration counts, but a queue keeps the priorities that it has.
+        """
         record = record_of(auto_delete=auto_delete, exclusive=exclusive, arguments=arguments)
-        if record.expires is not None or self.routes.queue(queue) != record:
+        known = self.routes.queue(queue)
+        if known is not None and known != record:
+            logger.warning("queue %r was declared as %s, is declared as %s", queue, known, record)
+            record = dataclasses.replace(record, levels=max(record.levels, known.levels))
+        if record.expires is not None or known != record:
             self.routes.declare(queue, record, ttl=self._ttl(record.expires))
+        return record
 
     def bind(self, exchange: str, type: str, queue: str, routing_key: str) -> None:
         """Bind a queue to an exchange; as long as the queue lasts."""

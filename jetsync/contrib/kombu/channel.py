@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from datetime import datetime
 from queue import Empty
 from typing import TYPE_CHECKING, Any
 
+from amqp.protocol import (  # type: ignore[import-untyped, unused-ignore]
+    queue_declare_ok_t,
+)
+from kombu.log import get_logger
 from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
 from kombu.utils.json import dumps, loads
 from kombu.utils.uuid import uuid
 
-from jetsync import Error
+from jetsync import BucketNotFoundError, Error, StreamNotFoundError
 from jetsync.contrib.gevent import call
 from jetsync.contrib.kombu.delay import due_time, expiration_of, is_too_old, without_eta
 from jetsync.contrib.kombu.intake import Intake
+from jetsync.contrib.kombu.qos import QoS
 from jetsync.contrib.kombu.queues import QueueRecord
 from jetsync.contrib.kombu.readers import Held, Reader
 
@@ -26,64 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "QoS"]
 
+logger = get_logger("jetsync.contrib")
+
 _NAK_ON_ITS_WAY = 0.2
 """Seconds in which the server may still be dealing with what was handed back."""
-
-
-class QoS(virtual.QoS):
-    """The messages that the application has and has not settled, by delivery tag."""
-
-    restore_at_shutdown = False  # what is not settled comes back by itself
-
-    def __init__(self, channel: Channel, prefetch_count: int = 0) -> None:
-        super().__init__(channel, prefetch_count)
-        self._on_collect.cancel()
-        self.held: dict[str, tuple[Held, virtual.Message]] = {}
-
-    def can_consume(self) -> bool:
-        """Whether a message more may come."""
-        return not self.prefetch_count or len(self.held) < self.prefetch_count
-
-    def can_consume_max_estimate(self) -> int | None:
-        """How many messages more may come; None: any number."""
-        return max(self.prefetch_count - len(self.held), 0) if self.prefetch_count else None
-
-    def get(self, delivery_tag: str) -> virtual.Message:
-        """The message of a delivery tag."""
-        return self.held[delivery_tag][1]
-
-    def ack(self, delivery_tag: str) -> None:
-        """The message is done. Any thread; does not block."""
-        if (found := self.held.pop(delivery_tag, None)) is not None:
-            found[0].ack()
-            self.channel.wake()
-
-    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Hand the message back, or put it to the dead letters of its queue and drop it."""
-        if (found := self.held.pop(delivery_tag, None)) is None:
-            return
-        held, message = found
-        if requeue:
-            held.nak()
-            self.channel.handed_back()
-        else:
-            self.channel.bury(held.queue, message)
-            held.term("rejected")
-        self.channel.wake()
-
-    def restore_unacked(self) -> list[Any]:
-        """Hand all of them back, in their order."""
-        while self.held:
-            try:
-                _, (held, _) = self.held.popitem()
-                held.nak()
-            except (KeyError, Error):  # another thread was quicker; or the connection is closed
-                continue
-        return []
-
-    def restore_unacked_once(self, stderr: Any = None) -> None:
-        """The same."""
-        self.restore_unacked()
+_RENEW_AGAIN = 1.0
+"""Seconds after a renewal that failed until the next one."""
+_NOT_DECODED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclasses.dataclass
@@ -92,6 +48,16 @@ class _Subscription:
     no_ack: bool
     callback: Callable[[virtual.Message], Any]
     readers: list[Reader]
+
+
+@dataclasses.dataclass
+class _Declared:
+    """A queue as this channel has declared and bound it."""
+
+    record: QueueRecord
+    bound: list[tuple[str, str, str]]
+    renew_at: float
+    failed: bool = False
 
 
 class Channel(virtual.Channel):
@@ -110,8 +76,7 @@ class Channel(virtual.Channel):
         self._subscriptions: dict[str, _Subscription] = {}
         self._intake = Intake()
         self._exclusive: set[str] = set()
-        self._bound: dict[str, list[tuple[str, str, str]]] = {}  # of queues that need renewal
-        self._renewed_at: dict[str, float] = {}
+        self._declared: dict[str, _Declared] = {}
         self._tables: dict[str, tuple[int, list[Any]]] = {}
         self._handed_back_at = 0.0
 
@@ -129,7 +94,7 @@ class Channel(virtual.Channel):
         arguments: Any = None,
         **_: Any,
     ) -> None:
-        call(
+        record = call(
             self._broker.declare,
             queue,
             auto_delete=auto_delete,
@@ -138,9 +103,15 @@ class Channel(virtual.Channel):
         )
         if exclusive:
             self._exclusive.add(queue)
-        if self._broker.record(queue).expires is not None:
-            self._bound.setdefault(queue, [])
-            self._renewed_at[queue] = time.monotonic()
+        known = self._declared.get(queue)
+        self._declared[queue] = _Declared(record, known.bound if known else [], _renew_at(record))
+
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
+        """Declare a queue. With ``passive`` only ask how many messages it has; a queue that is not
+        there is a ChannelError then. Blocks."""
+        if passive and queue and self._has_queue(queue):
+            return queue_declare_ok_t(queue, self._size(queue), 0)
+        return super().queue_declare(queue, passive, **options)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
         routes = self._broker.routes
@@ -161,8 +132,9 @@ class Channel(virtual.Channel):
         routing_key = routing_key or ""
         type = self.typeof(exchange).type
         call(self._broker.bind, exchange, type, queue, routing_key)
-        if queue in self._bound and (exchange, type, routing_key) not in self._bound[queue]:
-            self._bound[queue].append((exchange, type, routing_key))
+        declared = self._declared.get(queue)
+        if declared is not None and (exchange, type, routing_key) not in declared.bound:
+            declared.bound.append((exchange, type, routing_key))
 
     def queue_unbind(
         self,
@@ -175,10 +147,10 @@ class Channel(virtual.Channel):
         """Take a binding away. Blocks."""
         exchange = exchange or "amq.direct"
         call(self._broker.routes.unbind, exchange, queue, routing_key or "")
-        if queue in self._bound:
-            self._bound[queue] = [
-                bound for bound in self._bound[queue] if bound[::2] != (exchange, routing_key or "")
-            ]
+        declared = self._declared.get(queue)
+        if declared is not None:
+            gone = (exchange, routing_key or "")
+            declared.bound = [bound for bound in declared.bound if bound[::2] != gone]
 
     def queue_delete(
         self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any
@@ -196,8 +168,7 @@ class Channel(virtual.Channel):
         self.state.exchanges.pop(exchange, None)
 
     def _forget(self, queue: str) -> None:
-        self._bound.pop(queue, None)
-        self._renewed_at.pop(queue, None)
+        self._declared.pop(queue, None)
         self._exclusive.discard(queue)
 
     def _size(self, queue: str) -> int:
@@ -258,7 +229,8 @@ class Channel(virtual.Channel):
         """Store one copy; returns when the server has it. Blocks."""
         properties = dict(message["properties"])
         properties["delivery_tag"] = id = uuid()
-        due = due_time(message) if self._broker.delays else None
+        is_kept = self._broker.delays and not self._broker.record(queue).transient
+        due = due_time(message) if is_kept else None
         message = {**message, "properties": properties}
         if due is not None:
             message["headers"] = without_eta(message["headers"])
@@ -334,10 +306,13 @@ class Channel(virtual.Channel):
 
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> virtual.Message | None:
         """Return a message of a queue, None when there is none now. Blocks."""
-        try:
-            return self._message(self._get_held(queue), no_ack)
-        except Empty:
-            return None
+        while True:
+            try:
+                held = self._get_held(queue)
+            except Empty:
+                return None
+            with contextlib.suppress(Empty):
+                return self._given(held, no_ack)
 
     def _get_held(self, queue: str) -> Held:
         _, consumers = call(self._broker.consumers, queue)
@@ -350,6 +325,21 @@ class Channel(virtual.Channel):
                 for msg in call(consumer.fetch, 1, timeout=_NAK_ON_ITS_WAY):
                     return Held(msg, queue)
         raise Empty
+
+    def _given(self, held: Held, no_ack: bool) -> virtual.Message:
+        """Make it one of kombu's, or settle it. Raises Empty for one that is of no use."""
+        try:
+            return self._message(held, no_ack)
+        except Empty:
+            raise
+        except _NOT_DECODED as error:
+            logger.error("a message of queue %r is no kombu message: %r", held.queue, error)
+            held.term("not a kombu message")
+            raise Empty from None
+        except BaseException:
+            with contextlib.suppress(Error):  # without a link it comes back after ack_wait
+                held.nak()
+            raise
 
     def _message(self, held: Held, no_ack: bool) -> virtual.Message:
         """Make a message of the store one of kombu's. Raises Empty for one that is too old."""
@@ -385,7 +375,7 @@ class Channel(virtual.Channel):
             reader, held = found
             subscription = next(s for s in self._subscriptions.values() if reader in s.readers)
             try:
-                message = self._message(held, subscription.no_ack)
+                message = self._given(held, subscription.no_ack)
             except Empty:
                 continue
             subscription.callback(message)
@@ -398,18 +388,42 @@ class Channel(virtual.Channel):
             if reader in subscription.readers:
                 for old in subscription.readers:
                     call(old.close)
-                subscription.readers = self._open(reader.queue, anew=True)
+                subscription.readers = self._open_again(reader.queue)
         self._intake.use([r for s in self._subscriptions.values() for r in s.readers])
 
+    def _open_again(self, queue: str) -> list[Reader]:
+        try:
+            self._declare_again(queue)
+            return self._open(queue, anew=True)
+        except (StreamNotFoundError, BucketNotFoundError):  # a server has lost what was in memory
+            call(self._broker.prepare)
+            self._declare_again(queue)
+            return self._open(queue, anew=True)
+
+    def _declare_again(self, queue: str) -> None:
+        """Write the record and the bindings again if the queue has been forgotten meanwhile."""
+        declared = self._declared.get(queue)
+        if declared is not None and self._broker.routes.queue(queue) is None:
+            call(self._broker.renew, queue, declared.record, declared.bound)
+
     def _renew(self) -> None:
-        """Queues that this channel declared and reads do not age out while it reads them."""
-        for queue in {s.queue for s in self._subscriptions.values()} & set(self._bound):
-            record = self._broker.record(queue)
-            now = time.monotonic()
-            if record.expires is None or now < self._renewed_at[queue] + record.expires / 3:
+        """Queues that this channel declared and reads do not age out while it reads them.
+
+        Without a link, or when it fails, the next call tries again: an outage ends nothing.
+        """
+        for queue in {s.queue for s in self._subscriptions.values()} & set(self._declared):
+            declared = self._declared[queue]
+            if time.monotonic() < declared.renew_at or not self._broker.nc.is_connected:
                 continue
-            self._renewed_at[queue] = now
-            call(self._broker.renew, queue, record, self._bound[queue])
+            try:
+                if declared.failed:
+                    call(self._broker.prepare)  # what was in memory may be lost
+                call(self._broker.renew, queue, declared.record, declared.bound)
+            except Error as error:
+                logger.warning("queue %r is not renewed yet: %s", queue, error)
+                declared.failed, declared.renew_at = True, time.monotonic() + _RENEW_AGAIN
+            else:
+                declared.failed, declared.renew_at = False, _renew_at(declared.record)
 
     def wake(self) -> None:
         """There is something to do for ``drain_events``. Any thread; does not block."""
@@ -436,6 +450,10 @@ class Channel(virtual.Channel):
                 except Error:
                     continue  # it ages out
         super().close()
+
+
+def _renew_at(record: QueueRecord) -> float:
+    return math.inf if record.expires is None else time.monotonic() + record.expires / 3
 
 
 def _stored(held: Held) -> datetime:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jetsync import ConsumerDeletedError, ConsumerNotFoundError, Error
-from jetsync.contrib.kombu.readers import Held, Reader
+from jetsync import Error
+from jetsync.contrib.kombu.readers import GONE, Held, Reader
 
 __all__ = ["Intake"]
 
@@ -43,7 +43,7 @@ class Intake:
         gone = []
         for reader in self._readers:
             error = reader.check()
-            if isinstance(error, ConsumerDeletedError | ConsumerNotFoundError):
+            if isinstance(error, GONE):
                 gone.append(reader)
             elif isinstance(error, Error):
                 raise error
@@ -53,11 +53,8 @@ class Intake:
         if len(self._readers) == 1:
             self._fill_one(self._readers[0], room, prefetch)
         elif self._readers:
-            try:
-                self._fill_many(room, prefetch, unsettled)
-            except (ConsumerDeletedError, ConsumerNotFoundError):
-                return list(self._readers[:1])
-        return []
+            self._fill_many(room, prefetch, unsettled)
+        return [reader for reader in self._readers if reader.is_gone]
 
     def _room(self, prefetch: int, unsettled: int) -> int:
         buffered = sum(len(reader.buffer) for reader in self._readers)

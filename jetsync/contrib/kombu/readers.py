@@ -7,11 +7,23 @@ the reader's buffer and wakes the thread that waits in ``drain_events``, which d
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Callable
 
-from jetsync import ConsumeContext, Consumer, Error, JetStreamMsg
+from jetsync import (
+    ConsumeContext,
+    Consumer,
+    ConsumerDeletedError,
+    ConsumerNotFoundError,
+    Error,
+    JetStreamMsg,
+    StreamNotFoundError,
+)
 
-__all__ = ["Held", "Reader"]
+__all__ = ["GONE", "Held", "Reader"]
+
+GONE = (ConsumerDeletedError, ConsumerNotFoundError, StreamNotFoundError)
+"""Errors that say that a consumer has to be made again."""
 
 _STOP = 1.0
 """Seconds that the thread of a pull has to end; it does nothing but append to a buffer."""
@@ -76,6 +88,8 @@ class Reader:
         self.buffer: collections.deque[Held] = collections.deque()
         self._wake = wake
         self._pulls: list[_Pull] = []
+        self.is_gone = False
+        """Whether ``take_now`` has met no consumer."""
 
     def take(self, msg: JetStreamMsg) -> None:
         """A message has come. Called by the thread of a pull."""
@@ -84,10 +98,14 @@ class Reader:
 
     def take_now(self, count: int) -> int:
         """Take at most so many messages that are there; return how many came. Blocks."""
-        batch = self.consumer.fetch_no_wait(count)
-        for msg in batch:
-            self.buffer.append(Held(msg, self.queue))
-        return len(batch)
+        came = 0
+        try:
+            for msg in self.consumer.fetch_no_wait(count):
+                self.buffer.append(Held(msg, self.queue))
+                came += 1
+        except GONE:
+            self.is_gone = True
+        return came
 
     def ask(self, count: int) -> None:
         """Wait for so many messages, besides those that are waited for. Does not block."""
@@ -118,7 +136,5 @@ class Reader:
         """Wait for nothing more and hand back what is in the buffer, in its order."""
         self.stop_waiting()
         while self.buffer:
-            try:
+            with contextlib.suppress(Error):  # without a link they come back after ack_wait
                 self.buffer.popleft().nak()
-            except Error:  # no connection any more: the messages come back after ack_wait
-                self.buffer.clear()

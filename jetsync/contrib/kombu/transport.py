@@ -15,6 +15,7 @@ from jetsync import (
     ConnectError,
     Connection,
     ConnectionClosedError,
+    DisconnectedError,
     Error,
     JetStreamUnavailableError,
     NoRespondersError,
@@ -57,13 +58,16 @@ class Transport(virtual.Transport):
     recoverable_connection_errors = (
         ConnectError,
         ConnectionClosedError,
+        DisconnectedError,
         TimeoutError,
+        NotStoredError,
+        NoRespondersError,
+        JetStreamUnavailableError,
         StreamNotFoundError,  # connecting makes what is missing
         BucketNotFoundError,
     )
     connection_errors = (*virtual.Transport.connection_errors, *recoverable_connection_errors)
-    recoverable_channel_errors = (NotStoredError, NoRespondersError, JetStreamUnavailableError)
-    channel_errors = (*virtual.Transport.channel_errors, *recoverable_channel_errors)
+    recoverable_channel_errors = ()
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)

@@ -1,0 +1,145 @@
+"""kombu on JetStream: what was missed, lost, refused or cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from datetime import datetime, timedelta, timezone
+
+import kombu
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+from tests.contrib.reading import Reading, send
+from tests.harness.waiting import wait_until
+
+
+def test_an_outage_while_a_queue_is_to_be_renewed_ends_nothing(connect, tmp_path):
+    with NatsServer(store_dir=tmp_path) as server:
+        connection = connect(f"{server.url}/v", reconnect_wait=0.05)
+        queue = kombu.Queue("own", kombu.Exchange("x"), auto_delete=True, expires=1.0)
+        reading = Reading(connection, queue)
+        server.kill()
+        begun = time.monotonic()
+        while time.monotonic() < begun + 1.5:  # renewals are due meanwhile
+            with contextlib.suppress(TimeoutError):
+                connection.drain_events(timeout=0.2)
+        server.start()  # streams and bucket were in memory
+        wait_until(lambda: connection.transport.broker.nc.is_connected)
+        ends_at = time.monotonic() + 10
+        while 1 not in reading.bodies and time.monotonic() < ends_at:
+            with contextlib.suppress(jetsync.Error):
+                send(connection, 1, "own")
+            with contextlib.suppress(TimeoutError):
+                connection.drain_events(timeout=0.2)
+        assert 1 in reading.bodies
+        routes = connection.transport.broker.routes
+        assert [queue for queue, _ in routes.bindings("x")] == ["own"]
+        connection.release()
+
+
+def test_errors_of_an_outage_are_ones_that_kombu_recovers_from(connect):
+    recoverable = connect().recoverable_connection_errors
+    for error in (
+        jetsync.NotStoredError,
+        jetsync.NoRespondersError,
+        jetsync.JetStreamUnavailableError,
+        jetsync.DisconnectedError,
+    ):
+        assert error in recoverable
+
+
+def test_a_queue_whose_renewal_was_missed_is_declared_and_bound_again(connect):
+    connection = connect()
+    broker = connection.transport.broker
+    queue = kombu.Queue("own", kombu.Exchange("x"), auto_delete=True, expires=1.0)
+    reading = Reading(connection, queue)
+    reading.nothing_comes()
+    wait_until(lambda: broker.routes.queue("own") is None, timeout=15)  # the program is busy
+    broker.js.delete_consumer(f"KOMBU_{broker.vhost}_TRANSIENT", "own-0")
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=1)
+    kombu.Producer(connect(name="another").channel()).publish(1, exchange="x", routing_key="")
+    assert reading.until(1) == [1]
+    assert broker.record("own").transient
+    assert broker.js.stream(f"KOMBU_{broker.vhost}").info().state.consumer_count == 0
+
+
+def test_an_eta_on_a_queue_of_one_process_is_left_to_the_worker(connect):
+    connection = connect()
+    eta = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+    queue = kombu.Queue("own", auto_delete=True)
+    send(connection, "x", queue, headers={"eta": eta, "task": "t"})
+    message = connection.channel().basic_get("own", no_ack=True)
+    assert message.headers["eta"] == eta
+
+
+def test_a_passive_declaration_changes_nothing(connect):
+    connection = connect()
+    send(connection, "x", kombu.Queue("q", max_priority=3))
+    channel = connection.channel()
+    before = connection.transport.broker.record("q")
+    assert channel.queue_declare("q", passive=True).message_count == 1
+    assert connection.transport.broker.record("q") == before
+    with pytest.raises(connection.channel_errors):
+        channel.queue_declare("none", passive=True)
+
+
+def test_a_queue_that_is_declared_otherwise_keeps_its_priorities_and_it_is_said(connect, caplog):
+    connection = connect()
+    kombu.Queue("q", max_priority=3)(connection.channel()).declare()
+    with caplog.at_level(logging.WARNING, logger="jetsync.contrib"):
+        kombu.Queue("q", message_ttl=60.0)(connection.channel()).declare()
+    assert "'q' was declared as" in caplog.text
+    record = connection.transport.broker.record("q")
+    assert (record.levels, record.message_ttl) == (4, 60.0)
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_a_consumer_that_has_gone_is_made_again_whichever_it_is(connect, levels):
+    connection = connect()
+    broker = connection.transport.broker
+    queues = [kombu.Queue("a", max_priority=levels - 1), kombu.Queue("b")][
+        : 1 if levels == 1 else 2
+    ]
+    reading = Reading(connection, *queues)
+    reading.nothing_comes()
+    for name in ["a-0"] if levels == 1 else ["b-0", "a-1"]:
+        broker.js.delete_consumer(f"KOMBU_{broker.vhost}", name)
+    for queue in queues:
+        for priority in range(levels):
+            send(connection, [queue.name, priority], queue.name, priority=priority)
+    reading.until(2 * levels if levels > 1 else 1)
+
+
+def test_a_rejected_message_that_cannot_be_buried_is_handed_back(connect):
+    connection = connect()
+    js, vhost = connection.transport.broker.js, connection.transport.broker.vhost
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    send(connection, "x", kombu.Queue("q", queue_arguments=arguments))
+    channel = connection.channel()
+    message = channel.basic_get("q")
+    config = js.stream(f"KOMBU_{vhost}").cached_info.config
+    js.update_stream(dataclasses.replace(config, max_msg_size=10))  # none is taken
+    with pytest.raises(jetsync.NotStoredError):
+        message.reject()
+    assert channel.basic_get("q").payload == "x"
+
+
+def test_what_is_no_kombu_message_is_dropped_and_said(connect, caplog):
+    connection = connect()
+    broker = connection.transport.broker
+    queue = kombu.Queue("q")
+    queue(connection.channel()).declare()
+    for data in (b"\xff", b"[]", b"{}", b'{"properties": {}, "body": 1}'):
+        broker.js.publish(f"kombu.{broker.vhost}.q.q.0", data)
+    send(connection, "x", queue)
+    assert connection.channel().basic_get("q", no_ack=True).payload == "x"
+    broker.js.publish(f"kombu.{broker.vhost}.q.q.0", b"no JSON")
+    send(connection, "y", queue)
+    assert Reading(connection, queue).until(1) == ["y"]
+    assert "is no kombu message" in caplog.text
+    wait_until(lambda: broker.size("q") == 0)
