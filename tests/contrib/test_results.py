@@ -119,3 +119,24 @@ def test_a_backend_goes_to_other_processes(backend):
     assert copy.get("k") == b"v"
     assert copy.expires == backend.expires
     assert "secret" not in KeyValueBackend(backend.app, url="nats://u:secret@h/b").as_uri()
+
+
+def test_results_are_asked_of_the_leader(backend):
+    """Any replica may answer a direct get, also one that has not got the result yet."""
+    nc = jetsync.shared_connection(**backend.fields)
+    stream = f"KV_{backend.bucket.bucket}"
+    asked = nc.subscribe(f"$JS.API.STREAM.MSG.GET.{stream}")
+    direct = nc.subscribe(f"$JS.API.DIRECT.GET.{stream}.>")
+    nc.flush()
+    ids = {"t0"}
+    came = backend.get_many(ids, timeout=10)
+    later = threading.Timer(0.2, backend.store_result, ("t0", 5, states.SUCCESS))
+    later.start()
+    assert next(came)[1]["result"] == 5
+    later.join()
+    assert backend.incr("n") == 1
+    came.close()
+    assert ids == {"t0"}
+    assert asked.next(timeout=5).data
+    with pytest.raises(jetsync.TimeoutError):
+        direct.next(timeout=0.1)

@@ -260,6 +260,35 @@ def test_a_server_that_is_not_there_is_a_connection_error():
     assert jetsync.ConnectError in connection.recoverable_connection_errors
 
 
+def test_a_tls_url_asks_for_tls_and_hides_its_password(certificates):
+    with NatsServer(config=certificates.server_config()) as secure:
+        host = f"127.0.0.1:{secure.port}"
+        options = {"ca_certs": str(certificates.ca)}
+        for url in (f"tls://ann:pw@{host}/v", f"jetsync+tls://ann:pw@{host}/v"):
+            connection = kombu.Connection(url, transport="jetsync.contrib.kombu:Transport")
+            again = connection.clone()
+            for one in (connection, again):
+                assert one.as_uri() == f"tls://ann:**@{host}/v"
+                assert one.ssl is True
+                shown = {k: v for k, v in one.info().items() if k != "password"}
+                assert "pw" not in str(shown)
+                with pytest.raises(
+                    jetsync.Error, match="certificate"
+                ):  # TLS, of no known authority
+                    one.transport.establish_connection()
+        trusting = kombu.Connection(
+            f"tls://{host}/v", transport="jetsync.contrib.kombu:Transport", ssl=options
+        )
+        trusting.connect()
+        nc = trusting.transport.broker.nc
+        assert nc.is_connected
+        trusting.release()
+        nc.close()
+    plain = kombu.Connection(f"nats://{host}/v", transport="jetsync.contrib.kombu:Transport")
+    assert plain.as_uri() == f"nats://{host}/v"
+    assert not plain.ssl
+
+
 # -- names and options, without a server -----------------------------------------------------------
 
 

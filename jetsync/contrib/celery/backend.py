@@ -110,7 +110,8 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
 
     def _get(self, key: str) -> bytes | None:
         try:
-            return bytes(self.bucket.get(key).value)
+            # A replica that is behind would answer with less than the watch has said.
+            return bytes(self.bucket.get(key, direct=False).value)
         except KeyNotFoundError:
             return None
 
@@ -119,6 +120,8 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
         return call(self._mget, [to_token(key) for key in keys])
 
     def _mget(self, keys: list[str]) -> list[bytes | None]:
+        if len(keys) == 1:
+            return [self._get(keys[0])]
         found = self.bucket.get_many(keys)
         return [bytes(found[key].value) if key in found else None for key in keys]
 
@@ -144,7 +147,7 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
         while True:
             bucket = self.bucket
             try:
-                entry = bucket.get(key)
+                entry = bucket.get(key, direct=False)
             except KeyNotFoundError:
                 try:
                     bucket.create(key, b"1")
@@ -212,8 +215,11 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
                 max_iterations=max_iterations, **options,
             )  # fmt: skip
             return
-        for _ in self._looks(wanted, timeout, on_interval):
-            for task_id, meta in super().get_many(wanted, max_iterations=1, interval=0, **options):
+        for some in self._looks(wanted, timeout, on_interval):
+            # It takes what it finds out of the set that it is given.
+            looked_at = some & wanted
+            found = super().get_many(looked_at, max_iterations=1, interval=0, **options)
+            for task_id, meta in found:
                 wanted.discard(task_id)
                 yield task_id, meta
             if not wanted:
@@ -225,28 +231,29 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
         task_ids: builtins.set[str],
         timeout: float | None,
         on_interval: Callable[[], Any] | None,
-    ) -> Iterator[None]:
-        """Once at the start, then each time that one of the results may have come."""
-        yield
+    ) -> Iterator[builtins.set[str]]:
+        """All tasks at the start, then those whose results may have come."""
+        yield builtins.set(task_ids)
         yield from self._changes(sorted(task_ids), timeout, on_interval)
 
     def _changes(
         self, task_ids: list[str], timeout: float | None, on_interval: Callable[[], Any] | None
-    ) -> Iterator[None]:
-        """Yield each time that one of the keys may have a new value; end when the time is over."""
-        keys = [to_token(self.get_key_for_task(task_id)) for task_id in task_ids]
+    ) -> Iterator[builtins.set[str]]:
+        """Yield each task whose key has a new value, and now and then all of them, as a watch may
+        begin late; end when the time is over."""
+        tasks = {to_token(self.get_key_for_task(task_id)): task_id for task_id in task_ids}
         ends_at = None if timeout is None else time.monotonic() + timeout
-        with self.bucket.watch(keys) as watcher:
+        with self.bucket.watch(list(tasks)) as watcher:
             while True:
                 left = _LOOK if ends_at is None else min(_LOOK, ends_at - time.monotonic())
                 try:
                     entry: Entry = watcher.next(max(0.0, left))
                 except TimeoutError:
+                    yield builtins.set(task_ids)
                     if ends_at is not None and time.monotonic() >= ends_at:
-                        yield  # one last look
                         return
                 else:
                     if entry.operation is KeyValueOperation.PUT:
-                        yield
+                        yield {tasks[entry.key]}
                 if on_interval is not None:
                     on_interval()

@@ -7,8 +7,10 @@ from _queue import Empty as NothingQueued
 from _queue import SimpleQueue
 from builtins import TimeoutError as TimedOut
 from typing import Any
+from urllib.parse import quote
 
 from kombu.transport import virtual
+from kombu.utils.url import as_url
 
 from jetsync import (
     BucketNotFoundError,
@@ -48,6 +50,7 @@ class Transport(virtual.Transport):
     default_port = 4222
     driver_type = "nats"
     driver_name = "jetsync"
+    can_parse_url = True  # kombu would lose the scheme, which says whether TLS is asked for
 
     implements = virtual.Transport.implements.extend(
         asynchronous=False,
@@ -71,6 +74,7 @@ class Transport(virtual.Transport):
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
+        _take_url_apart(client)
         self._connection: Connection | None = None
         self._broker: Broker | None = None
         self._wakeups: SimpleQueue[None] = SimpleQueue()
@@ -92,18 +96,14 @@ class Transport(virtual.Transport):
     def establish_connection(self) -> Any:
         """Connect, and make the streams of the virtual host. Blocks."""
         client = self.client
-        tls = client.ssl or client.transport_cls == "tls"
-        if "://" in (client.hostname or ""):  # jetsync+nats://..., which kombu leaves whole
-            address = Address.of_url(client.hostname, tls)
-        else:
-            address = Address(
-                host=client.hostname,
-                port=client.port,
-                user=client.userid,
-                password=client.password,
-                path=client.virtual_host,
-                tls=tls,
-            )
+        address = Address(
+            host=client.hostname,
+            port=client.port,
+            user=client.userid,
+            password=client.password,
+            path=client.virtual_host,
+            tls=client.ssl or client.transport_cls == "tls",  # the latter: another URL of a list
+        )
         fields, store = read_options(address, client.transport_options, default="default")
         if client.connect_timeout:
             fields.setdefault("connect_timeout", client.connect_timeout)
@@ -129,6 +129,22 @@ class Transport(virtual.Transport):
     def default_connection_params(self) -> dict[str, Any]:
         """The parts that a URL may leave out."""
         return {"port": self.default_port, "hostname": "localhost"}
+
+    def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
+        """The URL of the connection, its password hidden."""
+        client = self.client
+        scheme = "tls" if client.ssl or client.transport_cls == "tls" else "nats"
+        text: str = as_url(
+            scheme,
+            client.hostname or "localhost",
+            client.port or self.default_port,
+            client.userid,
+            client.password,
+            quote((client.virtual_host or "").strip("/")),
+            sanitize=not include_password,
+            mask=mask,
+        )
+        return text
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -162,3 +178,18 @@ class Transport(virtual.Transport):
             pass
         else:
             self._wakeups.put(None)
+
+
+def _take_url_apart(client: Any) -> None:
+    """Give a kombu connection the parts of its URL, as kombu does for most transports; so its
+    password is in no ``info()``. What the URL leaves out stays as it was given otherwise."""
+    if "://" not in (client.hostname or ""):
+        return
+    address = Address.of_url(client.hostname, client.ssl)
+    client.hostname = address.host or "localhost"
+    client.port = address.port or client.port
+    client.userid = address.user or client.userid
+    client.password = address.password or client.password
+    client.virtual_host = (address.path or "").strip("/") or client.virtual_host
+    client.ssl = address.tls
+    client.uri_prefix = None
