@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import jetsync
 from jetsync.client.sameness import identity
 
@@ -38,6 +40,38 @@ def test_functions_whose_variables_have_no_hash_are_equal_to_themselves_only():
     one = collector([])
     assert identity(options(one)) == identity(options(one))
     assert identity(options(one)) != identity(options(collector([])))
+
+
+def test_functions_are_equal_by_the_variables_of_their_module_too():
+    """As they come out of a pickle: each with variables of its own, under one module name."""
+
+    def with_token(function, **values):
+        return types.FunctionType(function.__code__, {"__name__": __name__, **values})
+
+    def signed(function, **values):
+        return identity(options(print, user="u", password=with_token(function, **values)))
+
+    direct, inner = (lambda: TOKEN), (lambda: next(TOKEN for _ in "x"))  # noqa: F821
+    for function in (direct, inner):
+        assert signed(function, TOKEN="a") == signed(function, TOKEN="a")
+        assert signed(function, TOKEN="a") != signed(function, TOKEN="b")
+        assert signed(function, TOKEN=["a"]) != signed(function, TOKEN=["a"])
+    asking = lambda: ask()  # type: ignore[name-defined] # noqa: E731, F821
+
+    def by(token):
+        return signed(asking, ask=with_token(direct, TOKEN=token))
+
+    assert by("a") == by("a")
+    assert by("a") != by("b")
+
+
+def test_headers_of_websockets_are_compared_by_their_values():
+    def sent(**headers):
+        return identity(jetsync.ConnectOptions("ws://a:1", ws_headers=headers))
+
+    assert sent(a="1", b="2") == sent(b="2", a="1")
+    assert sent(a="1") != sent(a="2")
+    assert hash(sent(a="1")) == hash(sent(a="1"))
 
 
 def test_other_options_are_another_connection():
