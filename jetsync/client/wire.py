@@ -102,7 +102,7 @@ class Wire:
         self.websocket: WebSocket | None = None
         self._server = server
         self._deadline = deadline
-        self._bytes = b""
+        self._bytes = bytearray()
 
     def pass_proxy(self, proxy: ProxyURL, target: str) -> None:
         """Ask the proxy at the other end for a connection to the server. Raises ConnectError with
@@ -117,12 +117,12 @@ class Wire:
                     f"TLS with the proxy {proxy.netloc} failed: {error.reason or error}"
                 ) from error
             self.filter = outer
-        self._bytes = self._converse(ask_proxy(proxy, target, self._server.port))
+        self._bytes = bytearray(self._converse(ask_proxy(proxy, target, self._server.port)))
         self.step = Step.INFO
 
     def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
         """Speak TLS from now on. Bytes that came in plain and were not read yet are thrown away."""
-        self._bytes = b""
+        self._bytes = bytearray()
         inner, outer = TLSFilter(context, hostname), self.filter
         if outer is None:
             inner.handshake(self.sock, self._deadline)
@@ -140,7 +140,7 @@ class Wire:
         agreed, behind = self._converse(talk)
         self.websocket = WebSocket(agreed)
         outer, self.filter = self.filter, self.websocket
-        self._bytes = self._decoded(behind)
+        self._bytes = bytearray(self._decoded(behind))
         if outer is not None:
             self.filter = Nested(self.websocket, outer)
         self.step = Step.INFO
@@ -164,6 +164,8 @@ class Wire:
 
     def line(self) -> bytes:
         """Return the next line without its end. Raises ConnectError, ProtocolError, OSError."""
+        if self._deadline.expired:  # although enough lines are here: a server may send any number
+            raise self._too_late()
         while b"\r\n" not in self._bytes:
             if len(self._bytes) > _MAX_LINE:
                 raise ProtocolError("the server sent an endless first line")
@@ -173,18 +175,20 @@ class Wire:
                     f"{self._server.netloc} closed the WebSocket: {printable(goodbye)}"
                 )
             self._bytes += self._receive()
-        line, _, self._bytes = self._bytes.partition(b"\r\n")
+        end = self._bytes.index(b"\r\n")
+        line = bytes(self._bytes[:end])
+        del self._bytes[: end + 2]
         return line
 
     def rest(self) -> bytes:
         """Return what came behind the last line."""
-        return self._bytes
+        return bytes(self._bytes)
 
     def has_line(self, start: bytes, seconds: float) -> bool:
         """Wait until a whole line that begins with this prefix is there, and leave it. False:
         another line came, or none within the seconds."""
         limit = Deadline(min(seconds, self._deadline.within(60.0)))
-        while self._bytes.startswith(start) or start.startswith(self._bytes):
+        while self._bytes.startswith(start) or start.startswith(bytes(self._bytes)):
             if b"\r\n" in self._bytes:
                 return True
             left = limit.within(60.0)
@@ -202,7 +206,7 @@ class Wire:
 
     def peek_line(self) -> bytes:
         """Return the line that ``has_line`` has found."""
-        return self._bytes.partition(b"\r\n")[0]
+        return bytes(self._bytes.partition(b"\r\n")[0])
 
     def _receive(self) -> bytes:
         left = self._deadline.within(60.0)
@@ -224,6 +228,8 @@ class Wire:
         try:
             pieces = self.filter.decode(data)
             while self.filter.more:
+                if sum(map(len, pieces)) > _MAX_LINE:
+                    raise ProtocolError("more than a handshake holds")
                 pieces += self.filter.decode(b"")
         except ProtocolError as error:
             raise ProtocolError(f"{self._server.netloc} sent {error}") from None

@@ -7,6 +7,7 @@ import pickle
 import re
 import socket
 import threading
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -299,6 +300,20 @@ def test_frames_against_the_rules_in_place_of_a_greeting(data, why, compressed):
             error = dialled.result()
         assert isinstance(error, jetsync.NoServersError)
         assert why in str(error)
+
+
+def test_more_than_a_handshake_holds_is_refused():
+    """A few compressed bytes are no flood of lines that has no end."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    flood = packer.compress(b"+OK\r\n" * (32 << 18)) + packer.flush(zlib.Z_SYNC_FLUSH)
+    with peers() as (url, door):
+        dialled = Dialled(url, ws_compression=True)
+        with door.accept()[0] as sock:
+            peer = RawPeer(sock, f"Sec-WebSocket-Extensions: {DEFLATE}".encode())
+            peer.send(frame(b'INFO {"server_id":"F","max_payload":1048576}\r\n'))
+            peer.read_frame()
+            peer.send(frame(flood[:-4], bits=0x40))
+            assert "more than a handshake holds" in str(dialled.result())
 
 
 @pytest.mark.timed
