@@ -60,7 +60,7 @@ def ask_websocket(
     key = base64.b64encode(os.urandom(16))
     lines = [
         f"GET {path} HTTP/1.1",
-        f"Host: {netloc}",
+        f"Host: {_in_ascii(netloc)}",
         "Upgrade: websocket",
         "Connection: Upgrade",
         f"Sec-WebSocket-Key: {key.decode()}",
@@ -78,6 +78,16 @@ def ask_websocket(
         arrived += yield b""
     head, _, behind = arrived.partition(b"\r\n\r\n")
     return _read_answer(netloc, head, key, deflate=deflate), behind
+
+
+def _in_ascii(netloc: str) -> str:
+    if netloc.isascii():
+        return netloc
+    host, _, port = netloc.rpartition(":")
+    try:
+        return f"{host.encode('idna').decode()}:{port}"
+    except UnicodeError as error:
+        raise ConnectError(f"{netloc} is no name of a host: {error}") from None
 
 
 def _read_answer(netloc: str, head: bytes, key: bytes, *, deflate: bool) -> bool:

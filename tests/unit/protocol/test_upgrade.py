@@ -48,6 +48,13 @@ def test_the_request_is_that_of_rfc_6455():
     assert talk(answer)[0] != request, "each request has a key of its own"
 
 
+def test_a_host_that_is_not_ascii_goes_in_its_ascii_form():
+    request = next(ask_websocket("例え.jp:80", "/", {}, deflate=False))
+    assert b"\r\nHost: xn--r8jz45g.jp:80\r\n" in request
+    with pytest.raises(ConnectError, match="no name of a host"):
+        next(ask_websocket("例" * 60 + ".jp:80", "/", {}, deflate=False))
+
+
 def test_an_answer_may_come_in_any_pieces():
     rng = random.Random(1)
     length = len(answer(b"Sec-WebSocket-Key: " + b"x" * 24 + b"\r\n"))
