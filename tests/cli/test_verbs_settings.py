@@ -59,7 +59,7 @@ def test_no_command_shows_the_secrets_of_a_context(tmp_path: Path) -> None:
     )
     assert (found["socks_proxy"], found["creds"]) == ("socks5://***@proxy.example:1080", "***")
     kept = tmp_path / "nats/context/odd.json"
-    kept.write_text(json.dumps({"url": "ws://ann:s3cret@h:1", "socks_proxy": "ann:s3cret@p:2"}))
+    kept.write_text(json.dumps({"url": "mqtt://ann:s3cret@h:1", "socks_proxy": "ann:s3cret@p:2"}))
     shown(at_home("ls"))
     found = json.loads(at_home("info", "odd", "--json"))
     assert (found["url"], found["socks_proxy"]) == ("***@h:1", "***@p:2")

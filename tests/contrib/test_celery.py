@@ -45,7 +45,8 @@ class Place:
             "VHOST": self.name,
             "RECORD": str(self.record),
             "C_FORCE_ROOT": "1",
-            "PYTHONPATH": str(ROOT),
+            # The installed package, and these tests.
+            "PYTHONPATH": os.pathsep.join((str(Path(jetsync.__file__).parents[1]), str(ROOT))),
         }
         self.app = tasks.make_app(server.url, self.name)
         self.workers: list[subprocess.Popen[bytes]] = []

@@ -23,7 +23,8 @@
 static inline int same(jet_span a, jet_span b) { return jet_span_equal(a, b); }
 
 static inline jet_span content(const jet_buf *b) {
-    return jet_span_of(jet_buf_ptr(b), jet_buf_len(b));
+    /* A buffer that was never used has no address to count from. */
+    return jet_buf_len(b) ? jet_span_of(jet_buf_ptr(b), jet_buf_len(b)) : jet_span_of(NULL, 0);
 }
 
 /* A copy of exact size on the heap, so that the sanitizer sees any read beyond its end. */

@@ -36,7 +36,8 @@ static inline jet_span fenced(jet_span s) {
 static inline void unfence(jet_span s) { free((void *)s.ptr); }
 
 static inline jet_span content(const jet_buf *b) {
-    return jet_span_of(jet_buf_ptr(b), jet_buf_len(b));
+    /* A buffer that was never used has no address to count from. */
+    return jet_buf_len(b) ? jet_span_of(jet_buf_ptr(b), jet_buf_len(b)) : jet_span_of(NULL, 0);
 }
 
 /* Numbers that depend on the input and nothing else (xorshift64). */

@@ -232,7 +232,7 @@ def test_instances_share_the_requests_of_a_queue_group(nc, asking, name):
     assert plain.info().endpoints[0].queue_group is None
 
     def answers(what):
-        return len(list(asking.request_many(f"{name}.{what}", stall=0.2, timeout=LONG)))
+        return len(list(asking.request_many(f"{name}.{what}", stall=0.8, timeout=LONG)))
 
     assert [answers(what) for what in ("one", "all", "own", "plain")] == [1, 2, 1, 1]
     for _ in range(50):

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import jetsync
 from tests import lanes
 from tests.harness.lanes import FIRST
 from tests.harness.places import ROOT
@@ -49,7 +51,8 @@ def test_the_tests_of_a_file_share_a_process_and_so_do_those_with_a_spark_sessio
         "import pathlib\nfrom tests.harness import lanes\n"
         "lanes.ROOT = pathlib.Path(__file__).parent\nfrom tests.harness.lanes import *\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    places = (tmp_path, Path(jetsync.__file__).parents[1], ROOT)  # the installed package first
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
     )
