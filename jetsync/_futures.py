@@ -62,7 +62,7 @@ class Meeting:
 
     @contextlib.contextmanager
     def undone(self) -> Iterator[None]:
-        """What the block has acquired is released when it raises: code of the standard library that
+        """Release what the block has acquired when it raises: code of the standard library that
         Ctrl-C interrupts leaves it acquired."""
         before = self._held()
         try:

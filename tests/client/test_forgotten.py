@@ -54,7 +54,9 @@ def asked(nc):
 
 def called_back(nc):
     called = threading.Event()
-    nc.request_async("unheard").add_done_callback(lambda _: called.set())
+    sub = nc.subscribe("asked")
+    nc.request_async("asked").add_done_callback(lambda _: called.set())
+    sub.next(10).respond(b"x")
     assert called.wait(10)
     return []
 
