@@ -42,10 +42,15 @@ def port_of(connection: Publishing) -> Port:
     return port
 
 
+def _plain(handler: Any, queue: str | None) -> Any:
+    """Without observers a handler stays as it is."""
+    return handler
+
+
 class Port:
     """The interface of one connection for the rooms above."""
 
-    __slots__ = ("_nc", "label", "outbound")
+    __slots__ = ("_nc", "label", "observed", "outbound")
 
     def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
         self._nc = nc
@@ -53,6 +58,9 @@ class Port:
         """Names the connection in the names of threads."""
         self.outbound: Outbound = outbound
         """The bytes waiting to leave, for compiled code that fills it."""
+        self.observed: Callable[[Any, str | None], Any] = _plain
+        """Returns the handler of messages, given with its queue, as observers of the connection see
+        it."""
 
     @property
     def connection(self) -> Connection:

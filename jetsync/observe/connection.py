@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
+from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream import JetStream
-from jetsync.observe.hooks import Hooks, Operation, Watch, handled, processed, size_of
+from jetsync.observe.hooks import Hooks, Operation, Watch, handled, observe_handler, size_of
 from jetsync.observe.jetstream import ObservedJetStream, ObservedSubscription, when_settled
 
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
@@ -37,15 +38,14 @@ def uninstall() -> None:
 
 def processing(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a handler of messages whose calls are operations of the installed hooks: for handlers
-    that a worker, a service or a loop of yours calls. Those of ``consume`` and ``subscribe`` are
-    observed already."""
+    that a loop of yours calls. Those of ``consume``, ``subscribe``, services and workers are
+    observed already; they stay one operation per message."""
 
     @functools.wraps(handler)
     def observed(msg: Any) -> Any:
         if not _installed:
             return handler(msg)
-        with _installed[0].running(processed(None, handler, msg)):
-            return handler(msg)
+        return observe_handler(_installed[0], None, handler, msg, counts=False)
 
     return observed
 
@@ -56,6 +56,10 @@ class ObservedConnection(Connection):
     def __init__(self, options: ConnectOptions, hooks: Hooks) -> None:
         self.watch = Watch(hooks)
         super().__init__(options)
+        port_of(self).observed = self._handled
+
+    def _handled(self, handler: Any, queue: str | None) -> Callable[[Any], Any]:
+        return handled(self, self.watch, handler, queue)
 
     def publish(
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -15,7 +17,7 @@ from jetsync.jetstream import JetStreamMsg
 if TYPE_CHECKING:
     from jetsync.client import Connection
 
-__all__ = ["Hooks", "Operation", "Running", "Watch", "handled", "processed", "size_of"]
+__all__ = ["Hooks", "Operation", "Running", "Watch", "handled", "observe_handler", "size_of"]
 
 log = Log("jetsync.connection")
 
@@ -25,7 +27,9 @@ class Operation:
 
     ``kind`` is "publish", "request", "publish_many", "receive" or "process"; ``name`` the method;
     ``connection`` the connection. ``subject``, ``stream``, ``consumer`` (or the queue) say on what,
-    ``count`` how many messages, ``bytes`` the size of the data, ``msg_id`` the ``Nats-Msg-Id``.
+    ``count`` how many messages (None for a handler of ``processing`` in a loop of
+    yours: what received the message counts it), ``bytes`` the size of the data, ``msg_id`` the
+    ``Nats-Msg-Id``.
     ``seq`` and ``num_delivered`` are those of a message that is processed. ``headers`` are the
     headers of the message that is processed, or an iterator over the header blocks (bytes) of the
     first 128 messages that were received. ``error`` and ``duration`` (seconds) are set at the end.
@@ -167,7 +171,7 @@ def size_of(data: Any) -> int | None:
     return len(data) if hasattr(data, "__len__") else None
 
 
-def processed(
+def _processed(
     connection: Connection | None, handler: Any, msg: Any, queue: str | None = None
 ) -> Operation:
     """The operation of a handler that gets a message."""
@@ -190,14 +194,47 @@ def processed(
     return op
 
 
+class _Handling(threading.local):
+    """The message whose handler runs on this thread as an operation."""
+
+    msg: Any = None
+
+
+_handling = _Handling()
+
+
+def observe_handler(
+    watch: Watch,
+    connection: Connection | None,
+    handler: Callable[[Any], Any],
+    msg: Any,
+    queue: str | None = None,
+    *,
+    counts: bool = True,
+) -> Any:
+    """Call a handler as an operation, unless an operation for this message runs here already.
+    ``counts``: no other operation counts the message."""
+    outer = _handling.msg
+    if outer is msg:
+        return handler(msg)
+    _handling.msg = msg
+    try:
+        op = _processed(connection, handler, msg, queue)
+        op.count = 1 if counts else None
+        with watch.running(op):
+            return handler(msg)
+    finally:
+        _handling.msg = outer
+
+
 def handled(
     connection: Connection, watch: Watch, handler: Any, queue: str | None = None
 ) -> Callable[[Any], Any]:
     """Return a handler whose calls are operations. Raises ConfigError for what is no handler."""
     check_callback(handler)
 
+    @functools.wraps(handler, updated=())
     def observed(msg: Any) -> Any:
-        with watch.running(processed(connection, handler, msg, queue)):
-            return handler(msg)
+        return observe_handler(watch, connection, handler, msg, queue)
 
     return observed

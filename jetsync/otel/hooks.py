@@ -11,6 +11,7 @@ from jetsync.headers import Headers
 from jetsync.observe import Hooks, Operation
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import Link, SpanContext, TracerProvider
@@ -84,12 +85,13 @@ class SpanHooks(Hooks):
         links: list[Link] = []
         parent = None
         if op.kind == "process":
-            sender = self._sender(op.headers)
+            sent = self._extracted(op.headers)
+            sender = self._span_of(sent)
             if sender is not None:
                 links = [self._trace.Link(sender)]
                 current = self._trace.get_current_span().get_span_context()
                 if not self._link_only and not current.is_valid:
-                    parent = self._trace.set_span_in_context(self._trace.NonRecordingSpan(sender))
+                    parent = self._joined(sent)
         span = self._tracer.start_span(
             f"{operation} {name}".rstrip(),
             parent,
@@ -106,7 +108,7 @@ class SpanHooks(Hooks):
                 span.set_attribute("messaging.client.id", str(op.connection.client_id))
         token = None
         if op.kind == "process":  # what the handler does belongs to this span
-            token = self._context.attach(self._trace.set_span_in_context(span))
+            token = self._context.attach(self._trace.set_span_in_context(span, parent))
         op.state = span, shared, token
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
@@ -126,7 +128,8 @@ class SpanHooks(Hooks):
         seconds, count = op.duration or 0.0, 1 if op.count is None else op.count
         if op.kind == "process":
             self._processing.record(seconds, shared)
-            self._consumed.add(1, shared)
+            if op.count is not None:  # else the operation that received it has counted it
+                self._consumed.add(op.count, shared)
             return
         self._duration.record(seconds, shared)
         if op.kind == "receive":
@@ -172,21 +175,35 @@ class SpanHooks(Hooks):
                     continue
                 last = block[: end + 1]
                 seen.add(block[at:end])
-            sender = self._sender(Headers.parse(block))
+            sender = self._span_of(self._extracted(Headers.parse(block)))
             if sender is not None:
                 yield sender
 
-    def _sender(self, headers: Any) -> SpanContext | None:
-        """The context of the span that sent a message with these headers, or None."""
+    def _extracted(self, headers: Any) -> Context | None:
+        """The context that a sender has put into these headers: its span, its baggage."""
         if not headers:
             return None
-        carrier = {name.lower(): headers[name] for name in headers}
-        if not any(field in carrier for field in self._propagator.fields):
+        # Names as they were sent, in lower case, and as the propagator spells them.
+        carrier = {name: headers[name] for name in headers}
+        lower = {name.lower(): value for name, value in carrier.items()}
+        known = {n: lower[n.lower()] for n in self._propagator.fields if n.lower() in lower}
+        if not known:
             return None
-        found = self._trace.get_current_span(
-            self._propagator.extract(carrier, self._context.Context())
-        ).get_span_context()
+        return self._propagator.extract({**carrier, **lower, **known}, self._context.Context())
+
+    def _span_of(self, sent: Context | None) -> SpanContext | None:
+        """The span that sent a message, or None."""
+        if sent is None:
+            return None
+        found = self._trace.get_current_span(sent).get_span_context()
         return found if found.is_valid else None
+
+    def _joined(self, sent: Context | None) -> Context:
+        """The context of this thread with all that the sender has given."""
+        joined = self._context.get_current()
+        for key, value in (sent or {}).items():
+            joined = self._context.set_value(key, value, joined)
+        return joined
 
 
 @lru_cache(64)

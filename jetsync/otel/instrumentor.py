@@ -26,14 +26,21 @@ def instrument(
     subject_template: Callable[[str], str] | None = None,
     propagator: TextMapPropagator | None = None,
     link_only: bool = False,
+    message_spans: bool = False,
 ) -> None:
     """Make spans and metrics for the connections of this process that are made from now on.
 
     Providers and the propagator are the global ones unless given. ``subject_template`` makes a name
     of few values out of a subject; by default numbers, UUIDs and NUIDs become ``{id}``. A span that
     processes a message links to the one that sent it; where no span is current that one is also its
-    parent, unless ``link_only``. Does not block. Raises ConfigError without ``jetsync[otel]``.
+    parent, unless ``link_only``. Does not block. Raises ConfigError without ``jetsync[otel]``, and
+    for ``message_spans=True``: a span for each message of ``publish_many`` is not supported yet.
     """
+    if message_spans:
+        raise ConfigError(
+            "message_spans=True is not supported yet: publish_many makes one span for all of its "
+            "messages; leave it out, or publish with publish_async for a span each"
+        )
     try:
         hooks = SpanHooks(
             tracer_provider, meter_provider, subject_template or template_of, propagator, link_only
@@ -53,7 +60,14 @@ class JetsyncInstrumentor:
 
     def instrument(self, **options: Any) -> None:
         """See :func:`instrument`; options of other instrumentations are ignored."""
-        known = ("tracer_provider", "meter_provider", "subject_template", "propagator", "link_only")
+        known = (
+            "tracer_provider",
+            "meter_provider",
+            "subject_template",
+            "propagator",
+            "link_only",
+            "message_spans",
+        )
         instrument(**{name: options[name] for name in known if name in options})
 
     def uninstrument(self, **_: Any) -> None:

@@ -300,7 +300,7 @@ class Service(Handle, _Adds, Member):
         )
         endpoint = Endpoint(
             info,
-            handler,
+            self._port.observed(handler, queue),
             threads=self._threads if threads is None else check_count("threads", threads),
             max_pending=self._max_pending,
             max_bytes=self._nc.options.pending_bytes_limit,
@@ -319,7 +319,8 @@ class Service(Handle, _Adds, Member):
     def _subscribe(
         self, subject: str, queue: str | None, callback: Callable[[Msg], Any]
     ) -> Subscription:
-        return self._nc.subscribe(subject, queue=queue, callback=callback)
+        # Observers see the handlers of endpoints, on their own threads, and no discovery.
+        return Connection.subscribe(self._nc, subject, queue=queue, callback=callback)
 
     def _report(self, error: BaseException, request: ServiceRequest | None) -> None:
         """Tell the user of an error of a handler: ``on_error``, or else the connection's."""
@@ -342,7 +343,17 @@ class Service(Handle, _Adds, Member):
         for verb, document in answers.items():
             for name, instance in ((None, None), (self.name, None), (self.name, self.id)):
                 subject = discovery_subject(self.subject_prefix, verb, name, instance)
-                self._discovery.append(self._subscribe(subject, None, _answering(document)))
+                self._discovery.append(self._subscribe(subject, None, self._answering(document)))
+
+    def _answering(self, document: Callable[[], ServicePing]) -> Callable[[Msg], None]:
+        """Answer each question with a document."""
+        nc = self._nc
+
+        def answer(msg: Msg) -> None:
+            if msg.reply:
+                Connection.publish(nc, msg.reply, json.dumps(document().to_dict()).encode())
+
+        return answer
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -458,13 +469,3 @@ class Service(Handle, _Adds, Member):
 def _name_of(handler: Callable[..., object]) -> str:
     name: str = getattr(handler, "__name__", "")
     return name
-
-
-def _answering(document: Callable[[], ServicePing]) -> Callable[[Msg], None]:
-    """Answer each question with a document."""
-
-    def answer(msg: Msg) -> None:
-        if msg.reply:
-            msg.respond(json.dumps(document().to_dict()).encode())
-
-    return answer

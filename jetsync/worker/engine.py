@@ -94,6 +94,7 @@ class Engine(Lifetime):
         if options.setup is not None:
             options.setup()
         self._opened = opened = Opened(self._source, options)
+        self._handler = opened.feed.observed(self._handler)
         if on_open is not None:
             on_open()
         letters = None

@@ -51,6 +51,11 @@ class Feed:
         """The connection of the consumer."""
         return self._port.connection
 
+    def observed(self, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the handler of these messages as observers of the connection see it."""
+        found: Callable[[Any], Any] = self._port.observed(handler, None)
+        return found
+
     def take(self, seconds: float) -> list[JetStreamMsg]:
         """Take the messages that came; wait up to ``seconds`` for the first. Empty: none came.
 

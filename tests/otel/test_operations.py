@@ -1,0 +1,155 @@
+"""Which operations hooks see, one for each call, and what the span of a handler joins."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry import baggage
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    TraceFlags,
+    get_current_span,
+    set_span_in_context,
+)
+
+import jetsync
+import jetsync.observe
+import jetsync.otel
+from jetsync.worker import Worker
+from tests.harness.waiting import wait_until
+
+
+class Ended(jetsync.observe.Hooks):
+    def __init__(self):
+        self.seen = []
+
+    def end(self, op):
+        self.seen.append((op.kind, op.name))
+
+
+@pytest.fixture
+def ended():
+    hooks = Ended()
+    jetsync.observe.install(hooks)
+    yield hooks.seen
+    jetsync.observe.uninstall()
+
+
+@pytest.fixture
+def nc(ended, url):
+    with jetsync.connect(url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def consumer(nc):
+    js = nc.jetstream()
+    js.create_stream(name="OBSERVED", subjects=["observed"], storage="memory")
+    js.publish_many([("observed", b"x")])
+    yield js.create_consumer("OBSERVED", durable_name="d")
+    js.delete_stream("OBSERVED")
+
+
+def test_next_is_one_operation(consumer, ended):
+    ended.clear()
+    consumer.next(timeout=5)
+    with pytest.raises(jetsync.TimeoutError):
+        consumer.next(timeout=0.1)
+    assert ended == [("receive", "next")] * 2
+
+
+@pytest.mark.parametrize("wrap", [lambda handler: handler, jetsync.observe.processing])
+def test_the_handler_of_a_service_is_one_operation_and_discovery_is_none(nc, ended, wrap):
+    def answer(request):
+        nc.publish("inside")
+        return b"y"
+
+    with nc.add_service("observed", "1.0.0") as service:
+        service.add_endpoint("ask", wrap(answer))
+        ended.clear()
+        assert nc.request("$SRV.PING.observed", timeout=5).data
+        assert nc.request("ask", timeout=5).data == b"y"
+        wait_until(lambda: len(ended) >= 5)
+    assert sorted(ended) == [
+        ("process", "answer"),
+        ("publish", "publish"),  # in the handler
+        ("publish", "publish"),  # the answer
+        ("request", "request"),
+        ("request", "request"),
+    ]
+
+
+@pytest.mark.parametrize("wrap", [lambda handler: handler, jetsync.observe.processing])
+def test_the_handler_of_a_worker_is_one_operation(consumer, ended, wrap):
+    def work(msg):
+        pass
+
+    ended.clear()
+    with Worker(consumer, wrap(work)):
+        wait_until(lambda: ended)
+    assert ended == [("process", "work")]
+
+
+def test_a_message_that_was_fetched_and_processed_is_counted_once(url):
+    reader = InMemoryMetricReader()
+    jetsync.otel.instrument(
+        tracer_provider=TracerProvider(), meter_provider=MeterProvider([reader])
+    )
+    try:
+        with jetsync.connect(url) as nc:
+            js = nc.jetstream()
+            js.create_stream(name="COUNTED", subjects=["counted"], storage="memory")
+            js.publish("counted")
+            for msg in js.create_consumer("COUNTED", durable_name="d").fetch(1, timeout=5):
+                jetsync.observe.processing(lambda msg: None)(msg)
+            js.delete_stream("COUNTED")
+    finally:
+        jetsync.otel.uninstrument()
+    (resource,) = reader.get_metrics_data().resource_metrics
+    found = {m.name: m.data.data_points for m in resource.scope_metrics[0].metrics}
+    assert sum(point.value for point in found["messaging.client.consumed.messages"]) == 1
+
+
+class OwnNames(TextMapPropagator):
+    """Like that of X-Ray: a header name with capital letters, found by this name only."""
+
+    fields = {"X-Own-Trace"}
+
+    def inject(self, carrier, context=None, setter=None):
+        carrier["X-Own-Trace"] = str(get_current_span(context).get_span_context().span_id)
+
+    def extract(self, carrier, context=None, getter=None):
+        span = SpanContext(7, int(carrier["X-Own-Trace"]), True, TraceFlags(1))
+        context = set_span_in_context(NonRecordingSpan(span), context)
+        return baggage.set_baggage("tenant", "blue", context)
+
+
+@pytest.mark.parametrize("name", ["X-Own-Trace", "x-own-trace"])
+def test_a_propagator_finds_its_names_and_its_baggage_reaches_the_handler(url, name):
+    provider, found = TracerProvider(), []
+
+    def handler(msg):
+        span = get_current_span()
+        found.append((span.parent.span_id, baggage.get_baggage("tenant")))
+
+    jetsync.otel.instrument(tracer_provider=provider, propagator=OwnNames())
+    try:
+        with jetsync.connect(url) as nc:
+            nc.subscribe("own", callback=handler)
+            nc.flush()
+            jetsync.otel.uninstrument()
+            with jetsync.connect(url) as plain:
+                plain.publish("own", headers={name: "17"})
+            wait_until(lambda: found)
+    finally:
+        jetsync.otel.uninstrument()
+    assert found == [(17, "blue")]
+
+
+def test_a_span_for_each_message_is_refused_as_long_as_there_is_none():
+    with pytest.raises(jetsync.ConfigError, match="message_spans"):
+        jetsync.otel.instrument(message_spans=True)
