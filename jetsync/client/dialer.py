@@ -10,7 +10,7 @@ from jetsync._deadline import Deadline, to_seconds
 from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync.client.dial import Link, dial
-from jetsync.client.dialling import DIALS, DialTurn
+from jetsync.client.dialling import DIALS, DialTurn, NoTurnError
 from jetsync.client.options import ConnectOptions
 from jetsync.client.sockets import Sockets
 from jetsync.errors import (
@@ -27,7 +27,7 @@ from jetsync.protocol.url import ServerURL
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
 
-__all__ = ["Dialer", "Forgotten", "follow"]
+__all__ = ["Dialer", "Forgotten", "as_exception", "follow"]
 
 logger = Log("jetsync.connection")
 
@@ -44,6 +44,16 @@ def follow(connection: weakref.ref[Connection]) -> Connection:
     if nc is None:
         raise Forgotten("the connection was garbage collected")
     return nc
+
+
+def as_exception(error: BaseException) -> Exception:
+    """Return what a function of the user raised as an error that a caller may get: one that ends a
+    program does not end this thread."""
+    if isinstance(error, Exception):
+        return error
+    wrapped = ConnectError(f"a function of the options raised {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 class Dialer:
@@ -91,17 +101,23 @@ class Dialer:
                 return None
             try:
                 link = self._dial(attempt.server)
-            except (OSError, Error) as error:
+            except NoTurnError as error:
+                self.pool.pass_over(attempt.server)
+                self._on_error(attempt.server.netloc, error)
+            except Forgotten:
+                raise
+            except BaseException as caught:  # noqa: BLE001 - the user's functions raise anything
+                error = as_exception(caught)
                 self.pool.failed(attempt.server, error)
                 if self._on_error(attempt.server.netloc, error):
                     return None
                 tried_first_round += 1
                 if not self._first.is_set() and tried_first_round >= len(self.pool.servers):
-                    self.give_up(self._exhausted(error))
                     if not self._options.retry_on_initial_connect:
+                        self.give_up(self._exhausted(error))
                         return None
-                    self.error = None
                     self._late_start = True
+                    self._first.set()
             else:
                 self.pool.succeeded(attempt.server)
                 # From now on every link needs TLS: a server that offers none is refused.
@@ -131,10 +147,16 @@ class Dialer:
         """Wait for the first connection; returns why there is none. Ctrl-C interrupts.
 
         Bounded by the connect timeout of each server: a name lookup that takes longer than that is
-        not waited for.
+        not waited for. With ``retry_on_initial_connect`` the attempts go on then, and this returns
+        None.
         """
         limit = to_seconds(self._options.connect_timeout) * len(self.pool.servers)
         if self._first.wait(limit + _SLACK):
+            return self.error
+        if self._options.retry_on_initial_connect:
+            # Before another look at the error: the first link may come at this moment, and later
+            # ones count as reconnects anyway.
+            self._late_start = True
             return self.error
         return self._exhausted(ConnectError(f"no connection within {limit:g} s"))
 
@@ -161,6 +183,8 @@ class Dialer:
         if self._stop.is_set():
             turn.withdraw()
         with turn:
+            if self._stop.is_set():  # the turn was withdrawn: do not begin to look names up
+                raise ConnectError("the connection is being closed")
             return dial(
                 server,
                 self._options,
@@ -190,8 +214,8 @@ class Dialer:
             try:
                 told = ReconnectAttempt(number, attempt.round, attempt.server, nc.last_error)
                 delay = to_seconds(rule(told), "what reconnect_delay returns")
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
-                nc._post("error", error, attempt.server.netloc)
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                nc._post("error", as_exception(error), attempt.server.netloc)
         nc._post("reconnecting", nc.last_error, attempt.server.netloc, attempt=number, delay=delay)
         return delay
 

@@ -9,18 +9,22 @@ from jetsync._latch import Latch
 from jetsync._locks import lock
 from jetsync.errors import ConnectError
 
-__all__ = ["DIALS", "DialQueue", "DialTurn"]
+__all__ = ["DIALS", "DialQueue", "DialTurn", "NoTurnError"]
 
 _MOST = 32
 """How many handshakes with one server run at a time: enough to fill a slow link, few enough that
 their threads get the interpreter before their timeouts are over."""
 
 
+class NoTurnError(ConnectError):
+    """The turn to dial did not come in time: the server itself was not tried."""
+
+
 class DialTurn:
     """The turn of one connection to dial, as a context manager: its body has the turn.
 
     Entering it blocks until the turn comes, or until :meth:`withdraw` is called. After
-    ``patience`` seconds in line (None: no limit) it leaves the line and raises ConnectError.
+    ``patience`` seconds in line (None: no limit) it leaves the line and raises NoTurnError.
     """
 
     __slots__ = ("_patience", "_queue", "_server", "_there")
@@ -39,7 +43,7 @@ class DialTurn:
             and not self._there.wait(self._patience)
         ):
             self._queue.leave(server, self._there)
-            raise ConnectError(
+            raise NoTurnError(
                 f"{server}: so many connections of this process dial it that the turn of this one "
                 f"did not come within {self._patience:g} s"
             )

@@ -24,7 +24,7 @@ from jetsync._log import Log
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.client.dial import Link
-from jetsync.client.dialer import Dialer, Forgotten, follow
+from jetsync.client.dialer import Dialer, Forgotten, as_exception, follow
 from jetsync.client.options import LARGEST_MESSAGE
 from jetsync.client.pongs import Pong, PongCall, Pongs, RoundTrip
 from jetsync.client.vitals import Vitals
@@ -110,10 +110,15 @@ class Session:
             self._live()
         except Forgotten:
             self._leave_quietly()
-        except Exception as error:  # a bug of this library must not leave callers waiting
+        except BaseException as caught:  # a bug of this library must not leave callers waiting
             logger.exception("the reader thread failed")
+            error = as_exception(caught)
             self.dialer.give_up(error)
-            self._nc._lifecycle.give_up(error)
+            nc = self._connection()
+            if nc is None:
+                self._leave_quietly()
+            else:
+                nc._lifecycle.give_up(error)
 
     def _leave_quietly(self) -> None:
         """End all threads of a connection that was garbage collected without being closed."""

@@ -81,6 +81,7 @@ class _Entry:
     server: ServerURL
     discovered: bool
     tries: int = 0
+    passed_over: int = 0
     last_error: BaseException | None = None
     last_connected_at: datetime | None = None
 
@@ -186,10 +187,10 @@ class ServerPool:
         left = [e for e in self._entries if self._max_reconnects < 0 or e.tries < self._allowed]
         if not left:
             return None
-        entry = min(left, key=lambda e: e.tries)
+        entry = min(left, key=_times_chosen)
         own = [e for e in left if not e.discovered]
         if entry.discovered and own and self._learnt_in_row >= OWN_EVERY - 1:
-            entry = min(own, key=lambda e: e.tries)
+            entry = min(own, key=_times_chosen)
         self._learnt_in_row = self._learnt_in_row + 1 if entry.discovered else 0
         level = entry.tries + self._short_links
         delay = 0.0
@@ -212,10 +213,18 @@ class ServerPool:
             entry.last_error = error
             self._to_end(entry)
 
+    def pass_over(self, server: ServerURL) -> None:
+        """Note that ``server`` was not tried after all; the others come first. That is no attempt
+        of its ``max_reconnects``."""
+        entry = self._find(server)
+        if entry is not None:
+            entry.passed_over += 1
+            self._to_end(entry)
+
     def succeeded(self, server: ServerURL) -> None:
         """Note that ``server`` answered PONG. This alone sets the attempt counters to zero."""
         for entry in self._entries:
-            entry.tries = 0
+            entry.tries = entry.passed_over = 0
         accepted = self._find(server)
         if accepted is not None:
             accepted.last_connected_at = datetime.now(timezone.utc)
@@ -316,6 +325,10 @@ def _replaced(entries: list[_Entry], urls: Sequence[ServerURL]) -> list[_Entry]:
         for entry in entries
         if entry.discovered and entry.server not in urls and entry.server.is_websocket in kinds
     ]
+
+
+def _times_chosen(entry: _Entry) -> int:
+    return entry.tries + entry.passed_over
 
 
 def _address(entry: _Entry) -> tuple[str, int]:

@@ -271,6 +271,87 @@ def test_a_connection_whose_turn_does_not_come_tries_its_other_servers(monkeypat
     assert not len(DIALS)
 
 
+def test_a_turn_that_does_not_come_is_no_failed_attempt(monkeypatch):
+    """The server was not tried: a limit of reconnects does not end the connection for that."""
+    monkeypatch.setattr(DIALS, "_most", 1)
+
+    def script(peer):
+        peer.handshake()
+        peer.serve()
+
+    with FakeServer(script, script) as one, FakeServer(script, script) as two:
+        urls = [one.url, two.url]
+        with jetsync.connect(urls, connect_timeout=0.1, max_reconnects=1) as nc:
+            with DIALS.turn(one.url[7:]), DIALS.turn(two.url[7:]):
+                seen = []
+                with monkeypatch.context() as patch:
+                    passed = nc._session.pool.pass_over
+                    patch.setattr(
+                        nc._session.pool, "pass_over", lambda url: (seen.append(url), passed(url))
+                    )
+                    nc.force_reconnect()
+                    wait_until(lambda: len(seen) >= 5 or nc.is_closed, timeout=LONG)
+                    assert set(seen) == {state.url for state in nc.servers}
+                assert [state.attempts for state in nc.servers] == [0, 0]
+            wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)
+
+
+def test_a_turn_that_was_withdrawn_looks_up_no_name(monkeypatch):
+    monkeypatch.setattr(DIALS, "_most", 1)
+    asked = []
+
+    def script(peer):
+        peer.handshake()
+        peer.serve()
+
+    with FakeServer(script) as fake, DIALS.turn(fake.url[7:]):
+        nc = jetsync.connect(fake.url)
+        nc.force_reconnect()
+        wait_until(lambda: len(DIALS) == 2, timeout=LONG)
+        monkeypatch.setattr("jetsync.client.dialer.dial", lambda *args, **more: asked.append(1))
+        nc.close()
+    assert not asked
+
+
+def test_a_slow_name_lookup_does_not_end_what_goes_on_in_the_background(monkeypatch, server):
+    """The first connection comes later than connect() waits for it, and is told as such."""
+    go_on, told = threading.Event(), []
+    real = socket.getaddrinfo
+
+    def slow(*args, **more):
+        go_on.wait(LONG)
+        return real(*args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    with jetsync.connect(
+        server.url,
+        retry_on_initial_connect=True,
+        connect_timeout=0.2,
+        on_reconnected=told.append,
+    ) as nc:
+        assert not nc.is_connected
+        go_on.set()
+        wait_until(lambda: told, timeout=LONG)
+        nc.flush(timeout=LONG)
+
+
+@pytest.mark.parametrize("kind", [UnicodeError, MemoryError, SystemExit])
+def test_whatever_one_attempt_raises_the_next_one_follows(kind, monkeypatch, server):
+    real, raised = socket.getaddrinfo, []
+
+    def once(*args, **more):
+        if not raised:
+            raised.append(1)
+            raise kind("no name")
+        return real(*args, **more)
+
+    with jetsync.connect(server.url, reconnect_wait=0.01) as nc:
+        monkeypatch.setattr(socket, "getaddrinfo", once)
+        nc.force_reconnect()
+        wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)
+        nc.flush(timeout=LONG)
+
+
 def test_turns_come_in_the_order_of_asking_and_each_server_has_its_own():
     queue = DialQueue(1)
     order: list[int] = []
