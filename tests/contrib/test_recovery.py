@@ -143,3 +143,63 @@ def test_what_is_no_kombu_message_is_dropped_and_said(connect, caplog):
     assert Reading(connection, queue).until(1) == ["y"]
     assert "is no kombu message" in caplog.text
     wait_until(lambda: broker.size("q") == 0)
+
+
+def test_a_publish_that_is_repeated_stores_each_copy_once(connect):
+    connection = connect()
+    js, vhost = connection.transport.broker.js, connection.transport.broker.vhost
+    exchange = kombu.Exchange("x", type="fanout")
+    channel = connection.channel()
+    for queue in (kombu.Queue("a", exchange), kombu.Queue("b", exchange, auto_delete=True)):
+        queue(channel).declare()
+    name = f"KOMBU_{vhost}_TRANSIENT"
+    config = js.stream(name).cached_info.config
+    js.update_stream(dataclasses.replace(config, max_msg_size=10))  # it takes none
+    message = channel.prepare_message("body", properties={"delivery_mode": 2})
+    with pytest.raises(jetsync.NotStoredError):
+        channel.basic_publish(message, "x", "")
+    js.update_stream(config)
+    channel.basic_publish(message, "x", "")  # as kombu's ensure does
+    broker = connection.transport.broker
+    assert (broker.size("a"), broker.size("b")) == (1, 1)
+    channel.basic_publish(message, "x", "")  # on purpose
+    assert (broker.size("a"), broker.size("b")) == (2, 2)
+
+
+def test_what_a_deleted_queue_leaves_in_the_bucket_goes_too(connect):
+    connection = connect()
+    js, vhost = connection.transport.broker.js, connection.transport.broker.vhost
+    js.delete_key_value(f"kombu-{vhost}")
+    js.create_key_value(
+        jetsync.KeyValueConfig(bucket=f"kombu-{vhost}", storage="memory", limit_marker_ttl=1)
+    )
+    channel = connect(name="another").channel()
+    queue = kombu.Queue("q", kombu.Exchange("x"), routing_key="k")(channel)
+    queue.declare()
+    queue.delete()
+    stream = js.stream(f"KV_kombu-{vhost}")
+    wait_until(lambda: stream.info().state.messages == 0, timeout=15)
+    queue.declare()
+    assert channel.queue_declare("q", passive=True).message_count == 0
+
+
+def test_streams_without_a_ttl_of_messages_take_messages_that_expire(connect):
+    """As they were made by an older server, or by others."""
+    connection = connect()
+    js, vhost = connection.transport.broker.js, connection.transport.broker.vhost
+    js.delete_key_value(f"kombu-{vhost}")
+    js.create_key_value(jetsync.KeyValueConfig(bucket=f"kombu-{vhost}", storage="memory"))
+    for name in (f"KOMBU_{vhost}", f"KOMBU_{vhost}_TRANSIENT"):
+        config = js.stream(name).cached_info.config
+        js.delete_stream(name)
+        js.create_stream(
+            dataclasses.replace(config, allow_msg_ttl=False, allow_msg_schedules=False)
+        )
+    other = connect(name="another")
+    send(other, "late", kombu.Queue("q"), expiration=0.1)
+    send(other, "in time", "q", expiration=60)
+    reply = kombu.Queue("reply", kombu.Exchange("answers"), auto_delete=True, expires=60)
+    send(other, "answer", reply)
+    time.sleep(0.15)  # the message is older than it may be
+    assert Reading(other, kombu.Queue("q")).until(1) == ["in time"]
+    assert other.channel().basic_get("reply").payload == "answer"

@@ -58,7 +58,7 @@ class Broker:
         self.options = options
         self.vhost = options.name
         version = server_version(nc)
-        self._has_ttl = version >= (2, 11)
+        self._makes_ttl = version >= (2, 11)
         self._has_schedules = version >= (2, 12)
         self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
         self._routes: Routes | None = None
@@ -81,9 +81,11 @@ class Broker:
         config = self._lasting.cached_info.config
         self.delays = self.options.native_delay and bool(config.allow_msg_schedules)
         bucket = self._bucket(f"kombu-{bucket_token(self.vhost)}")
-        created = self.js.stream(f"KV_{bucket.bucket}").cached_info.created
+        status = bucket.status()
+        self._marker_ttl = status.config.limit_marker_ttl or None
+        created = status.stream_info.created
         if self._routes is None or self._created != created:
-            self._routes = Routes(self.js, bucket)
+            self._routes = Routes(self.js, bucket, marker_ttl=self._marker_ttl)
             self._consumers.clear()
         self._created = created
 
@@ -108,7 +110,7 @@ class Broker:
             retention="workqueue",
             num_replicas=self.options.num_replicas,
             allow_direct=True,
-            allow_msg_ttl=self._has_ttl,
+            allow_msg_ttl=self._makes_ttl,
             **fields,
         )
         try:
@@ -125,7 +127,7 @@ class Broker:
                 bucket=name,
                 replicas=self.options.num_replicas,
                 storage=self.options.storage,
-                limit_marker_ttl=_MARKER_TTL if self._has_ttl else 0.0,
+                limit_marker_ttl=_MARKER_TTL if self._makes_ttl else 0.0,
             ),
         )
 
@@ -153,25 +155,25 @@ class Broker:
             logger.warning("queue %r was declared as %s, is declared as %s", queue, known, record)
             record = dataclasses.replace(record, levels=max(record.levels, known.levels))
         if record.expires is not None or known != record:
-            self.routes.declare(queue, record, ttl=self._ttl(record.expires))
+            self.routes.declare(queue, record, ttl=self._age(record))
         return record
 
     def bind(self, exchange: str, type: str, queue: str, routing_key: str) -> None:
         """Bind a queue to an exchange; as long as the queue lasts."""
         record = self.record(queue)
         if record.expires is not None or (queue, routing_key) not in self.routes.bindings(exchange):
-            ttl = self._ttl(record.expires)
-            self.routes.bind(exchange, type, queue, routing_key, ttl=ttl)
+            self.routes.bind(exchange, type, queue, routing_key, ttl=self._age(record))
 
     def renew(self, queue: str, record: QueueRecord, bound: list[tuple[str, str, str]]) -> None:
         """Write the record of a queue, and its bindings, that would age out otherwise."""
-        ttl = self._ttl(record.expires)
+        ttl = self._age(record)
         self.routes.declare(queue, record, ttl=ttl)
         for exchange, type, routing_key in bound:
             self.routes.bind(exchange, type, queue, routing_key, ttl=ttl)
 
-    def _ttl(self, seconds: float | None) -> float | None:
-        return None if seconds is None or not self._has_ttl else float(max(1, math.ceil(seconds)))
+    def _age(self, record: QueueRecord) -> float | None:
+        """After how long the bucket forgets a queue, if it can: its watchers have to be told."""
+        return None if self._marker_ttl is None else _whole_seconds(record.expires)
 
     def record(self, queue: str) -> QueueRecord:
         """The record of a queue; a plain one for a queue that is not declared."""
@@ -245,7 +247,8 @@ class Broker:
         level = max(0, min(priority, record.levels - 1))
         subject = subject_of(self.vhost, queue, record, level)
         limits = [t for t in (expiration, record.message_ttl, record.expires) if t is not None]
-        ttl = self._ttl(min(limits)) if limits else None
+        has_ttl = self.stream_of(record).cached_info.config.allow_msg_ttl
+        ttl = _whole_seconds(min(limits, default=None)) if has_ttl else None
         try:
             if due is None or record.transient:
                 self.js.publish(subject, data, msg_id=id, ttl=ttl)
@@ -261,6 +264,10 @@ class Broker:
         except NotStoredError:
             self.js.stream(self.stream_of(record).name)  # StreamNotFoundError: kombu connects again
             raise
+
+
+def _whole_seconds(seconds: float | None) -> float | None:
+    return None if seconds is None else float(max(1, math.ceil(seconds)))
 
 
 def open_bucket(js: JetStream, config: KeyValueConfig) -> KeyValue:

@@ -39,6 +39,8 @@ _NAK_ON_ITS_WAY = 0.2
 """Seconds in which the server may still be dealing with what was handed back."""
 _RENEW_AGAIN = 1.0
 """Seconds after a renewal that failed until the next one."""
+_PUBLISH_ID = "x-publish-id"
+"""Property of a message until it is stored."""
 _NOT_DECODED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -225,10 +227,25 @@ class Channel(virtual.Channel):
 
     # -- publishing --------------------------------------------------------------------------------
 
+    def basic_publish(
+        self, message: dict[str, Any], exchange: str, routing_key: str, **options: Any
+    ) -> Any:
+        """Store a message for each queue that it is for; returns when the server has it. Blocks.
+
+        When that fails, kombu's ``ensure`` publishes with the same properties: the id in them lets
+        the server know what it has stored already.
+        """
+        properties = message["properties"]
+        properties.setdefault(_PUBLISH_ID, uuid())
+        result = super().basic_publish(message, exchange, routing_key, **options)
+        properties.pop(_PUBLISH_ID, None)
+        return result
+
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
         """Store one copy; returns when the server has it. Blocks."""
         properties = dict(message["properties"])
-        properties["delivery_tag"] = id = uuid()
+        id = f"{properties.pop(_PUBLISH_ID, None) or uuid()}:{queue}"
+        properties["delivery_tag"] = uuid()
         is_kept = self._broker.delays and not self._broker.record(queue).transient
         due = due_time(message) if is_kept else None
         message = {**message, "properties": properties}

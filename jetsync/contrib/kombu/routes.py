@@ -53,8 +53,9 @@ class Routes:
     Reading takes what the watch has brought by then and does not block, but for the first time.
     """
 
-    def __init__(self, js: JetStream, bucket: KeyValue) -> None:
+    def __init__(self, js: JetStream, bucket: KeyValue, *, marker_ttl: float | None) -> None:
         self._js = js
+        self._marker_ttl = marker_ttl
         self._bucket = bucket
         self._lock = threading.RLock()
         self._watcher: Watcher | None = None
@@ -155,7 +156,8 @@ class Routes:
 
     def _take_away(self, key: str) -> None:
         with self._lock:
-            self._note(key, None, self._bucket.delete(key))
+            # The marker tells the watchers, and goes too, where the bucket lets it.
+            self._note(key, None, self._bucket.purge(key, ttl=self._marker_ttl))
 
     # -- following ---------------------------------------------------------------------------------
 
@@ -184,6 +186,8 @@ class Routes:
         is_put = entry.operation is KeyValueOperation.PUT
         self._seen = entry.revision
         self._note(entry.key, entry.value if is_put else None, entry.revision)
+        if not is_put and self._revisions.get(entry.key) == entry.revision:
+            del self._revisions[entry.key]  # the watch brings nothing older any more
 
     def _note(self, key: str, value: bytes | None, revision: int) -> None:
         """Learn what a key says now; None: nothing any more."""
