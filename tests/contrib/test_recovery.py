@@ -41,6 +41,33 @@ def test_an_outage_while_a_queue_is_to_be_renewed_ends_nothing(connect, tmp_path
         connection.release()
 
 
+def test_what_is_being_worked_on_is_not_handed_back_when_a_server_loses_its_memory(
+    connect, tmp_path
+):
+    """The stream of tasks is in files, that of remote control is in memory."""
+    with NatsServer(store_dir=tmp_path) as server:
+        connection = connect(f"{server.url}/v", storage="file", reconnect_wait=0.05)
+        exchange = kombu.Exchange("control", type="fanout")
+        own = kombu.Queue("own", exchange, auto_delete=True)
+        tasks = kombu.Queue("tasks")
+        reading = Reading(connection, tasks, own, settle=None)
+        send(connection, "task", tasks)
+        reading.until(1)
+        server.kill()
+        server.start()
+        ends_at = time.monotonic() + 20
+        while "command" not in reading.bodies and time.monotonic() < ends_at:
+            with contextlib.suppress(jetsync.Error):
+                kombu.Producer(connection.channel()).publish("command", exchange="control")
+            with contextlib.suppress(TimeoutError):
+                connection.drain_events(timeout=0.5)
+        assert "command" in reading.bodies
+        assert reading.bodies.count("task") == 1
+        reading.messages[0].ack()
+        wait_until(lambda: connection.transport.broker.size("tasks") == 0)
+        connection.release()
+
+
 def test_errors_of_an_outage_are_ones_that_kombu_recovers_from(connect):
     recoverable = connect().recoverable_connection_errors
     for error in (

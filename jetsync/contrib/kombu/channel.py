@@ -20,7 +20,16 @@ from kombu.transport.base import to_rabbitmq_queue_arguments
 from kombu.utils.json import dumps, loads
 from kombu.utils.uuid import uuid
 
-from jetsync import BucketNotFoundError, Error, StreamNotFoundError
+from jetsync import (
+    BucketNotFoundError,
+    DisconnectedError,
+    Error,
+    JetStreamUnavailableError,
+    NoRespondersError,
+    NotStoredError,
+    StreamNotFoundError,
+    TimeoutError,
+)
 from jetsync.contrib.gevent import call
 from jetsync.contrib.kombu.delay import due_time, expiration_of, is_too_old, without_eta
 from jetsync.contrib.kombu.intake import Intake
@@ -39,6 +48,13 @@ _NAK_ON_ITS_WAY = 0.2
 """Seconds in which the server may still be dealing with what was handed back."""
 _RENEW_AGAIN = 1.0
 """Seconds after a renewal that failed until the next one."""
+_OUTAGE = (
+    DisconnectedError,
+    JetStreamUnavailableError,
+    NoRespondersError,
+    NotStoredError,
+    TimeoutError,
+)
 _PUBLISH_ID = "x-publish-id"
 """Property of a message until it is stored."""
 _NOT_DECODED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -387,7 +403,10 @@ class Channel(virtual.Channel):
         """
         self._renew()
         for broken in call(self._intake.fill, self.qos.prefetch_count, len(self.qos.held)):
-            self._repair(broken)
+            try:
+                self._repair(broken)
+            except _OUTAGE as error:  # the next call tries again
+                logger.warning("queue %r is not read again yet: %s", broken.queue, error)
         while (found := self._intake.take()) is not None:
             reader, held = found
             subscription = next(s for s in self._subscriptions.values() if reader in s.readers)
