@@ -40,11 +40,11 @@ def test_the_end_of_a_link_ends_no_request_of_the_next_one(url):
     with jetsync.connect(url) as nc:
         asked = nc.subscribe("slow")
         before = nc.request_async("slow", timeout=60)
+        asked.next(10)
         old = nc._asking._line
         nc.force_reconnect()
         assert isinstance(before.exception(20), jetsync.DisconnectedError)
         wait_until(lambda: nc.is_connected)
-        asked.next(10)
         after = nc.request_async("slow", timeout=60)
         nc._asking._end(old, old.reply)  # its thread may come so late
         asked.next(10).respond(b"y")

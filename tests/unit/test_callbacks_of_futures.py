@@ -30,7 +30,8 @@ def test_what_is_put_after_the_end_is_called():
     assert len(called) == 2
 
 
-def test_many_threads_start_one_thread_for_callbacks():
+def test_many_threads_start_one_thread_for_callbacks(monkeypatch):
+    monkeypatch.setattr("jetsync._futures._IDLE", 60)  # a slow machine does not end it meanwhile
     callbacks = DoneCallbacks("tested", "x", print)
     threads, together, on = set(), threading.Barrier(8), NativeQueue()
 
