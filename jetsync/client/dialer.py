@@ -101,9 +101,9 @@ class Dialer:
                 return None
             try:
                 link = self._dial(attempt.server)
-            except NoTurnError as error:
+            except NoTurnError as late:
                 self.pool.pass_over(attempt.server)
-                self._on_error(attempt.server.netloc, error)
+                self._on_error(attempt.server.netloc, late)
             except Forgotten:
                 raise
             except BaseException as caught:  # noqa: BLE001 - the user's functions raise anything
