@@ -10,6 +10,7 @@ cdef class WebSocket:
     cdef object inflater         # of the compressed message that comes
     cdef bytes raw               # received, not looked at
     cdef bytes packed            # of the compressed message, not inflated
+    cdef unsigned finals         # final blocks of the compressed message so far
     cdef bint full               # the inflater has given as much as it was asked for
     cdef bint final              # the message ends with `packed`
 

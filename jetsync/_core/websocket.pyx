@@ -24,6 +24,8 @@ cdef enum:
     WORTH = 64             # fewer bytes are not compressed
     INFLATE = 4 << 20      # bytes inflated before they are parsed: what a few received ones may become
     PIECE = 256 * 1024
+    FINALS = 256           # deflate blocks of one message that say they are its last one
+    FINAL = INFLATE // FINALS  # what each of them counts as inflated: it needs an inflater of its own
 
 cdef str NO_MEMORY = "more data than there is memory for"
 cdef bytes TAIL = b"\0\0\xff\xff"  # what the sender leaves out at the end of a message (RFC 7692)
@@ -61,6 +63,10 @@ cdef class WebSocket:
 
     def __dealloc__(self):
         link_websocket_free(&self.link)
+
+    def hold_to(self, max_payload):
+        """Put no more into one compressed message than a server with this limit inflates."""
+        self.most = max(1, min(PIECE, max_payload))
 
     def decode(self, data):
         """Return the pieces that received bytes complete. Raises ProtocolError for what is no frame
@@ -118,14 +124,20 @@ cdef class WebSocket:
             raise ProtocolError("a WebSocket message that cannot be inflated") from None
         self.full = <size_t>len(plain) >= room
         self.packed = self.inflater.unconsumed_tail
+        room -= len(plain)
         if self.inflater.eof:  # a block may say that it is the last one; others may follow
+            self.finals += 1
+            if self.finals > FINALS:
+                raise ProtocolError("a WebSocket message of too many final blocks")
+            room -= min(room, <size_t>FINAL)
             self.packed = self.inflater.unused_data
             self.full = False
             self.inflater = None
         if self.final and not self.packed and not self.full:
             self.inflater = None
+            self.finals = 0
         pieces.append(plain)
-        return room - len(plain)
+        return room
 
     def encode(self, data):
         """Return the frames for ``data``, with the answers that are due."""

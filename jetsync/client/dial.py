@@ -160,6 +160,8 @@ def _shake_hands(
 ) -> Link:
     try:
         info, hearsay = _greet(wire, server, options, require_tls)
+        if wire.websocket is not None:  # before CONNECT, which may be long
+            wire.websocket.hold_to(info.max_payload)
         # Secrets are read and sent only from here on: behind TLS where TLS is required.
         fields = credentials.resolve(info.nonce, server=server)
         hello = connect_payload(
@@ -180,8 +182,7 @@ def _shake_hands(
     if info.connect_urls:
         hearsay = ()
     if wire.websocket is not None:
-        # A server inflates no more of one message than it takes of one of NATS.
-        wire.websocket.most = min(wire.websocket.most, info.max_payload)
+        wire.websocket.hold_to(info.max_payload)
     passes = traced(wire.filter, options.name or server.netloc)
     return Link(
         server, sock, info, wire.rest(), passes, wire.tls, round_trip, hearsay, wire.websocket

@@ -236,6 +236,8 @@ class Session:
         link = self._link
         if link is None:
             return
+        if link.websocket is not None:
+            link.websocket.hold_to(info.max_payload)
         named, proven = (info.connect_urls, True) if info.connect_urls else (link.hearsay, False)
         new = self.pool.update_discovered(
             named,

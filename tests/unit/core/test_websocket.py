@@ -178,6 +178,21 @@ def test_blocks_that_say_they_are_the_last_are_followed_by_others():
     assert decoded(ws, frame(body, bits=RSV1) + frame(packed(b"two"), bits=RSV1)) == b"onetwo"
 
 
+def test_a_message_of_final_blocks_only_is_refused():
+    """Each of them needs an inflater of its own and brings nothing."""
+    with pytest.raises(ProtocolError, match="final blocks"):
+        decoded(WebSocket(True), frame(b"\x03\0" * 1000, bits=RSV1))
+    several = frame(b"\x03\0" * 200, bits=RSV1) * 3 + frame(packed(b"two"), bits=RSV1)
+    assert decoded(WebSocket(True), several) == b"two"
+
+
+def test_what_a_server_inflates_may_change():
+    ws = WebSocket(True)
+    for limit, most in ((1000, 1000), (1 << 40, 256 * 1024), (0, 1)):
+        ws.hold_to(limit)
+        assert ws.most == most
+
+
 def test_random_bytes_end_in_parts_or_in_a_refusal():
     rng = random.Random(7)
     for number in range(3000):
