@@ -56,6 +56,8 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
          * back may take long, so that is not done under the mutex. */
         if (jet_buf_len(next) == 0)
             jet_buf_clear(next, 4 * o->last_take > KEEP ? 4 * o->last_take : KEEP);
+        /* What is pending stays for the next link: nothing may follow the last frame. */
+        if (o->last && jet_buf_len(&o->sending) == 0) return LINK_BROKEN;
         link_lock(&o->lock);
         int fd = o->fd;
         if (fd >= 0 && jet_buf_len(next) == 0 && jet_buf_len(&o->pending)) {
@@ -68,7 +70,6 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
             }
         }
         link_unlock(&o->lock);
-        if (o->last && jet_buf_len(&o->sending) == 0) return LINK_BROKEN;
         if (left && jet_buf_len(&o->sending) == 0) return LINK_BLOCKED;
         if (o->encode && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
             (jet_buf_len(&o->plain) || !asked)) {
@@ -107,12 +108,6 @@ int link_outbound_begin_send(link_outbound *o) {
     return 0;
 }
 
-void link_outbound_send(link_outbound *o) {
-    link_sent sent = drain(o, MSG_DONTWAIT, 1);
-    link_turn_leave(&o->send_turn);
-    if (sent != LINK_DRAINED) link_outbound_nudge(o);
-}
-
 void link_outbound_nudge(link_outbound *o) {
     link_lock(&o->lock);
     o->nudged = 1;
@@ -134,6 +129,14 @@ static void give_up(link_outbound *o) {
     o->fd = -1;
     link_room_dissolve(o);
     link_unlock(&o->lock);
+}
+
+void link_outbound_send(link_outbound *o) {
+    link_sent sent = drain(o, MSG_DONTWAIT, 1);
+    /* With the turn: another thread would send the next piece behind a gap. */
+    if (sent == LINK_BROKEN) give_up(o);
+    link_turn_leave(&o->send_turn);
+    if (sent == LINK_BLOCKED) link_outbound_nudge(o);
 }
 
 void link_outbound_pump(link_outbound *o) {

@@ -315,6 +315,17 @@ static link_filtered add_one(void *context, const uint8_t *data, size_t n, jet_b
     return jet_buf_append(out, data, n) == JET_OK ? LINK_FILTER_DONE : LINK_FILTER_BROKEN;
 }
 
+/* Meanwhile another thread puts something in, and the last frame leaves. */
+static link_filtered end(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+    add_one(context, data, n, out);
+    return LINK_FILTER_LAST;
+}
+
+static link_filtered fail(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+    (void)context, (void)data, (void)n, (void)out;
+    return LINK_FILTER_BROKEN;
+}
+
 static void arrived(int fd, const char *want) {
     char got[300] = {0};
     size_t n = strlen(want);
@@ -385,6 +396,17 @@ void suite_send(void) {
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);
     arrived(pair[1], "PUB a 1\r\nx\r\nPING\r\n");
+    /* Behind the last frame nothing is sent, by any thread, and what waits is kept. */
+    CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
+    o.encode = end, o.context = &o;
+    link_outbound_send(&o);
+    arrived(pair[1], "PUB a 1\r\nx\r\n");
+    CHECK(link_outbound_pending(&o) == 12 && o.fd < 0);
+    /* What a thread could not encode is a gap: nothing is sent behind it. */
+    o.fd = pair[0], o.encode = fail, o.last = 0;
+    CHECK(link_turn_try(&o.send_turn));
+    link_outbound_send(&o);
+    CHECK(o.fd < 0 && jet_buf_len(&o.plain) == 0);
     link_outbound_close(&o);
     link_outbound_pump(&o);
     close(pair[0]), close(pair[1]);
