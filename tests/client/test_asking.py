@@ -42,6 +42,7 @@ def test_the_end_of_a_link_ends_no_request_of_the_next_one(url):
         before = nc.request_async("slow", timeout=60)
         asked.next(10)
         old = nc._asking._line
+        assert old.reply is not None
         nc.force_reconnect()
         assert isinstance(before.exception(20), jetsync.DisconnectedError)
         wait_until(lambda: nc.is_connected)

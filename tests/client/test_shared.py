@@ -51,7 +51,7 @@ def test_functions_are_equal_by_the_variables_of_their_module_too():
     def signed(function, **values):
         return identity(options(print, user="u", password=with_token(function, **values)))
 
-    direct, inner = (lambda: TOKEN), (lambda: next(TOKEN for _ in "x"))  # noqa: F821
+    direct, inner = (lambda: TOKEN), (lambda: next(TOKEN for _ in "x"))  # type: ignore[name-defined]  # noqa: F821
     for function in (direct, inner):
         assert signed(function, TOKEN="a") == signed(function, TOKEN="a")
         assert signed(function, TOKEN="a") != signed(function, TOKEN="b")

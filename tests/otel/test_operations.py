@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from opentelemetry import baggage
 from opentelemetry.propagators.textmap import TextMapPropagator
@@ -109,7 +111,8 @@ def test_a_message_that_was_fetched_and_processed_is_counted_once(url):
             js.delete_stream("COUNTED")
     finally:
         jetsync.otel.uninstrument()
-    (resource,) = reader.get_metrics_data().resource_metrics
+    metrics: Any = reader.get_metrics_data()
+    (resource,) = metrics.resource_metrics
     found = {m.name: m.data.data_points for m in resource.scope_metrics[0].metrics}
     assert sum(point.value for point in found["messaging.client.consumed.messages"]) == 1
 
@@ -133,7 +136,7 @@ def test_a_propagator_finds_its_names_and_its_baggage_reaches_the_handler(url, n
     provider, found = TracerProvider(), []
 
     def handler(msg):
-        span = get_current_span()
+        span: Any = get_current_span()
         found.append((span.parent.span_id, baggage.get_baggage("tenant")))
 
     jetsync.otel.instrument(tracer_provider=provider, propagator=OwnNames())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from jetsync._futures import MEETING, DoneCallbacks
 from jetsync._native import NativeQueue
 from jetsync.client.futures import RequestFuture
 from jetsync.client.timer import Timer
-from tests.harness.waiting import wait_until
 
 
 def settled(function):
@@ -57,12 +57,15 @@ def test_the_thread_of_callbacks_ends_when_there_are_none_and_starts_again():
         called = threading.Event()
         callbacks.put(settled(lambda _, called=called: called.set()))
         assert called.wait(20)
-        wait_until(lambda: not callbacks._thread.is_alive())
+        thread = callbacks._thread
+        assert thread is not None
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("function", [jetsync.wait, lambda fs: list(jetsync.as_completed(fs))])
 def test_ctrl_c_while_many_futures_are_taken_leaves_the_next_wait_alone(function, monkeypatch):
-    asking = SimpleNamespace(check_process=lambda: None)
+    asking: Any = SimpleNamespace(check_process=lambda: None)
     futures = [RequestFuture(asking, "a") for _ in range(5)]
     acquire, calls = MEETING.acquire, []
 
@@ -75,7 +78,7 @@ def test_ctrl_c_while_many_futures_are_taken_leaves_the_next_wait_alone(function
     with pytest.raises(KeyboardInterrupt):
         function(futures)
     monkeypatch.undo()
-    free = []
+    free: list[int] = []
 
     def look():
         free.append(MEETING._lock.acquire(blocking=False))
