@@ -56,7 +56,7 @@ static link_sent drain(link_outbound *o, int flags, int takes) {
          * back may take long, so that is not done under the mutex. */
         if (jet_buf_len(next) == 0)
             jet_buf_clear(next, 4 * o->last_take > KEEP ? 4 * o->last_take : KEEP);
-        /* What is pending stays for the next link: nothing may follow the last frame. */
+        /* Nothing may follow the last frame; the pending bytes stay for the next link. */
         if (o->last && jet_buf_len(&o->sending) == 0) return LINK_BROKEN;
         link_lock(&o->lock);
         int fd = o->fd;

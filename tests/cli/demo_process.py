@@ -75,8 +75,9 @@ class Running:
     def kill_children(self, program: str) -> None:
         """Kill the command's descendants that run this program."""
         for pid in self._pids():
-            if program in Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]:
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if program in Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]:
+                    os.kill(pid, signal.SIGKILL)
 
     def crash(self) -> None:
         """Kill the command alone, with no chance to tidy up."""

@@ -47,6 +47,10 @@ class MadeSource:
     def free(self, count: int) -> None:
         self.credit += count
 
+    def observed(self, handler: Any) -> Any:
+        """Return the handler: nothing observes it."""
+        return handler
+
     def take(self, seconds: float) -> list[JetStreamMsg]:
         try:
             msg = self._coming.get(timeout=min(seconds, 0.05))
