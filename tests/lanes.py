@@ -1,7 +1,7 @@
 """Run the tests as continuous integration does: ``python -m tests.lanes [pytest arguments]``.
 
 First everything that may run beside other tests, in one process more than there are processors
-(four to six), because most tests wait more than they compute; then, alone, what is marked
+(three to five), because most tests wait more than they compute; then, alone, what is marked
 ``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``,
 and so does ``summary.txt``, the last lines of the output: each failure of each lane. The exit code
 is that of the first lane that failed.
