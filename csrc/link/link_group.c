@@ -78,9 +78,10 @@ int link_group_is_due(void *group) {
     return due;
 }
 
-link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, link_queue **q) {
+link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, link_queue **q,
+                         int may_wait) {
     link_due due = LINK_DUE_NONE;
-    link_lock(&g->lock);
+    if (!link_enter(&g->lock, may_wait)) return LINK_DUE_BUSY;
     g->looking += (size_t)(comes != 0);
     *q = g->first;
     if (*q) {

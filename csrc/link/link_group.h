@@ -25,7 +25,8 @@ typedef enum link_due {
     LINK_DUE_QUEUE, /* one is due, and is the caller's now */
     LINK_DUE_NONE,  /* none: read the link for a while, then call again, ready to sleep */
     LINK_DUE_SLEEP, /* none: sleep on the waiter's wakeup, then call again */
-    LINK_DUE_END    /* there are more threads than are needed: end */
+    LINK_DUE_END,   /* there are more threads than are needed: end */
+    LINK_DUE_BUSY   /* another thread holds the mutex: call again without the interpreter's lock */
 } link_due;
 
 void link_group_init(link_group *g, size_t most);
@@ -49,7 +50,8 @@ void link_group_put(link_group *g, struct link_queue *q);
 int link_group_is_due(void *group);
 /* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,
  * or has dealt with a queue; it looks at the list from now on. With `sleeps` it stands in line with
- * `w` when there is none. */
-link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, struct link_queue **q);
+ * `w` when there is none. LINK_DUE_BUSY only with `may_wait` 0. */
+link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, struct link_queue **q,
+                         int may_wait);
 
 #endif

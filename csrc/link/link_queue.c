@@ -147,11 +147,12 @@ int link_queue_leave(link_queue *q) {
     return opened;
 }
 
-void link_queue_wake(link_queue *q) {
-    link_lock(&q->lock);
+int link_queue_wake(link_queue *q, int may_wait) {
+    if (!link_enter(&q->lock, may_wait)) return 0;
     q->woken = 1;
     notify(q);
     link_unlock(&q->lock);
+    return 1;
 }
 
 void link_queue_finish(link_queue *q) {
@@ -199,19 +200,18 @@ int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
     return open;
 }
 
-link_counts link_queue_snapshot(link_queue *q) {
-    link_counts now;
-    link_lock(&q->lock);
-    now.messages = q->chain.count + link_load(&q->ready_messages);
-    now.bytes = q->chain.bytes + link_load(&q->ready_bytes);
-    now.received = q->received;
-    now.dropped = q->dropped;
-    now.max_messages = q->max_messages;
-    now.last_put = q->last_put;
-    now.last_reads = q->last_reads;
-    now.finished = q->finished;
+int link_queue_look(link_queue *q, int may_wait, link_counts *now) {
+    if (!link_enter(&q->lock, may_wait)) return 0;
+    now->messages = q->chain.count + link_load(&q->ready_messages);
+    now->bytes = q->chain.bytes + link_load(&q->ready_bytes);
+    now->received = q->received;
+    now->dropped = q->dropped;
+    now->max_messages = q->max_messages;
+    now->last_put = q->last_put;
+    now->last_reads = q->last_reads;
+    now->finished = q->finished;
     link_unlock(&q->lock);
-    return now;
+    return 1;
 }
 
 void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held) {
@@ -230,10 +230,12 @@ void link_queue_leave_group(link_queue *q) {
     link_unlock(&q->lock);
 }
 
-int link_queue_rest(link_queue *q) {
-    link_lock(&q->lock);
-    int more = link_queue_has_enough(q) || link_load(&q->ready_messages);
-    if (!more) q->scheduled = 0;
+int link_queue_rest(link_queue *q, int may_wait) {
+    if (!link_enter(&q->lock, may_wait)) return 0;
+    if (q->group && (link_queue_has_enough(q) || link_load(&q->ready_messages)))
+        link_group_put(q->group, q);
+    else
+        q->scheduled = 0;
     link_unlock(&q->lock);
-    return !more;
+    return 1;
 }

@@ -108,8 +108,13 @@ static inline void link_queue_note_ready(link_queue *q) {
 
 /* -- for any thread ----------------------------------------------------------------------------- */
 
-/* Make the waiting taker return once, or the next one if none waits, although nothing came. */
-void link_queue_wake(link_queue *q);
+/* Where a function has `may_wait`: with 0 it never waits for a mutex, and returns that it is BUSY (0
+ * where it says so): call again without the interpreter's lock. All others wait for the mutex, which
+ * the reading thread keeps while it copies messages: call them without the interpreter's lock. */
+
+/* Make the waiting taker return once, or the next one if none waits, although nothing came. Returns 0
+ * when it is busy. */
+int link_queue_wake(link_queue *q, int may_wait);
 /* Nothing more is put in; what waits can still be taken. Safe to repeat. */
 void link_queue_finish(link_queue *q);
 /* Drop the messages that wait; returns their number. While another thread takes, those that it has
@@ -118,7 +123,8 @@ size_t link_queue_discard(link_queue *q);
 /* Finish after that many messages in all; returns 0 when so many came already: those beyond are
  * dropped, but for what another thread that takes has moved out. */
 int link_queue_stop_after(link_queue *q, uint64_t max_messages);
-link_counts link_queue_snapshot(link_queue *q);
+/* The counts at this moment. Returns 0 when it is busy. */
+int link_queue_look(link_queue *q, int may_wait, link_counts *now);
 
 /* -- in a group --------------------------------------------------------------------------------- */
 
@@ -126,9 +132,8 @@ link_counts link_queue_snapshot(link_queue *q);
 void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held);
 /* Not any more. For the thread that has it. */
 void link_queue_leave_group(link_queue *q);
-/* For the thread that has it and took what there was: returns 1 when there is nothing more, and the
- * queue is put into the list when something comes; 0 when something came meanwhile. */
-int link_queue_rest(link_queue *q);
-
+/* For the thread that has it and took what there was: gives it back. It is put into the list at once
+ * when something came meanwhile, else when something comes. Returns 0 when it is busy. */
+int link_queue_rest(link_queue *q, int may_wait);
 
 #endif

@@ -4,7 +4,7 @@
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport JET_OK, jet_chain_peek, jet_jsack_sequences, jet_record
-from jetsync._core.link cimport link_queue_snapshot
+from jetsync._core.mailbox cimport counts_of
 from jetsync._core.sync cimport try_lock, unlock
 
 
@@ -62,7 +62,7 @@ cdef class Deliveries:
                     jet_jsack_sequences(r.reply, &stream_seq, &consumer_seq) != JET_OK
                     or not last.known or consumer_seq != last.consumer + 1
                     or (self.ordered and (stream_seq <= last.stream
-                                          or link_queue_snapshot(&box.queue).dropped))):
+                                          or counts_of(&box.queue).dropped))):
                 return None
             # Made first and counted then: without memory it is the next one again.
             msg = box.factory.make(&r)

@@ -1,5 +1,5 @@
 from jetsync._core.inbound cimport Inbound
-from jetsync._core.link cimport link_group
+from jetsync._core.link cimport link_due, link_group, link_queue, link_waiter
 from jetsync._core.mailbox cimport Mailbox
 
 
@@ -22,5 +22,7 @@ cdef class Group:
     cdef set tasks      # keeps them and their mailboxes alive
 
     cdef int forget(self, Task task) except -1
+    cdef link_due _take(self, link_waiter *waiter, bint comes, bint sleeps,
+                        link_queue **queue) noexcept
     cdef int _follow(self) except -1
     cdef int _run(self, Task task) except -1

@@ -2,9 +2,9 @@
 
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
-    LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_group, link_group_add,
+    LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_group, link_group_add,
     link_group_enter, link_group_free, link_group_has_threads, link_group_init, link_group_is_due,
-    link_group_put, link_group_remove, link_group_reset, link_group_take, link_inbound,
+    link_group_remove, link_group_reset, link_group_take, link_inbound,
     link_inbound_follow, link_queue, link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
     link_waiter, link_wakeup_free, link_wakeup_sleep,
 )
@@ -67,9 +67,11 @@ cdef class Task:
     cdef int move(self, Mailbox mailbox) except -1:
         """Another mailbox from now on. By the thread that has the task."""
         cdef link_group *group = self.mailbox.queue.group
-        link_queue_leave_group(&self.mailbox.queue)
+        with nogil:
+            link_queue_leave_group(&self.mailbox.queue)
         self.mailbox = mailbox
-        link_queue_join_group(&mailbox.queue, group, <void *>self, True)
+        with nogil:
+            link_queue_join_group(&mailbox.queue, group, <void *>self, True)
         return 0
 
 
@@ -92,18 +94,26 @@ cdef class Group:
 
     def add(self, Task task not None):
         """Take a task in; returns whether the caller has to start a thread that runs `work`."""
+        cdef bint more
         self.tasks.add(task)
-        return link_group_add(&self.group)
+        with nogil:
+            more = link_group_add(&self.group)
+        return more
 
     @property
     def has_threads(self):
         """Whether some thread runs `work`."""
-        return link_group_has_threads(&self.group)
+        cdef bint some
+        with nogil:
+            some = link_group_has_threads(&self.group)
+        return some
 
     def begin(self, Task task not None):
         """Run the task whenever something is in its mailbox."""
+        cdef link_queue *queue = &task.mailbox.queue
         task.has_begun = True
-        link_queue_join_group(&task.mailbox.queue, &self.group, <void *>task, False)
+        with nogil:
+            link_queue_join_group(queue, &self.group, <void *>task, False)
 
     def remove(self, Task task not None):
         """Forget a task that has not begun; one that has is forgotten when its mailbox ends."""
@@ -113,7 +123,9 @@ cdef class Group:
     cdef int forget(self, Task task) except -1:
         if task in self.tasks:
             self.tasks.discard(task)
-            link_group_remove(&self.group)
+            with nogil:
+                link_group_remove(&self.group)
+        return 0
 
     def work(self):
         """Run tasks until there are more threads than tasks. Blocks. A thread that is not needed
@@ -121,15 +133,17 @@ cdef class Group:
         cdef link_waiter waiter
         cdef link_queue *queue
         cdef link_due due
-        cdef bint comes = True
-        if not link_group_enter(&self.group):
+        cdef bint needed, comes = True
+        with nogil:
+            needed = link_group_enter(&self.group)
+        if not needed:
             return
         while True:
-            due = link_group_take(&self.group, &waiter, comes, False, &queue)
+            due = self._take(&waiter, comes, False, &queue)
             comes = False
             if due == LINK_DUE_NONE:
                 self._follow()
-                due = link_group_take(&self.group, &waiter, False, True, &queue)
+                due = self._take(&waiter, False, True, &queue)
             if due == LINK_DUE_SLEEP:
                 with nogil:
                     while link_wakeup_sleep(&waiter.wakeup, -1) != LINK_WOKEN:
@@ -140,6 +154,14 @@ cdef class Group:
             else:
                 self._run(<Task>queue.owner)
                 comes = True
+
+    cdef link_due _take(self, link_waiter *waiter, bint comes, bint sleeps,
+                        link_queue **queue) noexcept:
+        cdef link_due due = link_group_take(&self.group, waiter, comes, sleeps, queue, False)
+        if due == LINK_DUE_BUSY:
+            with nogil:
+                due = link_group_take(&self.group, waiter, comes, sleeps, queue, True)
+        return due
 
     cdef int _follow(self) except -1:
         """Read the link in this thread, if no other thread does; not for long."""
@@ -154,6 +176,7 @@ cdef class Group:
     cdef int _run(self, Task task) except -1:
         """Give a task its turn."""
         cdef bint over = True
+        cdef link_queue *queue
         problem = None
         task.thread = PyThread_get_thread_ident()
         try:
@@ -161,12 +184,15 @@ cdef class Group:
         except BaseException as error:
             problem = error
         task.thread = 0
+        queue = &task.mailbox.queue
         if over:
-            link_queue_leave_group(&task.mailbox.queue)
+            with nogil:
+                link_queue_leave_group(queue)
             self.forget(task)
             task.ended(problem)
-        elif not link_queue_rest(&task.mailbox.queue):
-            link_group_put(&self.group, &task.mailbox.queue)
+        elif not link_queue_rest(queue, False):
+            with nogil:
+                link_queue_rest(queue, True)
         return 0
 
     def abandon(self):

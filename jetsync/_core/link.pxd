@@ -62,6 +62,7 @@ cdef extern from "link_group.h" nogil:
         LINK_DUE_NONE
         LINK_DUE_SLEEP
         LINK_DUE_END
+        LINK_DUE_BUSY
 
 
 cdef extern from "link_queue.h" nogil:
@@ -98,13 +99,13 @@ cdef extern from "link_queue.h" nogil:
     bint link_queue_is_served(void *queue) noexcept
     void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint held)
     void link_queue_leave_group(link_queue *q)
-    bint link_queue_rest(link_queue *q)
+    bint link_queue_rest(link_queue *q, bint may_wait)
     void link_queue_note_ready(link_queue *q)
-    void link_queue_wake(link_queue *q)
+    bint link_queue_wake(link_queue *q, bint may_wait)
     void link_queue_finish(link_queue *q)
     size_t link_queue_discard(link_queue *q)
     bint link_queue_stop_after(link_queue *q, uint64_t max_messages)
-    link_counts link_queue_snapshot(link_queue *q)
+    bint link_queue_look(link_queue *q, bint may_wait, link_counts *now)
 
 
 cdef extern from "link_group.h" nogil:
@@ -115,10 +116,9 @@ cdef extern from "link_group.h" nogil:
     void link_group_remove(link_group *g)
     bint link_group_enter(link_group *g)
     bint link_group_has_threads(link_group *g)
-    void link_group_put(link_group *g, link_queue *q)
     bint link_group_is_due(void *group) noexcept
     link_due link_group_take(link_group *g, link_waiter *w, bint comes, bint sleeps,
-                             link_queue **q)
+                             link_queue **q, bint may_wait)
 
 
 cdef extern from "link_outbound.h" nogil:

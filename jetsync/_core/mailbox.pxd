@@ -2,7 +2,7 @@ from libc.stddef cimport size_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_pool, jet_record
-from jetsync._core.link cimport link_inbound, link_queue
+from jetsync._core.link cimport link_counts, link_inbound, link_queue, link_queue_look
 from jetsync._core.message cimport MessageFactory, Msg
 
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
@@ -31,3 +31,15 @@ cdef class Mailbox:
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
     cdef Msg _build(self, jet_record *r)
     cdef void _take(self, const jet_record *r) noexcept nogil
+
+
+# The reader keeps the mutex of a queue while it copies up to a whole receive buffer: no thread waits
+# for that with the GIL held. What is called often tries first; what is seldom gives the GIL up at once.
+
+cdef inline link_counts counts_of(link_queue *q) noexcept:
+    """The counts of a queue at this moment."""
+    cdef link_counts now
+    if not link_queue_look(q, False, &now):
+        with nogil:
+            link_queue_look(q, True, &now)
+    return now

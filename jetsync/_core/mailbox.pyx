@@ -10,7 +10,7 @@ from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
     link_count, link_found, link_inbound_follow, link_queue_absorb, link_queue_discard,
     link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_is_served,
-    link_queue_leave, link_queue_snapshot, link_queue_wake,
+    link_counts, link_queue_leave, link_queue_look, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
 )
@@ -95,15 +95,18 @@ cdef class Mailbox:
     cdef double _due(self, double deadline, double patience, double since) noexcept nogil:
         """When a wait ends: at `deadline`, or when the last sign of life is `patience` old."""
         cdef double due
+        cdef link_counts now
         if patience == 0:
             return deadline
-        due = max(since, link_queue_snapshot(&self.queue).last_put) + patience
+        link_queue_look(&self.queue, True, &now)
+        due = max(since, now.last_put) + patience
         return due if deadline < 0 or due < deadline else deadline
 
     cdef bint _sleep(self, double deadline, double patience, double since) except -1:
         """Wait to be woken; False when time is up. A signal handler may raise."""
         cdef link_result got
         cdef double due, later
+        cdef bint woken = False
         while True:
             with nogil:
                 due = self._due(deadline, patience, since)
@@ -114,14 +117,15 @@ cdef class Mailbox:
                         break
                     due = later
                     got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
-            if got == LINK_WOKEN:
-                return True
+                if got == LINK_TIMEOUT:
+                    woken = link_queue_leave(&self.queue)
             if got != LINK_SIGNAL:
-                return link_queue_leave(&self.queue)
+                return woken or got == LINK_WOKEN
             try:
                 PyErr_CheckSignals()
             except BaseException:
-                link_queue_leave(&self.queue)
+                with nogil:
+                    link_queue_leave(&self.queue)
                 raise
 
     cdef Msg _build(self, jet_record *r):
@@ -220,18 +224,24 @@ cdef class Mailbox:
 
     def wake(self):
         """Make a waiting consumer return once, although nothing came."""
-        link_queue_wake(&self.queue)
+        if not link_queue_wake(&self.queue, False):
+            with nogil:
+                link_queue_wake(&self.queue, True)
 
     def finish(self, error=None):
         """End the box: nothing more is put in, what waits can still be taken. Safe to repeat."""
         if self.error is None:
             self.error = error
-        link_queue_finish(&self.queue)
+        with nogil:
+            link_queue_finish(&self.queue)
 
     def discard(self):
         """Drop the messages that wait; returns their number. While another thread takes, those that
         it has moved out already stay its own."""
-        return link_queue_discard(&self.queue)
+        cdef size_t dropped
+        with nogil:
+            dropped = link_queue_discard(&self.queue)
+        return dropped
 
     def abandon(self, error):
         """End the box in a forked child, whatever threads of the parent were doing to it: what they
@@ -242,7 +252,10 @@ cdef class Mailbox:
 
     def stop_after(self, uint64_t max_messages):
         """Finish after that many messages in all; returns False when so many came already."""
-        return link_queue_stop_after(&self.queue, max_messages)
+        cdef bint is_open
+        with nogil:
+            is_open = link_queue_stop_after(&self.queue, max_messages)
+        return is_open
 
     @property
     def sid(self):
@@ -252,27 +265,27 @@ cdef class Mailbox:
     @property
     def pending_messages(self):
         """Messages received and not yet consumed."""
-        return link_queue_snapshot(&self.queue).messages
+        return counts_of(&self.queue).messages
 
     @property
     def pending_bytes(self):
         """Their subjects, replies, headers and payloads, in bytes."""
-        return link_queue_snapshot(&self.queue).bytes
+        return counts_of(&self.queue).bytes
 
     @property
     def received(self):
         """Messages that reached this box, dropped ones included."""
-        return link_queue_snapshot(&self.queue).received
+        return counts_of(&self.queue).received
 
     @property
     def dropped(self):
         """Messages dropped because a limit was hit."""
-        return link_queue_snapshot(&self.queue).dropped
+        return counts_of(&self.queue).dropped
 
     @property
     def stops_after(self):
         """The number of messages after which it finishes; 0: it does not."""
-        return link_queue_snapshot(&self.queue).max_messages
+        return counts_of(&self.queue).max_messages
 
     @property
     def delivered(self):
@@ -282,23 +295,23 @@ cdef class Mailbox:
     @property
     def finished(self):
         """Whether nothing more will be put in."""
-        return link_queue_snapshot(&self.queue).finished
+        return counts_of(&self.queue).finished
 
     @property
     def ended(self):
         """Whether it is finished and everything was taken."""
-        now = link_queue_snapshot(&self.queue)
+        now = counts_of(&self.queue)
         return now.finished and now.messages == 0
 
     @property
     def last_put(self):
         """When the last message or status came, on the monotonic clock."""
-        return link_queue_snapshot(&self.queue).last_put
+        return counts_of(&self.queue).last_put
 
     @property
     def last_reads(self):
         """How often something had been received on the link by then."""
-        return link_queue_snapshot(&self.queue).last_reads
+        return counts_of(&self.queue).last_reads
 
 
 cdef class MailboxIterator:

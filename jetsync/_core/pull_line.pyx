@@ -2,7 +2,8 @@
 """PullLine: one inbox of a consumer on its link. Sends pulls and takes what they bring."""
 
 # Without `begin` the attributes are None, which every use checks (nonecheck).
-from jetsync._core.link cimport link_count, link_counts, link_queue_snapshot
+from jetsync._core.link cimport link_count, link_counts
+from jetsync._core.mailbox cimport counts_of
 from jetsync._core.outbound cimport put_message
 from jetsync._core.sync cimport deadline_of, monotonic
 
@@ -39,7 +40,7 @@ cdef class PullLine:
     cdef uint64_t send(self, PullOptions options, bint is_exact, object ack,
                        double deadline) except? 0:
         cdef uint64_t number
-        cdef size_t waiting = link_queue_snapshot(&self.mailbox.queue).messages
+        cdef size_t waiting = counts_of(&self.mailbox.queue).messages
         cdef uint64_t reads = 0
         cdef object data, reply
         if self.mailbox.reader != NULL:
@@ -84,7 +85,7 @@ cdef class PullLine:
         cdef link_counts now
         self.sent_seq = 0
         if until != 0:
-            due = self.state.due(monotonic(), link_queue_snapshot(&mailbox.queue).last_put,
+            due = self.state.due(monotonic(), counts_of(&mailbox.queue).last_put,
                                  &patience)
             if until < 0 or due < until:
                 until = due
@@ -93,7 +94,7 @@ cdef class PullLine:
         taken = link_count(&mailbox.queue.taken)
         if taken == self.charged and not statuses:
             return ()
-        now = link_queue_snapshot(&mailbox.queue)
+        now = counts_of(&mailbox.queue)
         if taken != self.charged:
             if self.presence.asked is not None:
                 self.presence.seen()
@@ -127,7 +128,7 @@ cdef class PullLine:
         if self.rest.chain.count:
             self.batch = self.new_batch()
             self.rest._move_into(self.batch, limit)
-        if self.batch.rows < limit and link_queue_snapshot(&self.mailbox.queue).messages:
+        if self.batch.rows < limit and counts_of(&self.mailbox.queue).messages:
             self.collect(limit, 0, 1)
 
     def adopt(self, MsgBatch batch not None):
@@ -140,7 +141,7 @@ cdef class PullLine:
     def has_messages(self):
         """Whether something was taken or waits that was not handed out."""
         return (self.batch.rows > 0 or self.rest.chain.count > 0
-                or link_queue_snapshot(&self.mailbox.queue).messages > 0)
+                or counts_of(&self.mailbox.queue).messages > 0)
 
     def _on_statuses(self, list statuses):
         """Of the subclass: account for statuses; returns what ended."""
@@ -149,4 +150,4 @@ cdef class PullLine:
     @property
     def waiting(self):
         """Messages that wait in the mailbox or are on their way to it."""
-        return self.state.count_waiting(link_queue_snapshot(&self.mailbox.queue).messages)
+        return self.state.count_waiting(counts_of(&self.mailbox.queue).messages)

@@ -9,7 +9,8 @@ from jetsync._core.csrc cimport (
     JET_OK, jet_chain_last, jet_jsack, jet_jsack_parse, jet_record,
 )
 from jetsync._core.batch cimport MsgBatch
-from jetsync._core.link cimport link_counts, link_queue_snapshot
+from jetsync._core.link cimport link_counts
+from jetsync._core.mailbox cimport counts_of
 from jetsync._core.pulls cimport PullOptions
 from jetsync._core.sync cimport monotonic
 
@@ -144,7 +145,7 @@ cdef class PullLoop(PrefetchBuffer):
         if inbox is None:
             return now
         self._window.note_slowed(self.given, now - self.given_at)
-        if self.has_more and not link_queue_snapshot(&inbox.mailbox.queue).messages:
+        if self.has_more and not counts_of(&inbox.mailbox.queue).messages:
             self._window.note_starved(inbox.least_rtt, self.each)
         return self.given_at
 
@@ -176,7 +177,7 @@ cdef class PullLoop(PrefetchBuffer):
             self._source.on_new_link(inbox)
         if not inbox.is_linked or inbox.closed:
             return 0
-        there = link_queue_snapshot(&inbox.mailbox.queue)
+        there = counts_of(&inbox.mailbox.queue)
         if window.max_bytes is not None:
             buffered_bytes = self.chain.bytes
             waiting_bytes = inbox.state.count_waiting_bytes(there.bytes)

@@ -21,6 +21,12 @@ static void take_one(link_queue *q, jet_span payload) {
     link_add(&q->taken, 1);
 }
 
+static link_counts counts_of(link_queue *q) {
+    link_counts now;
+    CHECK(link_queue_look(q, 0, &now));
+    return now;
+}
+
 static void put_heartbeat(link_queue *q, jet_span header, double now) {
     jet_record r = {S("inbox.1"), {NULL, 0}, header, {NULL, 0}, 100};
     link_lock(&q->lock);
@@ -34,35 +40,65 @@ void suite_heartbeats(void) {
     link_queue_init(&q, &pool, 0, 0);
     link_queue_absorb(&q);
     put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 1.0);
-    CHECK(link_queue_snapshot(&q).messages == 1); /* the first one is a status like others */
+    CHECK(counts_of(&q).messages == 1); /* the first one is a status like others */
     put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 2.0);
-    link_counts now = link_queue_snapshot(&q);
+    link_counts now = counts_of(&q);
     CHECK(now.messages == 1 && now.received == 1 && now.last_put == 2.0);
     /* One that says something else, and one behind a message, are news again. */
     put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 3.0);
-    CHECK(link_queue_snapshot(&q).messages == 2);
+    CHECK(counts_of(&q).messages == 2);
     put_one(&q, S("m"), 0, LINK_PUT_NOTHING);
     put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 4.0);
-    CHECK(link_queue_snapshot(&q).messages == 4);
+    CHECK(counts_of(&q).messages == 4);
     /* The end of a pull between them is none. */
     put_one(&q, S(""), 408, LINK_PUT_NOTHING);
     put_heartbeat(&q, S("NATS/1.0 100\r\nNats-Pin-Id: a\r\n\r\n"), 5.0);
-    CHECK(link_queue_snapshot(&q).messages == 5);
+    CHECK(counts_of(&q).messages == 5);
     put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
     put_one(&q, S("with payload"), 100, LINK_PUT_NOTHING);
-    CHECK(link_queue_snapshot(&q).messages == 7);
+    CHECK(counts_of(&q).messages == 7);
     link_queue_free(&q);
     /* Others keep every one. */
     link_queue_init(&q, &pool, 0, 0);
     for (int i = 0; i < 3; i++) put_heartbeat(&q, S("NATS/1.0 100\r\n\r\n"), 1.0);
-    CHECK(link_queue_snapshot(&q).messages == 3);
+    CHECK(counts_of(&q).messages == 3);
     link_queue_free(&q);
     jet_pool_free(&pool);
+}
+
+/* While the reading thread has the mutex, no function that is called with the interpreter's lock waits
+ * for it; nothing is changed then. */
+static void check_busy(void) {
+    link_queue q, *due;
+    link_group g;
+    link_counts now;
+    link_waiter w;
+    link_queue_init(&q, NULL, 0, 0);
+    link_group_init(&g, 1);
+    link_group_add(&g), link_group_enter(&g);
+    link_queue_join_group(&q, &g, NULL, 1);
+    link_lock(&q.lock);
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_FIND_BUSY);
+    CHECK(!link_queue_look(&q, 0, &now) && !link_queue_wake(&q, 0) && !link_queue_rest(&q, 0));
+    CHECK(!q.woken && q.scheduled && !link_group_is_due(&g));
+    link_unlock(&q.lock);
+    link_lock(&g.lock);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_BUSY);
+    link_unlock(&g.lock);
+    /* Something came before its thread gave it back: it is due again. */
+    CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0));
+    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q);
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING && link_queue_rest(&q, 0));
+    CHECK(!link_group_is_due(&g));
+    link_queue_leave_group(&q);
+    link_group_free(&g);
+    link_queue_free(&q);
 }
 
 void suite_queue(void) {
     jet_pool pool = {{NULL}, 0, 0};
     link_queue q;
+    check_busy();
     link_queue_init(&q, &pool, 3, 0);
     CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);
     CHECK(link_queue_find(&q, 2, 1, 1, 0) == LINK_WAIT); /* it waits for two */
@@ -77,7 +113,7 @@ void suite_queue(void) {
     put_one(&q, S("4"), 0, LINK_PUT_NOTHING);
     put_one(&q, S("5"), 0, LINK_PUT_SLOW);
     put_one(&q, S("6"), 0, LINK_PUT_NOTHING);
-    link_counts now = link_queue_snapshot(&q);
+    link_counts now = counts_of(&q);
     CHECK(now.messages == 3 && now.dropped == 2 && now.received == 6 && !now.finished);
     take_one(&q, S("2")), take_one(&q, S("3")), take_one(&q, S("4"));
     /* A status ends the wait for more. */
@@ -86,7 +122,7 @@ void suite_queue(void) {
     CHECK(link_queue_find(&q, 9, 1, 0, 0) == LINK_FOUND);
     take_one(&q, S(""));
     /* Woken once, although nothing came. */
-    link_queue_wake(&q);
+    CHECK(link_queue_wake(&q, 0));
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_WAIT);
     /* The message that completes the count is the last one. */
@@ -114,15 +150,15 @@ void suite_queue(void) {
     for (int i = 0; i < 3; i++) put_one(&q, S("r"), 0, LINK_PUT_NOTHING);
     take_one(&q, S("r"));
     for (int i = 0; i < 3; i++) put_one(&q, S("c"), 0, LINK_PUT_NOTHING);
-    CHECK(!link_queue_stop_after(&q, 5) && link_queue_snapshot(&q).messages == 4);
-    CHECK(!link_queue_stop_after(&q, 2) && link_queue_snapshot(&q).messages == 1);
+    CHECK(!link_queue_stop_after(&q, 5) && counts_of(&q).messages == 4);
+    CHECK(!link_queue_stop_after(&q, 2) && counts_of(&q).messages == 1);
     take_one(&q, S("r"));
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
     fail_allocation(1);
     link_queue_free(&q);
     link_queue_init(&q, NULL, 0, 0);
     put_one(&q, S("1"), 0, LINK_PUT_SLOW); /* no memory: counted as dropped, and told */
-    CHECK(link_queue_snapshot(&q).dropped == 1);
+    CHECK(counts_of(&q).dropped == 1);
     link_queue_reset(&q); /* in a forked child: empty and ended, and a waiter goes on */
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
     CHECK(link_wakeup_sleep(&q.gate.wakeup, 0) == LINK_WOKEN);
@@ -250,7 +286,7 @@ void suite_inbound(void) {
         CHECK(link_inbound_feed(&in, jet_span_of((uint8_t *)line, (size_t)size)) == JET_OK);
         CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
     }
-    CHECK(link_queue_snapshot(&b).received == 1 && link_load(&in.unmatched) == 3);
+    CHECK(counts_of(&b).received == 1 && link_load(&in.unmatched) == 3);
     link_inbound_remove(&in, 1);
     CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\nx\r\nJUNK\r\n")) == JET_OK);
     CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_BAD && text.len == (size_t)-JET_ERR_OP);

@@ -39,6 +39,17 @@ static int fill(link_queue *q, double deadline) {
     }
 }
 
+/* As a binding looks at the counts, and wakes: see `take_due` below. */
+static link_counts counts_of(link_queue *q) {
+    link_counts now;
+    if (!link_queue_look(q, 0, &now)) link_queue_look(q, 1, &now);
+    return now;
+}
+
+static void wake_takers(link_queue *q) {
+    if (!link_queue_wake(q, 0)) link_queue_wake(q, 1);
+}
+
 static void take(link_queue *q, size_t k, double seconds) {
     jet_record r;
     uint64_t number;
@@ -61,7 +72,7 @@ static void take(link_queue *q, size_t k, double seconds) {
 void *taker(void *queue) {
     link_queue *q = queue;
     size_t k = (size_t)(q - queues);
-    for (size_t i = 0; !atomic_load(&ended) || link_queue_snapshot(q).messages; i++)
+    for (size_t i = 0; !atomic_load(&ended) || counts_of(q).messages; i++)
         take(q, k, i % 3 ? 0.02 : 0.0002);
     return NULL;
 }
@@ -81,20 +92,26 @@ static int deal(link_queue *q) {
     }
     link_queue_note_ready(q);
     link_turn_leave(&q->take_turn);
-    link_counts now = link_queue_snapshot(q);
+    link_counts now = counts_of(q);
     return now.finished && !now.messages;
+}
+
+/* As a binding does it: with the interpreter's lock if that takes no time, else without. */
+static link_due take_due(link_waiter *w, int comes, int sleeps, link_queue **q) {
+    link_due due = link_group_take(&group, w, comes, sleeps, q, 0);
+    return due == LINK_DUE_BUSY ? link_group_take(&group, w, comes, sleeps, q, 1) : due;
 }
 
 void *worker(void *unused) {
     link_waiter w;
     link_queue *q;
     for (int comes = 1;;) {
-        link_due due = link_group_take(&group, &w, comes, 0, &q);
+        link_due due = take_due(&w, comes, 0, &q);
         comes = 0;
         if (due == LINK_DUE_NONE) {
             if (link_reader_turn_take(&in.turn, 0))
                 link_inbound_follow(&in, link_group_is_due, &group, link_now() + 0.0005);
-            due = link_group_take(&group, &w, 0, 1, &q);
+            due = take_due(&w, 0, 1, &q);
         }
         if (due == LINK_DUE_SLEEP) {
             while (link_wakeup_sleep(&w.wakeup, -1) != LINK_WOKEN) continue;
@@ -107,8 +124,8 @@ void *worker(void *unused) {
                 link_queue_leave_group(q);
                 link_group_remove(&group);
                 link_group_remove(&group);
-            } else if (!link_queue_rest(q)) {
-                link_group_put(&group, q);
+            } else if (!link_queue_rest(q, 0)) {
+                link_queue_rest(q, 1);
             }
         }
     }
@@ -119,7 +136,7 @@ void *watcher(void *unused) {
     uint64_t sum = 0;
     for (size_t i = 0; !atomic_load(&ended); i++) {
         for (int k = 0; k < QUEUES; k++) {
-            link_counts now = link_queue_snapshot(&queues[k]);
+            link_counts now = counts_of(&queues[k]);
             sum += now.received + link_load(&queues[k].taken);
         }
         sum += link_load(&in.messages) + link_load(&in.bytes) + link_load(&in.reads) +
@@ -132,7 +149,7 @@ void *watcher(void *unused) {
         link_outbound_arrived(&out, link_outbound_resend_point(&out), i % 2 == 0);
         if (i % 4 == 0) link_outbound_ping(&out);
         contend(i % 2 ? 0 : 0.001);
-        if (i % 5 == 0) link_queue_wake(&queues[i % QUEUES]);
+        if (i % 5 == 0) wake_takers(&queues[i % QUEUES]);
         if (i % 3 == 0) usleep(50);
     }
     CHECK(sum);
