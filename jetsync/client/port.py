@@ -7,6 +7,7 @@ callbacks and signal handlers.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,10 +48,18 @@ def _plain(handler: Any, queue: str | None) -> Any:
     return handler
 
 
+_UNOBSERVED = contextlib.nullcontext()
+
+
+def _unobserved(kind: str, name: str, **about: Any) -> contextlib.AbstractContextManager[Any]:
+    """Without observers an operation is its block and nothing else."""
+    return _UNOBSERVED
+
+
 class Port:
     """The interface of one connection for the rooms above."""
 
-    __slots__ = ("_nc", "label", "observed", "outbound")
+    __slots__ = ("_nc", "label", "observed", "operation", "outbound")
 
     def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
         self._nc = nc
@@ -61,6 +70,10 @@ class Port:
         self.observed: Callable[[Any, str | None], Any] = _plain
         """Returns the handler of messages, given with its queue, as observers of the connection see
         it."""
+        self.operation: Callable[..., contextlib.AbstractContextManager[Any]] = _unobserved
+        """Returns a context manager that encloses an operation: its kind, its name, and by keyword
+        what observers of the connection are told (``subject``, ``stream``, ``consumer``,
+        ``count``). For calls that wait for an answer, so that it costs nothing that counts."""
 
     @property
     def connection(self) -> Connection:

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-__all__ = ["JetStreamMsg", "MsgBatch", "MsgMetadata", "is_refused", "origin", "parse_ack_subject"]
+__all__ = [
+    "JetStreamMsg",
+    "MsgBatch",
+    "MsgMetadata",
+    "is_refused",
+    "origin",
+    "parse_ack_subject",
+    "settled_by",
+]
 
 _POSITIVE = DONE | ACKED
 _LONG = 1.0  # seconds: a message that the user held for less cannot have been late
@@ -137,7 +145,11 @@ class JetStreamMsg(Delivered):
         if self._owner is None or self.reply is None:
             raise ConfigError("the message is not bound to a connection")
         port = port_of(self._owner)
-        confirm(port, self.reply, port.seconds(timeout))
+        stream, consumer = origin(self)
+        with port.operation(
+            "settle", "ack_sync", subject=self.subject, stream=stream, consumer=consumer, count=1
+        ):
+            confirm(port, self.reply, port.seconds(timeout))
         self._flags = _POSITIVE | CONFIRMED
         if self._age() > _LONG:
             self._late()
@@ -200,6 +212,12 @@ class JetStreamMsg(Delivered):
     def _place(self) -> tuple[Any, Any]:
         """Return its consumer's shared part, and the connection."""
         return self._context, self._owner
+
+
+def settled_by(msg: JetStreamMsg) -> str | None:
+    """How a message is settled: "ack", "refuse" (nak or term), or None when it is not."""
+    flags = msg._flags
+    return None if not flags & DONE else "ack" if flags & ACKED else "refuse"
 
 
 def is_refused(msg: JetStreamMsg) -> bool:
@@ -280,7 +298,10 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             return
         context, owner = self[0]._place()
         port = port_of(owner)
-        confirm_all(self, port, port.seconds(timeout))
+        stream, consumer = origin(self[0])
+        about = {"stream": stream, "consumer": consumer, "count": len(self)}
+        with port.operation("settle", "ack_sync", **about):
+            confirm_all(self, port, port.seconds(timeout))
         self._note(_POSITIVE | CONFIRMED)
         tell_if_late(context, owner, self._age())
 

@@ -13,8 +13,17 @@ from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subsc
 from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream import JetStream
-from jetsync.observe.hooks import Hooks, Operation, Watch, handled, observe_handler, size_of
-from jetsync.observe.jetstream import ObservedJetStream, ObservedSubscription, when_settled
+from jetsync.observe.consuming import ObservedSubscription, observed
+from jetsync.observe.hooks import (
+    Hooks,
+    Operation,
+    Running,
+    Watch,
+    handled,
+    observe_handler,
+    size_of,
+)
+from jetsync.observe.jetstream import ObservedJetStream, when_settled
 
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
 
@@ -56,10 +65,14 @@ class ObservedConnection(Connection):
     def __init__(self, options: ConnectOptions, hooks: Hooks) -> None:
         self.watch = Watch(hooks)
         super().__init__(options)
-        port_of(self).observed = self._handled
+        port = port_of(self)
+        port.observed, port.operation = self._handled, self._operation
 
     def _handled(self, handler: Any, queue: str | None) -> Callable[[Any], Any]:
         return handled(self, self.watch, handler, queue)
+
+    def _operation(self, kind: str, name: str, **about: Any) -> Running:
+        return self.watch.running(Operation(kind, name, self, **about))
 
     def publish(
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
@@ -98,14 +111,10 @@ class ObservedConnection(Connection):
         if callable(callback):
             options["callback"] = handled(self, self.watch, callback, queue)
         subscription = super().subscribe(subject, **options)
-        subscription.__class__ = ObservedSubscription
-        assert isinstance(subscription, ObservedSubscription)
-        subscription.watch, subscription.connection = self.watch, self
-        return subscription
+        made: Subscription = observed(subscription, ObservedSubscription, self, self.watch)
+        return made
 
     def jetstream(self, **options: Any) -> JetStream:
         js = super().jetstream(**options)
-        js.__class__ = ObservedJetStream
-        assert isinstance(js, ObservedJetStream)
-        js.watch, js.connection = self.watch, self
-        return js
+        made: JetStream = observed(js, ObservedJetStream, self, self.watch)
+        return made

@@ -13,6 +13,7 @@ from jetsync._log import Log
 from jetsync.client.runner import check_callback
 from jetsync.headers import HeaderInput, Headers
 from jetsync.jetstream import JetStreamMsg
+from jetsync.jetstream.message import settled_by
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
@@ -25,18 +26,22 @@ log = Log("jetsync.connection")
 class Operation:
     """One call that is observed. Fields that do not apply are None.
 
-    ``kind`` is "publish", "request", "publish_many", "receive" or "process"; ``name`` the method;
-    ``connection`` the connection. ``subject``, ``stream``, ``consumer`` (or the queue) say on what,
-    ``count`` how many messages (None for a handler of ``processing`` in a loop of
-    yours: what received the message counts it), ``bytes`` the size of the data, ``msg_id`` the
-    ``Nats-Msg-Id``.
-    ``seq`` and ``num_delivered`` are those of a message that is processed. ``headers`` are the
-    headers of the message that is processed, or an iterator over the header blocks (bytes) of the
-    first 128 messages that were received. ``error`` and ``duration`` (seconds) are set at the end.
-    ``state`` belongs to the hooks.
+    ``kind`` is "publish", "request", "publish_many", "create" (one message of those that
+    ``publish_many`` sends, where the hooks want it), "receive", "process" or "settle" (``ack_sync``
+    and dead letters); ``name`` the method; ``connection`` the connection. ``subject``, ``stream``,
+    ``consumer`` (or the queue) say on what, ``count`` how many messages (None for a handler of
+    ``processing`` in a loop of yours: what received the message counts it), ``bytes`` the size of
+    the data, ``msg_id`` the ``Nats-Msg-Id``. ``seq`` and ``num_delivered`` are those of a message
+    that is processed. ``headers`` are the headers of the message that is processed, or an iterator
+    over the header blocks (bytes) of the messages that were received: of all up to 128, of a larger
+    batch of the first 8. ``batch`` is the operation that sends a message that is
+    created, ``settled`` what became of a message that was processed: "ack", "refuse" (nak, term) or
+    None. ``error`` and ``duration`` (seconds) are set at the end. ``state`` belongs to the hooks,
+    and so does ``memo``, a dict that all operations of a consumer share (None for others).
     """
 
     __slots__ = (
+        "batch",
         "bytes",
         "connection",
         "consumer",
@@ -45,10 +50,12 @@ class Operation:
         "error",
         "headers",
         "kind",
+        "memo",
         "msg_id",
         "name",
         "num_delivered",
         "seq",
+        "settled",
         "state",
         "stream",
         "subject",
@@ -80,6 +87,9 @@ class Operation:
         self.headers: Any = headers
         self.seq: int | None = None
         self.num_delivered: int | None = None
+        self.memo: dict[str, Any] | None = None
+        self.batch: Operation | None = None
+        self.settled: str | None = None
         self.error: BaseException | None = None
         self.duration: float | None = None
         self.state: Any = None
@@ -90,7 +100,12 @@ class Operation:
 
 class Hooks:
     """An observer of operations: derive from it. The methods must not block; each is called on the
-    thread of the operation, but for the end of an asynchronous one."""
+    thread of the operation, but for the end of an asynchronous one.
+
+    ``each_message``: each message of ``publish_many`` is an operation of its own too ("create").
+    """
+
+    each_message = False
 
     def begin(self, op: Operation) -> None:
         """The operation begins."""
@@ -115,6 +130,11 @@ class Watch:
         except Exception:
             self._hooks = Hooks()
             log.exception("a hook raised in %s() and is called no more", method)
+
+    @property
+    def each_message(self) -> bool:
+        """Whether each message of ``publish_many`` is an operation."""
+        return self._hooks.each_message
 
     def running(self, op: Operation) -> Running:
         """Return a context manager that tells of the beginning and the end."""
@@ -222,7 +242,11 @@ def observe_handler(
         op = _processed(connection, handler, msg, queue)
         op.count = 1 if counts else None
         with watch.running(op):
-            return handler(msg)
+            try:
+                return handler(msg)
+            finally:
+                if isinstance(msg, JetStreamMsg):
+                    op.settled = settled_by(msg)
     finally:
         _handling.msg = outer
 

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
-from jetsync.client import Connection, Msg, MsgBatch, Subscription
+from jetsync.client import Connection
 from jetsync.jetstream import (
-    ConsumeContext,
     Consumer,
     JetStream,
-    JetStreamMsg,
+    OrderedConsumer,
     PubAck,
     PubAckFuture,
+    PublishBatch,
     PublishReport,
+    PullSubscription,
+    PushSubscription,
+)
+from jetsync.jetstream.push.ordered import OrderedPushSubscription
+from jetsync.observe.consuming import (
+    ObservedConsumer,
+    ObservedOrderedConsumer,
+    ObservedOrderedPush,
+    ObservedPullSubscription,
+    ObservedPushSubscription,
+    observed,
 )
 from jetsync.observe.hooks import Operation, Running, Watch, handled, size_of
 
-__all__ = ["ObservedConsumer", "ObservedJetStream", "ObservedSubscription", "when_settled"]
-
-_LINKED = 128
-"""Messages of a batch whose headers the hooks may read."""
+__all__ = ["ObservedBatch", "ObservedJetStream", "when_settled"]
 
 
 def when_settled(running: Running, future: Any) -> None:
@@ -33,19 +40,55 @@ def when_settled(running: Running, future: Any) -> None:
     running.end(future.exception())
 
 
-class ObservedSubscription(Subscription):
-    """A subscription whose ``next`` is an operation."""
+class ObservedBatch(PublishBatch):
+    """An atomic batch as one operation: from its first message to the confirmation."""
 
     connection: Connection
     watch: Watch
+    begun: Running | None
 
-    def next(self, timeout: Any = None) -> Msg:
-        op = Operation("receive", "next", self.connection, subject=self.subject)
-        op.consumer = self.queue
-        with self.watch.running(op):
-            msg = super().next(timeout)
-            op.count, op.bytes, op.headers = 1, len(msg.data), _headers([msg])
-        return msg
+    def add(self, subject: str, data: bytes = b"", **options: Any) -> None:
+        options["headers"] = self.watch.headers(self._begin().op, options.get("headers"))
+        super().add(subject, data, **options)
+
+    def add_arrow(self, batch: Any, **options: Any) -> None:
+        self._begin()
+        super().add_arrow(batch, **options)
+
+    def commit(self, subject: str | None = None, data: bytes = b"", **options: Any) -> PubAck:
+        # A last message is added here, so that it has the headers of the hooks as well.
+        if subject is not None:
+            timeout = options.pop("timeout", None)
+            self.add(subject, data, **options)
+            subject, data, options = None, b"", {"timeout": timeout}
+        running = self._begin()
+        running.op.count = len(self)
+        try:
+            ack = super().commit(subject, data, **options)
+        except BaseException as error:
+            self._end(error)
+            raise
+        running.op.stream = ack.stream
+        self._end(None)
+        return ack
+
+    def discard(self) -> None:
+        super().discard()
+        if self.begun is not None:
+            self.begun.op.count = 0
+            self._end(None)
+
+    def _begin(self) -> Running:
+        if self.begun is None:
+            op = Operation("publish_many", "batch", self.connection)
+            self.begun = self.watch.running(op)
+            self.begun.begin()
+        return self.begun
+
+    def _end(self, error: BaseException | None) -> None:
+        running, self.begun = self.begun, None
+        if running is not None:
+            running.end(error)
 
 
 class ObservedJetStream(JetStream):
@@ -80,12 +123,25 @@ class ObservedJetStream(JetStream):
     def publish_many(self, messages: Iterable[tuple[Any, ...]], **options: Any) -> PublishReport:
         op = Operation("publish_many", "publish_many", self.connection)
         with self.watch.running(op):
-            added = self.watch.headers(op, None)
-            if added:
+            if self.watch.each_message:
+                messages = self._created(messages, op)
+            elif self.watch.headers(op, None):
                 messages = self._marked(messages, op)
             report = super().publish_many(messages, **options)
             op.count, op.stream = report.stored, options.get("expected_stream")
         return report
+
+    def publish_arrow(self, batch: Any, **options: Any) -> PublishReport:
+        op = Operation("publish_many", "publish_arrow", self.connection)
+        with self.watch.running(op):
+            report = super().publish_arrow(batch, **options)
+            op.count, op.stream = report.stored, options.get("expected_stream")
+        return report
+
+    def batch(self, **options: Any) -> PublishBatch:
+        batch: ObservedBatch = self._as(ObservedBatch, super().batch(**options))
+        batch.begun = None
+        return batch
 
     def _marked(self, messages: Iterable[tuple[Any, ...]], op: Operation) -> Iterator[Any]:
         shared = self.watch.headers(op, None)
@@ -96,6 +152,20 @@ class ObservedJetStream(JetStream):
                 yield (*row[:2], self.watch.headers(op, row[2]))
             else:
                 yield row
+
+    def _created(self, messages: Iterable[tuple[Any, ...]], batch: Operation) -> Iterator[Any]:
+        for row in messages:
+            if not (2 <= len(row) <= 3 and isinstance(row[0], str)):
+                yield row
+                continue
+            subject, data = row[:2]
+            op = Operation(
+                "create", "publish_many", self.connection, subject=subject, size=size_of(data)
+            )
+            op.batch = batch
+            with self.watch.running(op):
+                headers = self.watch.headers(op, row[2] if len(row) == 3 else None)
+            yield subject, data, headers
 
     def _stored(
         self, kind: str, name: str, subject: str, data: Any, options: dict[str, Any]
@@ -119,49 +189,34 @@ class ObservedJetStream(JetStream):
     def consumer(self, *arguments: Any, **options: Any) -> Consumer:
         return self._observed(super().consumer(*arguments, **options))
 
-    def _observed(self, consumer: Consumer) -> Consumer:
-        consumer.__class__ = ObservedConsumer
-        assert isinstance(consumer, ObservedConsumer)
-        consumer.watch, consumer.connection = self.watch, self.connection
+    def ordered_consumer(self, stream: str, **options: Any) -> OrderedConsumer:
+        consumer: ObservedOrderedConsumer = self._as(
+            ObservedOrderedConsumer, super().ordered_consumer(stream, **options)
+        )
+        consumer.stream = stream
         return consumer
 
-
-class ObservedConsumer(Consumer):
-    """A consumer with hooks."""
-
-    connection: Connection
-    watch: Watch
-
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
-        op = self._receiving("fetch")
-        with self.watch.running(op):
-            batch = super().fetch(*arguments, **options)
-            op.count, op.headers = len(batch), _headers(batch)
-        return batch
-
-    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
-        op = self._receiving("fetch_no_wait")
-        with self.watch.running(op):
-            batch = super().fetch_no_wait(*arguments, **options)
-            op.count, op.headers = len(batch), _headers(batch)
-        return batch
-
-    def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
-        op = self._receiving("next")
-        with self.watch.running(op):
-            msg = super().next(*arguments, **options)
-            op.count, op.headers, op.subject = 1, _headers([msg]), msg.subject
-        return msg
-
-    def consume(self, callback: Any, **options: Any) -> ConsumeContext:
-        return super().consume(handled(self.connection, self.watch, callback), **options)
-
-    def _receiving(self, name: str) -> Operation:
-        info = self.cached_info
-        return Operation(
-            "receive", name, self.connection, stream=info.stream_name, consumer=info.name
+    def subscribe(self, *arguments: Any, **options: Any) -> PushSubscription:
+        callback = options.get("callback")
+        if callable(callback):
+            options["callback"] = handled(
+                self.connection, self.watch, callback, options.get("queue")
+            )
+        made = super().subscribe(*arguments, **options)
+        ordered = isinstance(made, OrderedPushSubscription)
+        subscription: PushSubscription = self._as(
+            ObservedOrderedPush if ordered else ObservedPushSubscription, made
         )
+        return subscription
 
+    def pull_subscribe(self, *arguments: Any, **options: Any) -> PullSubscription:
+        made = super().pull_subscribe(*arguments, **options)
+        subscription: PullSubscription = self._as(ObservedPullSubscription, made)
+        return subscription
 
-def _headers(messages: Iterable[Any]) -> Iterator[bytes]:
-    return (msg.raw_headers for msg in islice(messages, _LINKED))
+    def _observed(self, made: Consumer) -> Consumer:
+        consumer: Consumer = self._as(ObservedConsumer, made)
+        return consumer
+
+    def _as(self, kind: type, made: Any) -> Any:
+        return observed(made, kind, self.connection, self.watch)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from jetsync.headers import Headers
 from jetsync.observe import Hooks, Operation
+from jetsync.otel.senders import Senders
+from jetsync.otel.shapes import Shape, Shapes
+from jetsync.otel.tally import Tally
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Link, SpanContext, TracerProvider
+    from opentelemetry.trace import Link, Span, TracerProvider
 
 __all__ = ["SpanHooks"]
 
-# By the kind of an operation: the operation of the conventions, its type, the kind of its span.
-_KINDS = {
-    "publish": ("publish", "send", "PRODUCER"),
-    "request": ("request", "send", "PRODUCER"),
-    "publish_many": ("publish", "send", "PRODUCER"),
-    "receive": ("receive", "receive", "CLIENT"),
-    "process": ("process", "process", "CONSUMER"),
-}
+_LATE = ("receive", "settle")
+"""Kinds whose messages carry no context of the span: it is made when the operation is over, with
+all of its attributes and links in one call of the SDK."""
 
 
 class SpanHooks(Hooks):
@@ -38,6 +33,7 @@ class SpanHooks(Hooks):
         subject_template: Callable[[str], str],
         propagator: TextMapPropagator | None,
         link_only: bool,
+        message_spans: bool,
     ) -> None:
         from opentelemetry import context, metrics, propagate, trace
 
@@ -45,10 +41,11 @@ class SpanHooks(Hooks):
 
         self._trace = trace
         self._context = context
-        self._template = lru_cache(1024)(subject_template)
+        self._shapes = Shapes(subject_template, message_spans)
         self._propagator = propagator or propagate.get_global_textmap()
-        self._by_traceparent = "traceparent" in self._propagator.fields
+        self._senders = Senders(self._propagator)
         self._link_only = link_only
+        self.each_message = message_spans
         self._tracer = trace.get_tracer("jetsync", __version__, tracer_provider)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
@@ -57,59 +54,37 @@ class SpanHooks(Hooks):
         self._processing = meter.create_histogram(
             "messaging.process.duration", "s", "Duration of processing a message"
         )
-        self._sent = meter.create_counter(
-            "messaging.client.sent.messages", "{message}", "Messages that were sent"
+        self._sent = Tally(
+            meter, "messaging.client.sent.messages", "{message}", "Messages that were sent"
         )
-        self._consumed = meter.create_counter(
-            "messaging.client.consumed.messages", "{message}", "Messages that were delivered"
+        self._consumed = Tally(
+            meter, "messaging.client.consumed.messages", "{message}", "Messages that were delivered"
         )
 
     def begin(self, op: Operation) -> None:
-        operation, type_, kind = _KINDS[op.kind]
-        shared = {
-            "messaging.system": "nats",
-            "messaging.operation.name": operation,
-            "messaging.operation.type": type_,
-        }
-        # A batch has one destination in the conventions: the stream, where it is known.
-        place = op.subject or op.stream
-        temporary = op.subject is not None and op.subject.startswith("_INBOX.")
-        if place is not None and not temporary:
-            shared["messaging.destination.template"] = self._template(place)
-        if op.consumer is not None:
-            shared["messaging.consumer.group.name"] = op.consumer
-        url = None if op.connection is None else op.connection.connected_url
-        if url is not None:
-            shared.update(_server(url))
-        name = shared.get("messaging.destination.template", "(temporary)" if temporary else "")
+        if op.kind in _LATE:
+            op.state = time.time_ns()
+            return
+        shape = self._shapes.of(op)
         links: list[Link] = []
         parent = None
         if op.kind == "process":
-            sent = self._extracted(op.headers)
-            sender = self._span_of(sent)
+            sent = self._senders.context(op.headers)
+            sender = self._senders.span(sent)
             if sender is not None:
                 links = [self._trace.Link(sender)]
                 current = self._trace.get_current_span().get_span_context()
                 if not self._link_only and not current.is_valid:
-                    parent = self._joined(sent)
+                    parent = self._senders.joined(sent)
         span = self._tracer.start_span(
-            f"{operation} {name}".rstrip(),
-            parent,
-            self._trace.SpanKind[kind],
-            shared,
-            links,
+            shape.name, parent, self._trace.SpanKind[shape.kind], _attributes(op, shape), links
         )
-        if span.is_recording():
-            if op.subject is not None:
-                span.set_attribute("messaging.destination.name", op.subject)
-            if temporary:
-                span.set_attribute("messaging.destination.temporary", True)
-            if op.connection is not None and op.connection.client_id is not None:
-                span.set_attribute("messaging.client.id", str(op.connection.client_id))
         token = None
         if op.kind == "process":  # what the handler does belongs to this span
             token = self._context.attach(self._trace.set_span_in_context(span, parent))
-        op.state = span, shared, token
+        op.state = span, shape, token
+        if op.batch is not None:  # the span of the batch links to those of its messages
+            op.batch.state[0].add_link(span.get_span_context())
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
         span = op.state[0]
@@ -117,99 +92,84 @@ class SpanHooks(Hooks):
             self._propagator.inject(headers, self._trace.set_span_in_context(span))
 
     def end(self, op: Operation) -> None:
-        span, shared, token = op.state
-        if token is not None:
-            self._context.detach(token)
-        if op.error is not None:
-            shared["error.type"] = type(op.error).__name__
-        if span.is_recording():
-            self._finish(span, op)
+        if op.kind in _LATE:
+            shape = self._shapes.of(op)
+            span = self._tracer.start_span(
+                shape.name,
+                None,
+                self._trace.SpanKind[shape.kind],
+                {**_attributes(op, shape), **_outcome(op)},
+                self._links(op.headers) if op.error is None else (),
+                op.state,
+            )
+        else:
+            span, shape, token = op.state
+            if token is not None:
+                self._context.detach(token)
+            if span.is_recording():
+                for name, value in _outcome(op).items():
+                    span.set_attribute(name, value)
+        if op.settled is not None:
+            span.add_event(op.settled)
+        if op.error is not None and span.is_recording():
+            self._failed(span, op.error)
         span.end()
-        seconds, count = op.duration or 0.0, 1 if op.count is None else op.count
-        if op.kind == "process":
-            self._processing.record(seconds, shared)
-            if op.count is not None:  # else the operation that received it has counted it
-                self._consumed.add(op.count, shared)
-            return
-        self._duration.record(seconds, shared)
-        if op.kind == "receive":
-            self._consumed.add(op.count or 0, shared)
-        elif op.error is None or op.kind != "publish_many":
-            self._sent.add(count, shared)
+        self._measure(op, shape)
 
-    def _finish(self, span: Any, op: Operation) -> None:
-        if op.kind == "receive" and op.error is None:
-            for sender in self._senders(op.headers):
-                span.add_link(sender)
-        if op.kind in ("receive", "publish_many") and op.count is not None:
-            span.set_attribute("messaging.batch.message_count", op.count)
+    def _measure(self, op: Operation, shape: Shape) -> None:
+        labels, seconds = shape.shared, op.duration or 0.0
+        error = None if op.error is None else type(op.error).__name__
+        if error is not None:
+            labels = {**labels, "error.type": error}
+        if op.kind == "process":
+            self._processing.record(seconds, labels)
+            if op.count is not None:  # else the operation that received it has counted it
+                self._consumed.add(op.count, shape, error)
+        elif op.kind != "create":  # a message that is created is counted when it is sent
+            self._duration.record(seconds, labels)
+            if op.kind == "receive":
+                self._consumed.add(op.count or 0, shape, error)
+            elif op.kind != "settle" and (op.error is None or op.kind != "publish_many"):
+                self._sent.add(1 if op.count is None else op.count, shape, error)
+
+    def _failed(self, span: Span, error: BaseException) -> None:
+        span.record_exception(error)
+        span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
+
+    def _links(self, blocks: Iterable[bytes] | None) -> list[Link]:
+        return [self._trace.Link(sender) for sender in self._senders.spans(blocks or ())]
+
+
+def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
+    """What is known of an operation when its span is made."""
+    found = dict(shape.shared)
+    if op.subject is not None:
+        found["messaging.destination.name"] = op.subject
+    if shape.temporary:
+        found["messaging.destination.temporary"] = True
+    if op.connection is not None and op.connection.client_id is not None:
+        found["messaging.client.id"] = str(op.connection.client_id)
+    return found
+
+
+def _outcome(op: Operation) -> dict[str, Any]:
+    """What is known of an operation when it is over."""
+    found: dict[str, Any] = {
+        name: value
         for name, value in (
             ("messaging.message.id", op.msg_id),
             ("messaging.message.body.size", op.bytes),
             ("messaging.destination.subscription.name", op.consumer),
             ("messaging.nats.stream", op.stream),
-            ("messaging.nats.consumer", op.consumer if op.stream is not None else None),
             ("messaging.nats.stream_sequence", op.seq),
             ("messaging.nats.delivery_count", op.num_delivered),
-        ):
-            if value is not None:
-                span.set_attribute(name, value)
-        if op.error is not None:
-            span.set_attribute("error.type", type(op.error).__name__)
-            span.record_exception(op.error)
-            span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(op.error)))
-
-    def _senders(self, blocks: Iterable[bytes] | None) -> Iterator[SpanContext]:
-        """The contexts of the spans that sent messages with these header blocks, each once."""
-        seen = set()
-        last = b"no header block"
-        for block in blocks or ():
-            if self._by_traceparent:  # equal ones are told apart without parsing the block
-                if block.startswith(last):
-                    continue
-                at = block.find(b"\ntraceparent:")
-                if at < 0:
-                    at = block.find(b"\nTraceparent:")
-                end = block.find(b"\r", at)
-                if at < 0 or block[at:end] in seen:
-                    continue
-                last = block[: end + 1]
-                seen.add(block[at:end])
-            sender = self._span_of(self._extracted(Headers.parse(block)))
-            if sender is not None:
-                yield sender
-
-    def _extracted(self, headers: Any) -> Context | None:
-        """The context that a sender has put into these headers: its span, its baggage."""
-        if not headers:
-            return None
-        # Names as they were sent, in lower case, and as the propagator spells them.
-        carrier = {name: headers[name] for name in headers}
-        lower = {name.lower(): value for name, value in carrier.items()}
-        known = {n: lower[n.lower()] for n in self._propagator.fields if n.lower() in lower}
-        if not known:
-            return None
-        return self._propagator.extract({**carrier, **lower, **known}, self._context.Context())
-
-    def _span_of(self, sent: Context | None) -> SpanContext | None:
-        """The span that sent a message, or None."""
-        if sent is None:
-            return None
-        found = self._trace.get_current_span(sent).get_span_context()
-        return found if found.is_valid else None
-
-    def _joined(self, sent: Context | None) -> Context:
-        """The context of this thread with all that the sender has given."""
-        joined = self._context.get_current()
-        for key, value in (sent or {}).items():
-            joined = self._context.set_value(key, value, joined)
-        return joined
-
-
-@lru_cache(64)
-def _server(url: str) -> Mapping[str, Any]:
-    parts = urlsplit(url)
-    found: dict[str, Any] = {"server.address": parts.hostname or ""}
-    if parts.port is not None:
-        found["server.port"] = parts.port
+        )
+        if value is not None
+    }
+    if op.stream is not None and op.consumer is not None:
+        found["messaging.nats.consumer"] = op.consumer
+    if op.count is not None and op.kind in ("receive", "publish_many", "settle"):
+        found["messaging.batch.message_count"] = op.count
+    if op.error is not None:
+        found["error.type"] = type(op.error).__name__
     return found

@@ -151,8 +151,3 @@ def test_a_propagator_finds_its_names_and_its_baggage_reaches_the_handler(url, n
     finally:
         jetsync.otel.uninstrument()
     assert found == [(17, "blue")]
-
-
-def test_a_span_for_each_message_is_refused_as_long_as_there_is_none():
-    with pytest.raises(jetsync.ConfigError, match="message_spans"):
-        jetsync.otel.instrument(message_spans=True)

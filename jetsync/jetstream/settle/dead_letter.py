@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._printable import printable
 from jetsync.errors import ConfigError
+from jetsync.jetstream.context import api_of
 from jetsync.protocol.subjects import check_publish_subject
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ class DeadLetters:
         headers["Dead-Letter-Deliveries"] = [str(tries)]
         now = datetime.now(timezone.utc)
         headers["Dead-Letter-Time"] = [now.isoformat().replace("+00:00", "Z")]
-        self._js.publish(
-            subject,
-            msg.data,
-            headers=headers,
-            msg_id=f"dl:{about.stream}:{about.consumer}:{about.stream_seq}:{about.timestamp_ns}",
-        )
+        msg_id = f"dl:{about.stream}:{about.consumer}:{about.stream_seq}:{about.timestamp_ns}"
+        place = {"stream": about.stream, "consumer": about.consumer}
+        with api_of(self._js).port.operation(
+            "settle", "dead_letter", subject=msg.subject, count=1, **place
+        ):
+            self._js.publish(subject, msg.data, headers=headers, msg_id=msg_id)
         return subject
 
 

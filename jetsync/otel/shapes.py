@@ -1,0 +1,91 @@
+"""What all operations of one kind and place have in common: name, kind of span, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from jetsync.observe import Operation
+
+__all__ = ["Shape", "Shapes"]
+
+# By the kind of an operation: the operation of the conventions, its type, the kind of its span.
+_KINDS = {
+    "publish": ("publish", "send", "PRODUCER"),
+    "request": ("request", "send", "PRODUCER"),
+    "publish_many": ("publish", "send", "PRODUCER"),
+    "create": ("create", "create", "PRODUCER"),
+    "receive": ("receive", "receive", "CLIENT"),
+    "process": ("process", "process", "CONSUMER"),
+    "settle": ("ack", "settle", "CLIENT"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """The name and the kind of a span, and the attributes that its metrics have too."""
+
+    name: str
+    kind: str
+    shared: Mapping[str, Any]
+    temporary: bool
+    url: str | None
+
+
+class Shapes:
+    """The shapes of operations; those that were used last are kept. Thread-safe."""
+
+    def __init__(self, subject_template: Callable[[str], str], message_spans: bool) -> None:
+        template = lru_cache(1024)(subject_template)
+        # A batch whose messages have spans of their own is no producer of them.
+        kinds = {**_KINDS, "publish_many": ("publish", "send", "CLIENT")}
+        self._template = template
+        self._made = lru_cache(1024)(_maker(kinds if message_spans else _KINDS))
+
+    def of(self, op: Operation) -> Shape:
+        """Return the shape of an operation."""
+        url = None if op.connection is None else op.connection.connected_url
+        if op.memo is not None:
+            kept: Shape | None = op.memo.get("shape")
+            if kept is not None and kept.url == url:
+                return kept
+        # A batch has one destination in the conventions: the stream, where it is known.
+        place = op.stream if op.kind == "receive" and op.stream is not None else op.subject
+        if place is None:
+            place = op.stream
+        temporary = place is not None and place.startswith("_INBOX.")
+        known = None if place is None or temporary else self._template(place)
+        name = op.name if op.kind == "settle" else ""
+        shape: Shape = self._made(op.kind, name, known, temporary, op.consumer, url)
+        if op.memo is not None:
+            op.memo["shape"] = shape
+        return shape
+
+
+def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
+    def make(
+        kind: str, name: str, place: str | None, temporary: bool, consumer: str | None, url: Any
+    ) -> Shape:
+        operation, type_, span_kind = kinds[kind]
+        operation = name or operation
+        shared: dict[str, Any] = {
+            "messaging.system": "nats",
+            "messaging.operation.name": operation,
+            "messaging.operation.type": type_,
+        }
+        if place is not None:
+            shared["messaging.destination.template"] = place
+        if consumer is not None:
+            shared["messaging.consumer.group.name"] = consumer
+        if url is not None:
+            parts = urlsplit(url)
+            shared["server.address"] = parts.hostname or ""
+            if parts.port is not None:
+                shared["server.port"] = parts.port
+        shown = "(temporary)" if temporary else place or ""
+        return Shape(f"{operation} {shown}".rstrip(), span_kind, shared, temporary, url)
+
+    return make
