@@ -53,7 +53,7 @@ fuzz: ready-dev  ## fuzz the C library for minutes (ARGS="--seconds 60 --target 
 	@$(PYTHON_IN_VENV) -m tests.fuzz.run $(ARGS)
 
 sanitize: ready-dev  ## run all tests that need no Spark with the address and UB sanitizers (tests in ARGS)
-	@$(PYTHON_IN_VENV) -m tests.concurrency.sanitized $(ARGS)
+	@$(PYTHON_IN_VENV) -m tests.csrc.sanitized $(ARGS)
 
 coverage: ready-dev  ## show how much of the C library its corpus and its unit tests cover
 	@$(PYTHON_IN_VENV) -m tests.csrc.coverage

@@ -5,6 +5,7 @@ from __future__ import annotations
 pytest_plugins = [
     "tests.harness.signals",
     "tests.harness.nats_server",
+    "tests.harness.connections",
     "tests.harness.leaks",
     "tests.harness.lanes",
     "tests.harness.figures",

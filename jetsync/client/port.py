@@ -1,7 +1,7 @@
 """Port: what the rooms above ``client/`` may use of a connection, and nothing else.
 
 `port_of(connection)` returns the one port of a connection. What is not declared here is private to
-``client/``; tests/unit/test_privacy.py holds that. All of it is thread-safe, and may be used in
+``client/``; tests/package/test_privacy.py holds that. All of it is thread-safe, and may be used in
 callbacks and signal handlers.
 """
 

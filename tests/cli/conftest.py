@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import jetsync
 from tests.cli.run_command import Done, run
-
-
-@pytest.fixture
-def nc(url):
-    with jetsync.connect(url) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Connections: dialling, messages, requests, events, the end."""

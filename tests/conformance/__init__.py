@@ -1,0 +1,1 @@
+"""The documents of NATS: each file is named after what it holds."""

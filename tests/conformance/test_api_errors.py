@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jetsync.server import find_binary
-from tests.unit.jetstream.generate_api_errors import read_list
+from tests.errors.generate_api_errors import read_list
 
 
 def test_the_words_of_every_error_are_in_the_server():

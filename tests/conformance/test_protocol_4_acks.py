@@ -16,12 +16,6 @@ LONG = 20.0
 
 
 @pytest.fixture
-def nc(url):
-    with jetsync.connect(url) as connection:
-        yield connection
-
-
-@pytest.fixture
 def stream(nc):
     js = nc.jetstream()
     made = js.create_stream(name="ACKS", subjects=["ACKS.>"], storage="memory")

@@ -20,17 +20,6 @@ numbers = itertools.count(1)
 
 
 @pytest.fixture
-def nc(url):
-    with jetsync.connect(url) as connection:
-        yield connection
-
-
-@pytest.fixture
-def js(nc):
-    return nc.jetstream()
-
-
-@pytest.fixture
 def stream(js):
     """A fresh stream; its subjects begin with its name."""
     keep = js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")

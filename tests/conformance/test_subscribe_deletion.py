@@ -28,11 +28,6 @@ def nc(url, errors):
 
 
 @pytest.fixture
-def js(nc):
-    return nc.jetstream()
-
-
-@pytest.fixture
 def stream(js):
     js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
     name = f"DEL{next(numbers)}"

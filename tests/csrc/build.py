@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.protocol.golden import samples
+from tests.wire.golden import samples
 
 ROOT = Path(__file__).parents[2]
 CSRC = ROOT / "csrc"

@@ -1,0 +1,1 @@
+"""The C library and the core with bytes drawn at random."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from tests.harness import websockets
 from tests.harness.websockets import CLOSE, PING, PONG
-from tests.protocol import golden, tables, vectors
-from tests.reference import wire
+from tests.wire import golden, reference, tables, vectors
 
 
 def streams() -> list[bytes]:
@@ -17,13 +16,13 @@ def streams() -> list[bytes]:
     return captured + rows + [vector.data for vector in vectors.load()]
 
 
-def frames() -> list[wire.Frame]:
+def frames() -> list[reference.Frame]:
     found = []
     for data in streams():
-        parser = wire.Parser()
+        parser = reference.Parser()
         try:
             found += parser.feed(data)
-        except wire.Malformed:
+        except reference.Malformed:
             continue
     return found
 

@@ -13,13 +13,13 @@ import jetsync
 from jetsync._core.inbound import EVENT_BAD, EVENT_EOF, Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
+from tests.core.kit import Thread
 from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.memory import settled
 from tests.harness.soak import scaled
-from tests.reference import generate
-from tests.reference.outcome import by_reference, drained
-from tests.reference.streams import MAX_SIZE
-from tests.unit.core.kit import Thread
+from tests.wire import generate
+from tests.wire.outcome import by_reference, drained
+from tests.wire.streams import MAX_SIZE
 
 STREAMS = scaled(8_000, 1_000_000)
 CONNECTIONS = scaled(200, 20_000)

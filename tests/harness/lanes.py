@@ -20,16 +20,16 @@ SPARK_SESSION = "spark"
 TAKES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b|usefixtures\(\"spark\"\)", re.MULTILINE)
 
 FIRST = (
-    "tests/concurrency/test_sanitized.py",
+    "tests/csrc/test_sanitized.py",
     "tests/cli/test_demo_run.py",
     "tests/spark/test_pipeline_faults.py",
     "tests/spark/test_connect_server.py",
     "tests/fuzz/",
     "tests/spark/",
-    "tests/reference/",
+    "tests/wire/",
     "tests/csrc/",
     "tests/benchmarks/",
-    "tests/unit/test_distribution.py",
+    "tests/package/test_distribution.py",
     "tests/conformance/test_ack_subjects_v2.py",
     "tests/reliability/",
     "tests/objectstore/test_renames.py",

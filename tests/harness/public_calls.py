@@ -1,7 +1,7 @@
 """Every blocking call of the public surface, found by reflection and ready to be made.
 
 ``surface()`` reads from ``jetsync`` itself what takes a timeout; ``CALLS`` says how to make each of
-these calls on a ``World``. ``tests/unit/test_public_calls.py`` holds the two together, so a call
+these calls on a ``World``. ``tests/package/test_public_calls.py`` holds the two together, so a call
 that is added to the library is missing here until it can be put under every general promise:
 deadlines, interrupts, forks, leaks, crossed replies.
 

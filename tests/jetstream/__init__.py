@@ -1,0 +1,1 @@
+"""Streams, consumers, publishing, fetching, acknowledgements, and their configurations."""

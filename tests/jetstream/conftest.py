@@ -1,23 +1,10 @@
-"""A connection to the session's server, closed after the test."""
+"""Streams of the test's own, and a consumer whose server is a script."""
 
 from __future__ import annotations
 
 import pytest
 
-import jetsync
 from tests.jetstream.scripted import scripted_consumer
-
-
-@pytest.fixture
-def nc(url):
-    connection = jetsync.connect(url)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
-def js(nc):
-    return nc.jetstream()
 
 
 @pytest.fixture

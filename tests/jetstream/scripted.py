@@ -8,9 +8,9 @@ import jetsync
 from jetsync.jetstream.access import api_of
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.consumer import Consumer
+from tests.core.kit import cut_frames
 from tests.harness.fakeserver import FakeServer
 from tests.harness.waiting import wait_until
-from tests.unit.core.kit import cut_frames
 
 PATIENCE = 20.0
 

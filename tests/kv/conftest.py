@@ -1,21 +1,12 @@
-"""A connection to the session's server and a bucket of the test's own."""
+"""A bucket of the test's own."""
 
 from __future__ import annotations
 
 import pytest
 
-import jetsync
-
 
 @pytest.fixture
-def nc(url, never_empty):
-    connection = jetsync.connect(url)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
-def js(nc):
+def js(nc, never_empty):
     return nc.jetstream(timeout=20)
 
 

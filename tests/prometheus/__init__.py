@@ -1,1 +1,1 @@
-"""jetsync.prometheus."""
+"""The page of figures for Prometheus."""

@@ -1,0 +1,1 @@
+"""URLs, credentials, names, states: what is known without a connection."""

@@ -41,6 +41,12 @@ def test_a_fork_inside_a_signal_handler_ends_the_call_in_the_child_only(server):
     assert (done.code, done.output, done.errors) == (0, "", ""), done
 
 
+def test_a_fork_in_the_middle_of_traffic_of_the_core_alone_disturbs_nothing():
+    """The child can exit, and the parent goes on: without a server or a connection."""
+    done = run_module("tests.reliability.forked", limit=60)
+    assert (done.code, done.output, done.errors) == (0, "fine\n", ""), done
+
+
 HALF_MADE = """
 import os, sys, threading, warnings
 import jetsync

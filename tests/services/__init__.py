@@ -1,0 +1,1 @@
+"""Services: what they answer, count and say of themselves."""

@@ -1,4 +1,4 @@
-"""Two connections to the session's server: one offers the services, the other asks for them."""
+"""A second connection to the session's server: the first offers services, this one asks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ import pytest
 
 import jetsync
 from jetsync.services import ServiceClient
-
-
-@pytest.fixture
-def nc(url):
-    connection = jetsync.connect(url)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture

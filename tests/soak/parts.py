@@ -61,10 +61,9 @@ PARTS: dict[str, list[str]] = {
     "renames": ["tests/objectstore/test_renames.py"],
     "objects": ["tests/objectstore/test_replaced.py"],
     "bytes": [
-        "tests/reference",
+        "tests/wire",
         "tests/csrc",
         "tests/fuzz/test_hostile.py",
-        "tests/concurrency/test_sanitized.py",
     ],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
     "spark": ["tests/spark", "tests/cli/test_demo_run.py"],

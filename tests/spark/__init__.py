@@ -1,1 +1,1 @@
-"""Real Spark, real nats-server: the source, the sink, restarts and kills."""
+"""The source and the sink: their parts alone, and with real Spark and a real nats-server."""

@@ -1,4 +1,4 @@
-"""One real Spark session and one real nats-server for everything in this folder."""
+"""One real Spark session and one real nats-server for the tests of this folder that take them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from jetsync.client import shared
 from tests.harness.places import SEARCH_PATH
 
 HERE = Path(__file__).parent
+LIVE = {"spark", "js", "new_stream", "server", "fresh_server", "cluster", "fresh_cluster"}
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and LIVE.intersection(item.fixturenames):
             item.add_marker(pytest.mark.spark)
             # Sockets to the JVM are pyspark's own business.
             item.add_marker(pytest.mark.filterwarnings("default"))

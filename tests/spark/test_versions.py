@@ -2,7 +2,7 @@
 
 The long form only: each version is a download of 450 MB and starts a Spark of its own, about 40 s
 of CPU each. What every commit runs is the newest, on which all other tests here stand; what the
-older ones lack is tried without Spark in ``tests/unit/spark/test_older.py``.
+older ones lack is tried without Spark in ``tests/spark/test_older.py``.
 """
 
 from __future__ import annotations

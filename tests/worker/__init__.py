@@ -1,0 +1,1 @@
+"""Workers: outcomes, order, restarts, processes."""

@@ -1,6 +1,6 @@
 """The fields of both configurations, as keywords of the calls that take them.
 
-Written by tests/unit/jetstream/generate_fields.py; what a field means stands in its class. None
+Written by tests/jetstream/generate_fields.py; what a field means stands in its class. None
 stands for a field's default.
 """
 

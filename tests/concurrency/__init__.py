@@ -1,1 +1,0 @@
-"""Threads against each other: order, exactly once, bounded waits, interrupts, forks, sanitizers."""

@@ -1,0 +1,1 @@
+"""The compiled core, on socket pairs: no server."""

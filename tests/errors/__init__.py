@@ -1,0 +1,1 @@
+"""The error classes and the table of the server's error codes."""

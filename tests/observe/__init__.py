@@ -1,0 +1,1 @@
+"""The hooks that see every operation."""

@@ -1,1 +1,0 @@
-"""The wire in plain Python: the oracle of the differential tests, never shipped."""

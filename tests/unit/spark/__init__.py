@@ -1,1 +1,0 @@
-"""jetsync.spark without Spark session and without servers."""

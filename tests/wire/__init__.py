@@ -1,0 +1,1 @@
+"""The wire: vectors, the oracle in plain Python (never shipped), and tests that compare with it."""
