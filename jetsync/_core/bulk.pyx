@@ -46,7 +46,8 @@ cdef class BulkWindow(PublishWindow):
                 or self.open_bytes >= self.capacity_bytes)
 
     cdef int _open(self) except -1:
-        """Begin a chunk."""
+        """Begin a chunk of this thread's messages."""
+        self._own()
         if self._begin() != JET_OK:
             raise MemoryError("no memory for a publish window")
         return 0

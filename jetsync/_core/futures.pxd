@@ -5,10 +5,6 @@ from jetsync._core.outbound cimport Outbound
 from jetsync._core.window cimport PublishWindow
 
 
-cdef enum:
-    MANY_OWNERS = 8
-
-
 cdef class AckForm:
     cdef type kind
     cdef object decode
@@ -40,14 +36,10 @@ cdef class AsyncWindow(PublishWindow):
     cdef public bint auto_ids       # what a call without options asks for
     cdef public double timeout
     cdef public bint idle           # its keeper sleeps: a publish has to wake it
-    cdef public bint ended          # its keeper has ended: no future is settled any more
     cdef list outcomes              # a ring like the others
     cdef double *deadlines
     cdef bint chunk_open
     cdef size_t gathered            # bytes added since messages were handed over last
-    # The threads that added messages since it was empty; more than MANY_OWNERS: too many to tell.
-    cdef uint64_t owners[MANY_OWNERS]
-    cdef int owner_count
     cdef str stream
     cdef bytes stream_bytes
     cdef list settled
@@ -58,8 +50,6 @@ cdef class AsyncWindow(PublishWindow):
                   bint auto_id, double seconds) noexcept
     cdef bint _has_room(self) noexcept
     cdef jet_status _chunk(self) noexcept
-    cdef void _own(self) noexcept
-    cdef bint _owned(self) noexcept
     cdef bint overtaken(self, uint64_t mark) noexcept
     cdef int add_plain(self, subject, data, reply, bytes header) except -1
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1

@@ -78,7 +78,6 @@ class AsyncWindow(PublishWindow):
     auto_ids: bool
     timeout: float
     idle: bool
-    ended: bool
     def __init__(
         self,
         outbound: Outbound,

@@ -33,13 +33,6 @@ cdef extern from *:
     object jetsync_alloc(object type)
 
 
-cdef extern from "pthread.h" nogil:
-    """
-    static inline uint64_t jetsync_thread(void) { return (uint64_t)(uintptr_t)pthread_self(); }
-    """
-    uint64_t jetsync_thread()
-
-
 cdef enum:
     PENDING = 0
     STORED = 1
@@ -324,44 +317,20 @@ cdef class AsyncWindow(PublishWindow):
 
     # -- the order of one thread's messages ------------------------------------------------------
 
-    cdef void _own(self) noexcept:
-        """Note that this thread adds a message."""
-        cdef uint64_t me = jetsync_thread()
-        cdef int i
-        if self.head == self.next_:
-            self.owner_count = 0
-        for i in range(self.owner_count):
-            if self.owners[i] == me:
-                return
-        if self.owner_count < MANY_OWNERS:
-            self.owners[self.owner_count] = me
-        if self.owner_count <= MANY_OWNERS:
-            self.owner_count += 1
-
-    cdef bint _owned(self) noexcept:
-        """Whether messages of this thread may be in the window."""
-        cdef uint64_t me = jetsync_thread()
-        cdef int i
-        if self.owner_count > MANY_OWNERS:
-            return True
-        for i in range(self.owner_count):
-            if self.owners[i] == me:
-                return True
-        return False
-
     cdef bint overtaken(self, uint64_t mark) noexcept:
         """Whether a message that this thread hands over elsewhere now would overtake one before
         `mark` in here. Hands over what can be first.
 
         What a server refused for now and is only tried again later does not count."""
         cdef bint behind
-        if self.head == self.next_ or self.ended or not self._owned():
+        if self.head >= mark or self.ended or not self._owned():
             return False
         if self.unsent >= mark and not self.lost and self.link == self.outbound.link_now():
             return False
         self._flush()
-        behind = (max(self.unsent, self.head) < mark or self.lost
-                  or (self.head < self.unsent and self.link != self.outbound.link_now()))
+        behind = self.head < mark and (
+            self.unsent < mark or (self.lost and self.repeated < mark)
+            or (self.head < self.unsent and self.link != self.outbound.link_now()))
         return behind
 
     def would_be_overtaken(self, uint64_t mark):

@@ -65,8 +65,8 @@ class AsyncPublishing:
         ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
         hold for the future: one message with an id is sent again after a lost connection or a
         refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
-        from now at the latest. Messages of one thread are sent in order; after a lost connection
-        they may be stored in another.
+        from now at the latest. What one thread publishes is stored in that order, also after a
+        lost connection, but for the cases that the guide lists (publish, order).
 
         Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
         then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a

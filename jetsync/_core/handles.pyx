@@ -58,8 +58,8 @@ cdef class AsyncPublishing:
         ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
         hold for the future: one message with an id is sent again after a lost connection or a
         refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
-        from now at the latest. Messages of one thread are sent in order; after a lost connection
-        they may be stored in another.
+        from now at the latest. What one thread publishes is stored in that order, also after a
+        lost connection, but for the cases that the guide lists (publish, order).
 
         Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;
         then it waits for room, up to ``timeout`` seconds, and raises TooManyPendingError (a
@@ -69,8 +69,7 @@ cdef class AsyncPublishing:
         cdef AsyncWindow window = self._window
         cdef PubAckFuture future
         if (window is None or window.ended or self._nc._refusal is not None or options
-                or headers is not None or timeout is not None or msg_id is not auto
-                or len(self._nc._outbound.windows) > 1):  # whose messages have their turn
+                or headers is not None or timeout is not None or msg_id is not auto):
             return self._publish_async(subject, data, headers, timeout, msg_id, options)
         future = window.add(subject, data, b"", window.auto_ids, window.timeout)
         if future is None:  # it is full

@@ -20,6 +20,8 @@ cdef enum:
     CHUNK_BYTES = 128 * 1024
     CHUNK_MEMORY = 2 * CHUNK_BYTES
 
+    MANY_OWNERS = 8
+
 # One chunk of encoded frames, kept until every message in it is settled.
 cdef struct Chunk:
     jet_buf frames
@@ -33,6 +35,7 @@ cdef struct Entry:
     uint32_t header    # bytes of the header block
     uint32_t size      # header and payload, what max_payload is about
     uint8_t state
+    uint64_t place     # among the messages of all windows of the connection
 
 
 cdef class InFlight:
@@ -55,6 +58,15 @@ cdef class InFlight:
     cdef uint64_t link            # the link on which messages are handed over
     cdef bint resending           # what is unsent waits for what has to be sent again
     cdef bint lost                # that is so because a link or its answers were lost
+    cdef bint repeating           # what has to be sent again may go out now
+    cdef double max_age           # of these: what was sent first more seconds ago may not
+    cdef double oldest_sent       # the same as a time
+    cdef uint64_t repeated        # since they were lost, those before this number went out again
+    cdef uint64_t handed          # messages handed over so far, copies counted too
+    cdef public bint ended        # its keeper has ended: nothing is settled any more
+    # The threads that added messages since it was empty; more than MANY_OWNERS: too many to tell.
+    cdef uint64_t owners[MANY_OWNERS]
+    cdef int owner_count
     # One message at a time is watched from hand-over to confirmation, to know what the link holds.
     cdef bint sampling
     cdef uint64_t sample, sampled_stored
@@ -73,8 +85,15 @@ cdef class InFlight:
     cdef jet_status _append(self, jet_span subject, jet_span reply, jet_span header,
                             jet_span payload, uint8_t state) noexcept
     cdef int _raise_too_large(self, size_t size) except -1
-    cdef bint _in_step(self) noexcept
+    cdef bint _in_step(self, uint64_t turn) noexcept
+    cdef bint _repeat(self, uint64_t turn) noexcept
     cdef void _on_link(self) noexcept
+    cdef void _own(self) noexcept
+    cdef bint _owned(self) noexcept
+    cdef bint _shares_thread(self, InFlight other) noexcept
+    cdef uint64_t _first_waiting(self, bint with_refused) noexcept
+    cdef uint64_t _turn(self, int *whose) noexcept
+    cdef bint _hand_over(self, uint64_t turn, bint wake) noexcept
     cdef bint _flush(self, bint wake=*) noexcept
     cdef void _drop(self, Entry *entry) noexcept
     cdef void _sent_first(self, Chunk *chunk, uint64_t number) noexcept

@@ -28,8 +28,17 @@ from jetsync._core.sync cimport monotonic
 from jetsync.errors import ConfigError, MaxPayloadError
 
 
+cdef extern from "pthread.h" nogil:
+    """
+    static inline uint64_t jetsync_thread(void) { return (uint64_t)(uintptr_t)pthread_self(); }
+    """
+    uint64_t jetsync_thread()
+
+
 cdef enum:
     MAX_CAPACITY = 1 << 24
+
+cdef uint64_t NO_PLACE = <uint64_t>-1
 
 
 cdef class InFlight:
@@ -152,6 +161,8 @@ cdef class InFlight:
         entry.header = <uint32_t>header.len
         entry.size = <uint32_t>(header.len + payload.len)
         entry.state = state
+        self.outbound.places += 1
+        entry.place = self.outbound.places
         chunk.open_ += 1
         if state & OPEN:
             self.open_ += 1
@@ -167,13 +178,19 @@ cdef class InFlight:
 
     # -- handing over ----------------------------------------------------------------------------
 
-    cdef bint _in_step(self) noexcept:
+    cdef bint _in_step(self, uint64_t turn) noexcept:
         """Whether what is new may go out: nothing that was handed over before it has to go out
         again first."""
         if self.head == self.unsent:
-            self.resending = self.lost = False
-            self._on_link()
+            self.resending = self.lost = self.repeating = False
+        if self.repeating and self._repeat(turn):
+            self.resending = self.lost = self.repeating = False
         return not self.resending
+
+    cdef bint _repeat(self, uint64_t turn) noexcept:
+        """Hand over again what has to be and comes before place `turn`. Returns whether nothing of
+        it is left."""
+        return True
 
     cdef void _on_link(self) noexcept:
         """Hand over on the present link from now on."""
@@ -183,16 +200,35 @@ cdef class InFlight:
             self.trip = 0
 
     cdef bint _flush(self, bint wake=True) noexcept:
-        """Hand over what was not handed over yet, as far as there is a link and room.
+        """Hand over what was not handed over yet, as far as there is a link and room, and what has
+        to be sent again, if it may be. What waits in other windows before it goes first.
         Returns whether nothing is left. With `wake=False` the caller has it sent."""
+        cdef tuple windows = self.outbound.windows
+        cdef InFlight ahead
+        cdef uint64_t handed, turn
+        cdef int whose
+        while True:
+            turn = self._turn(&whose)
+            if self._hand_over(turn, wake):
+                return True
+            if whose < 0 or turn > self._first_waiting(True):
+                return False
+            ahead = <InFlight>windows[whose]
+            handed = ahead.handed
+            ahead._hand_over(ahead._turn(&whose), wake)
+            if ahead.handed == handed:
+                return False
+
+    cdef bint _hand_over(self, uint64_t turn, bint wake) noexcept:
+        """Hand over what comes before place `turn`. Returns whether nothing at all is left."""
         cdef uint64_t n, first, count
         cdef size_t length
         cdef Entry *entry
         cdef Chunk *chunk
         self.unsent = max(self.unsent, self.head)
-        if self.unsent == self.next_:
+        if self.unsent == self.next_ and not self.repeating:
             return True
-        if not self._in_step():
+        if not self._in_step(turn):
             return False
         n = self.unsent
         while n < self.next_:
@@ -207,12 +243,15 @@ cdef class InFlight:
                 self._drop(entry)
                 n += 1
                 continue
+            if entry.place >= turn:
+                break
             chunk = &self.chunks[entry.chunk]
             first, length, count = n, 0, 0
             while (n < self.next_ and self.entries[n & self.mask].state
                    and self.entries[n & self.mask].chunk == entry.chunk
                    and self.entries[n & self.mask].offset == entry.offset + length
                    and self.entries[n & self.mask].size <= self.outbound.max_payload
+                   and self.entries[n & self.mask].place < turn
                    and length < CHUNK_BYTES):
                 length += self.entries[n & self.mask].length
                 n += 1
@@ -225,12 +264,13 @@ cdef class InFlight:
             if chunk.sent == 0 or not self.sampling:
                 self._sent_first(chunk, first)
             self.unsent = n
+            self.handed += count
             while first < n:
                 if not self.entries[first & self.mask].state & OPEN:
                     self._drop(&self.entries[first & self.mask])
                 first += 1
         self.unsent = n
-        return True
+        return n == self.next_
 
     cdef void _drop(self, Entry *entry) noexcept:
         """Forget a message without confirmation."""
@@ -243,10 +283,105 @@ cdef class InFlight:
 
         Returns whether nothing is left."""
         cdef bint all_
-        if self.unsent == self.next_:
+        if self.unsent == self.next_ and not self.repeating:
             return True
         all_ = self._flush()
         return all_
+
+    # -- whose turn it is ------------------------------------------------------------------------
+
+    cdef void _own(self) noexcept:
+        """Note that this thread adds a message."""
+        cdef uint64_t me = jetsync_thread()
+        cdef int i
+        if self.head == self.next_:
+            self.owner_count = 0
+        for i in range(self.owner_count):
+            if self.owners[i] == me:
+                return
+        if self.owner_count < MANY_OWNERS:
+            self.owners[self.owner_count] = me
+        if self.owner_count <= MANY_OWNERS:
+            self.owner_count += 1
+
+    cdef bint _owned(self) noexcept:
+        """Whether messages of this thread may be in the window."""
+        cdef uint64_t me = jetsync_thread()
+        cdef int i
+        if self.owner_count > MANY_OWNERS:
+            return True
+        for i in range(self.owner_count):
+            if self.owners[i] == me:
+                return True
+        return False
+
+    cdef bint _shares_thread(self, InFlight other) noexcept:
+        """Whether one thread may have messages in both windows."""
+        cdef int i, j
+        if self.owner_count > MANY_OWNERS or other.owner_count > MANY_OWNERS:
+            return True
+        for i in range(self.owner_count):
+            for j in range(other.owner_count):
+                if self.owners[i] == other.owners[j]:
+                    return True
+        return False
+
+    cdef uint64_t _first_waiting(self, bint with_refused) noexcept:
+        """The place of the first message that waits to be handed over, or to be handed over again;
+        NO_PLACE: none does. Others do not wait for what a server refused for a moment."""
+        cdef uint64_t n = self.head
+        cdef Entry *entry
+        # What was handed over on an earlier link is lost, also before the keeper notes it.
+        cdef bint stale = self.link != self.outbound.link_number()
+        cdef bint waits
+        if not (stale or self.lost or with_refused):
+            n = max(n, self.unsent)
+        while n < self.next_:
+            entry = &self.entries[n & self.mask]
+            if n >= self.unsent:
+                waits = entry.state != FREE
+            elif entry.state & REFUSED:
+                waits = with_refused
+            else:
+                waits = (stale and entry.state & OPEN
+                         or self.lost and entry.state & LOST and n >= self.repeated)
+            if waits:
+                return entry.place
+            n += 1
+        return NO_PLACE
+
+    cdef uint64_t _turn(self, int *whose) noexcept:
+        """The place of the first message that waits in another window with messages of the same
+        thread; NO_PLACE: none does. `whose`: the index of that window, or -1.
+
+        The link on which this window hands over is settled before. So when a new link comes after
+        the answer, what is handed over by this answer is refused; the others' messages are lost."""
+        cdef tuple windows = self.outbound.windows
+        cdef uint64_t place, first = NO_PLACE
+        cdef InFlight window
+        cdef Py_ssize_t i
+        whose[0] = -1
+        if self.head >= self.unsent:
+            self._on_link()
+        for i in range(len(windows)):
+            window = <InFlight>windows[i]
+            if window is self or window.ended or window.head == window.next_:
+                continue
+            if not self._shares_thread(window):
+                continue
+            place = window._first_waiting(False)
+            if place < first:
+                first = place
+                whose[0] = <int>i
+        return first
+
+    @property
+    def has_turn(self):
+        """Whether the first message that waits comes before those that wait in other windows."""
+        cdef int whose
+        cdef bint first
+        first = self._first_waiting(True) <= self._turn(&whose)
+        return first
 
     # -- how much is in flight -------------------------------------------------------------------
 

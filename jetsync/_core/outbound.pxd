@@ -13,6 +13,7 @@ cdef class Outbound:
     cdef public object on_resend       # called when a PING is due for the resend buffer
     cdef public double write_timeout
     cdef public size_t max_payload
+    cdef uint64_t places               # given to messages of publish windows, in their order
     cdef readonly tuple windows        # publish windows that other publishes must not overtake
     cdef tuple retracted               # their reply prefixes: they send again themselves
     cdef object __weakref__

@@ -10,16 +10,17 @@ cdef class PublishWindow(InFlight):
     cdef jet_puback_form layout  # how the confirmations look
     cdef jet_buf odd              # answers that need a closer look
     cdef uint32_t odd_count
+    cdef uint64_t copies          # how many messages were sent again
 
     cdef int _read_answer(self, jet_record *r) except -1
     cdef bint _expects(self, uint64_t number, jet_span stream) noexcept
     cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1
     cdef int _put_aside(self, uint64_t number, int status, jet_span payload) except -1
     cdef list _take_odd(self)
-    cdef bint _resend(self, jet_buf *frames, double oldest, uint64_t *total) noexcept
-    cdef bint _may_repeat(self, Entry *entry, double oldest) noexcept
-    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames, uint64_t count,
-                          double oldest) noexcept
+    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t turn) noexcept
+    cdef bint _may_repeat(self, Entry *entry) noexcept
+    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames,
+                          uint64_t count) noexcept
     cdef jet_span _subject(self, Entry *entry) noexcept
     cdef jet_span _frame(self, Entry *entry) noexcept
 

@@ -197,6 +197,7 @@ cdef class PublishWindow(InFlight):
         if entry != NULL:
             entry.state |= (REFUSED | UNKNOWN) if maybe_stored else REFUSED
             self.resending = True
+            self.repeating = False
 
     @property
     def link_changed(self):
@@ -217,6 +218,8 @@ cdef class PublishWindow(InFlight):
         cdef Entry *entry
         cdef list hopeless = []
         self._on_link()
+        self.repeating = False
+        self.repeated = self.head
         for n in range(self.head, self.unsent):
             entry = &self.entries[n & self.mask]
             if entry.state & OPEN:
@@ -289,50 +292,61 @@ cdef class PublishWindow(InFlight):
 
     def resend(self, double max_age):
         """Send open messages again, in their order: those that were refused, and those whose answer
-        may be lost. Then hand over what waits behind them. Does not wait.
+        may be lost. Then hand over what waits behind them. Does not wait: what cannot go out now,
+        or has to wait for messages in other windows, goes out with a later call or `flush`.
 
         One that may be stored only with an id, and only if it was sent first at most `max_age`
         seconds ago: the stream drops the copies. Returns how many were sent again."""
-        cdef jet_buf frames
-        cdef uint64_t count = 0
-        jet_buf_init(&frames)
-        if self._resend(&frames, monotonic() - max_age, &count):
-            self.resending = self.lost = False
-            self._flush()
-        jet_buf_free(&frames)
-        return count
+        cdef uint64_t before = self.copies
+        self.max_age = max_age
+        self.resending = self.repeating = True
+        self._flush()
+        return self.copies - before
 
-    cdef bint _resend(self, jet_buf *frames, double oldest, uint64_t *total) noexcept:
-        """Returns whether nothing is left behind for want of a link, of room or of memory."""
-        cdef uint64_t n, first = self.head, count = 0
+    cdef bint _repeat(self, uint64_t turn) noexcept:
+        cdef jet_buf frames
+        cdef bint done
+        self.oldest_sent = monotonic() - self.max_age
+        jet_buf_init(&frames)
+        done = self._copy_and_send(&frames, turn)
+        jet_buf_free(&frames)
+        return done
+
+    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t turn) noexcept:
+        """Returns whether nothing is left behind for want of a link, of room, of memory or because
+        it is not its turn."""
+        cdef uint64_t n = self.head, first = self.head, count = 0
         cdef Entry *entry
         cdef jet_span frame
-        for n in range(self.head, self.unsent):
+        while n < self.unsent:
             entry = &self.entries[n & self.mask]
-            if not self._may_repeat(entry, oldest):
+            if not self._may_repeat(entry):
+                n += 1
                 continue
+            if entry.place >= turn:
+                break
             if count and jet_buf_len(frames) + entry.length > CHUNK_BYTES:
-                if not self._send_again(first, n, frames, count, oldest):
+                if not self._send_again(first, n, frames, count):
                     return False
-                total[0] += count
                 first, count = n, 0
             frame = self._frame(entry)
             if jet_buf_append(frames, frame.ptr, frame.len) != JET_OK:
                 return False
             count += 1
-        if count and not self._send_again(first, self.unsent, frames, count, oldest):
+            n += 1
+        if count and not self._send_again(first, n, frames, count):
             return False
-        total[0] += count
-        return True
+        self.repeated = n
+        return n == self.unsent
 
-    cdef bint _may_repeat(self, Entry *entry, double oldest) noexcept:
+    cdef bint _may_repeat(self, Entry *entry) noexcept:
         if not entry.state & (LOST | REFUSED):
             return False
         return not entry.state & UNKNOWN or (
-            entry.state & HAS_ID and self.chunks[entry.chunk].sent >= oldest)
+            entry.state & HAS_ID and self.chunks[entry.chunk].sent >= self.oldest_sent)
 
-    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames, uint64_t count,
-                          double oldest) noexcept:
+    cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames,
+                          uint64_t count) noexcept:
         """Offer copies of the messages in [first, end) that may be repeated."""
         cdef uint64_t n
         if not self.outbound.offer_frames(span_of(jet_buf_ptr(frames), jet_buf_len(frames)), count,
@@ -340,6 +354,9 @@ cdef class PublishWindow(InFlight):
             return False
         jet_buf_clear(frames, CHUNK_MEMORY)
         for n in range(first, end):
-            if self._may_repeat(&self.entries[n & self.mask], oldest):
+            if self._may_repeat(&self.entries[n & self.mask]):
                 self.entries[n & self.mask].state &= ~(REFUSED | LOST)
+        self.repeated = end
+        self.handed += count
+        self.copies += count
         return True

@@ -27,7 +27,6 @@ from jetsync.errors import (
     TooManyPendingError,
 )
 from jetsync.jetstream.api import API
-from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import ACKS, PubAck
 from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
@@ -100,10 +99,6 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         """Send one message, as soon as there is room for it."""
         window = self.window
         deadline = time.monotonic() + seconds
-        if len(self._port.outbound.windows) > 1 and not await_turn(
-            self._port, Deadline(seconds), window
-        ):
-            raise self._crowded()
         while (future := window.publish(subject, data, block, auto_id, seconds, expected)) is None:
             self._wait_for(lambda: not window.crowded, deadline, self._crowded)
             if window.ended:  # the end of the window woke this thread

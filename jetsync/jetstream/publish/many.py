@@ -14,7 +14,6 @@ from jetsync._core.encoding import encode_headers
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
-from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
@@ -148,7 +147,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def run(self, source: _Source) -> PublishReport:
         window = self.window
         try:
-            more, in_turn, cut_short = True, False, False
+            more, cut_short = True, False
             while more or window.in_flight:
                 self._port.check()
                 if self._out_of_time():
@@ -158,9 +157,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 self.recover()
                 if more and self._has_failed_too_often():
                     more, cut_short = False, True
-                if not in_turn:
-                    in_turn = await_turn(self._port, Deadline(0.05))
-                if more and in_turn and self._port.linked and not window.full:
+                if more and self._port.linked and not window.full:
                     idle = not window.in_flight
                     more = source.feed(window)
                     if idle:
@@ -178,7 +175,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def _collect(self, timeout: float) -> None:
         before = self.window.open_count
         self.collect(timeout)
-        if self.window.open_count < before:
+        if self.window.open_count < before or not self.window.has_turn:
             self._progress = time.monotonic()
 
     def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:

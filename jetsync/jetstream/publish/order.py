@@ -2,13 +2,14 @@
 
 ``publish_async`` returns before its message has left: it may wait for a link, for room, or until
 what the link lost before it was sent again. What the same thread publishes by another call must not
-overtake it. A core publish joins the window of ``publish_async`` as a message without confirmation
-(jetsync/_core/futures.pyx); the other calls wait here.
+overtake it. Windows hand over in turn, new messages and copies (jetsync/_core/in_flight.pyx). A
+core publish joins the window of ``publish_async`` as a message without confirmation
+(jetsync/_core/futures.pyx). ``publish`` waits here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jetsync._deadline import Deadline
 
@@ -20,12 +21,12 @@ __all__ = ["await_turn"]
 _LOOK_EVERY = 0.005
 
 
-def await_turn(port: Port, deadline: Deadline, own: Any = None) -> bool:
-    """Wait until nothing that this thread has published before can be overtaken, except in the
-    window ``own``. Returns False when the time is over before. Ctrl-C interrupts."""
+def await_turn(port: Port, deadline: Deadline) -> bool:
+    """Wait until nothing that this thread has published before can be overtaken. Returns False when
+    the time is over before. Ctrl-C interrupts."""
     for window in port.outbound.windows:
         mark = window.added
-        while window is not own and window.would_be_overtaken(mark):
+        while window.would_be_overtaken(mark):
             port.check()
             if deadline.expired:
                 return False

@@ -17,6 +17,7 @@ from jetsync.errors import (
     DuplicateInProcessError,
     MaxPayloadError,
     NoRespondersError,
+    OutboundFullError,
     PermissionsError,
     ProtocolError,
 )
@@ -162,7 +163,7 @@ class WindowKeeper(Member, Generic[W]):
         before = self._reasons.pop(number, None)
         window = self.window
         if reason is None and window.is_refused(number):
-            reason = before or DisconnectedError("there was no connection to send it on")
+            reason = before or self._why_unsent()
             maybe_stored, text = window.is_unknown(number), str(reason)
         elif reason is None:
             maybe_stored, reason = True, before
@@ -174,6 +175,11 @@ class WindowKeeper(Member, Generic[W]):
             # The copy before may be in the stream although this one was refused.
             text = f"an earlier copy may be stored, the last one was refused: {reason}"
         self._fail(number, text, reason, maybe_stored)
+
+    def _why_unsent(self) -> Exception:
+        if not self._port.linked:
+            return DisconnectedError("there was no connection to send it on")
+        return OutboundFullError("what was to be sent before it was not sent in time")
 
     def _fail(
         self, number: int, text: str, reason: Exception | None, maybe_stored: bool = True
@@ -246,6 +252,10 @@ class WindowKeeper(Member, Generic[W]):
         self._resend_at = None
         if self._look_for:
             self._look_for_streams()
+        if not self.window.has_turn:
+            self.window.flush()
+            self._resend_within(PERSISTENCE.room_wait)
+            return
         subjects = self.window.unknown_subjects()
         age: float | None = 0.0
         if subjects:
