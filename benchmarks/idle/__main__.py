@@ -5,7 +5,8 @@
 
 Each point runs in a process of its own, on one connection: so many consumers of one stream with
 nothing in it, each read by ``messages()`` on a thread, or by ``consume()``, with default settings.
-After a while for the start, CPU time and switches are read with getrusage over ``--seconds``.
+After the first pulls have ended, which last 30 s, CPU time and switches are read with getrusage
+over ``--seconds``.
 Writes ``build/bench/idle.json``.
 """
 
@@ -29,7 +30,7 @@ from jetsync.server import NatsServer
 
 OUT = Path(__file__).parents[2] / "build" / "bench" / "idle.json"
 WAYS = ("messages", "consume")
-SETTLING = 6.0
+SETTLING = 36.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,4 +15,5 @@ cdef class PrefetchBuffer:
     cdef int inside         # a thread is at work here (atomic)
 
     cdef Msg quick(self)
+    cdef Msg ready(self)
     cdef Msg make(self)

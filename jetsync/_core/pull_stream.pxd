@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from jetsync._core.message cimport Msg
 from jetsync._core.pull_line cimport PullLine
 from jetsync._core.pull_window cimport Window
 from jetsync._core.prefetch cimport PrefetchBuffer
@@ -24,7 +25,9 @@ cdef class PullLoop(PrefetchBuffer):
     cdef int64_t each               # bytes of a message, about
     cdef int64_t given              # how many messages were handed out together,
     cdef double given_at            # and when
+    cdef double begun               # since when the next ones are waited for; 0: they are not
 
-    cdef int receive(self, PullLine inbox, size_t count, double begun) except -1
-    cdef double tell_window(self) except -1
+    cdef Msg look(self)
+    cdef int receive(self, PullLine inbox, size_t count) except -1
+    cdef int tell_window(self) except -1
     cdef int refill(self, double deadline) except -1

@@ -17,6 +17,7 @@ from jetsync._core.sync cimport monotonic
 from jetsync._deadline import Deadline
 
 cdef object FOREVER = Deadline(None)
+cdef object AT_ONCE = Deadline(0.0)
 
 
 cdef class PullLoop(PrefetchBuffer):
@@ -59,6 +60,42 @@ cdef class PullLoop(PrefetchBuffer):
             raise self._error
         raise StopIteration
 
+    def _give(self, callback, report, int most):
+        """Call back with up to `most` messages that are there, and return with how many. Does not
+        wait. An exception of the callback, of any kind, goes to `report`, with the message.
+
+        While another thread ends the stream there are none.
+        """
+        cdef Msg msg
+        cdef int n
+        for n in range(most):
+            msg = self.ready()
+            if msg is None:
+                msg = self.look()
+                if msg is None:
+                    return n
+            try:
+                callback(msg)
+            except BaseException as error:  # user code may raise anything
+                report(error, msg)
+        return most
+
+    cdef Msg look(self):
+        """The next message, without waiting; when there is none, pull if a pull is due."""
+        cdef Msg msg
+        if not self._try_enter():
+            return None
+        try:
+            self._port.check()
+            msg = self._take_inside(AT_ONCE)
+            if msg is None:
+                self.refill(0)  # what came may have ended a pull
+        finally:
+            self._leave()
+        if self._stopped and self._is_open:
+            self.stop()  # asked for while this thread was inside
+        return msg
+
     def _take_inside(self, deadline):
         if not self.chain.count:
             self._load(self._window.max_messages, deadline)
@@ -86,9 +123,12 @@ cdef class PullLoop(PrefetchBuffer):
         cdef PullLine inbox
         cdef object at = deadline.at
         cdef double until = -1 if at is None else at
-        cdef double begun = self.tell_window() if self.given else monotonic()
         cdef size_t count
         cdef bint ending
+        if self.given:
+            self.tell_window()
+        elif not self.begun:
+            self.begun = monotonic()
         if self.left >= 0:
             limit = min(limit, self.left)
         while True:
@@ -112,7 +152,7 @@ cdef class PullLoop(PrefetchBuffer):
             for ended in ends:
                 self._on_end(inbox, ended)
             if count:
-                self.receive(inbox, count, begun)
+                self.receive(inbox, count)
                 return
             self._is_settled = False
             if not ends:
@@ -120,7 +160,7 @@ cdef class PullLoop(PrefetchBuffer):
             if 0 <= until <= monotonic():
                 return
 
-    cdef int receive(self, PullLine inbox, size_t count, double begun) except -1:
+    cdef int receive(self, PullLine inbox, size_t count) except -1:
         """Move the batch of the inbox into the prefetch buffer."""
         cdef MsgBatch batch = inbox.batch
         cdef jet_record r
@@ -129,25 +169,27 @@ cdef class PullLoop(PrefetchBuffer):
         if self._window.may_grow:
             self.given_at = monotonic()
             self.given = count
-            self._window.note_took(count, self.given_at - begun)
+            self._window.note_took(count, self.given_at - self.begun)
             self.has_more = (jet_chain_last(&batch.chain, &r)
                              and jet_jsack_parse(r.reply, &ack) == JET_OK and ack.num_pending > 0)
             self.each = batch.chain.bytes // count
+        self.begun = 0
         # From here on an interrupt finds them in the prefetch buffer.
         self._take_over(batch)
         return 0
 
-    cdef double tell_window(self) except -1:
-        """All messages were handed out: adapt the window to the speed of the user. Returns the time
-        since when the user waits."""
+    cdef int tell_window(self) except -1:
+        """All messages were handed out: adapt the window to the speed of the user, once."""
         cdef double now = monotonic()
         cdef PullLine inbox = self._inbox
         if inbox is None:
-            return now
+            self.begun = now
+            return 0
         self._window.note_slowed(self.given, now - self.given_at)
         if self.has_more and not counts_of(&inbox.mailbox.queue).messages:
             self._window.note_starved(inbox.least_rtt, self.each)
-        return self.given_at
+        self.begun, self.given = self.given_at, 0
+        return 0
 
     # -- pulling ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ Every method that depends on the time is given `now`. jetstream/pull/state.py, b
 account, decides about statuses and silence.
 """
 
-from libc.math cimport llround
+from libc.math cimport fmod, llround
 
 from json import JSONEncoder
 
@@ -22,6 +22,14 @@ WARY_HEARTBEAT = 0.25
 """After a change of leader the next pull may get lost without an answer. So for a moment pulls ask
 for quick heartbeats, and one that gets none is sent again."""
 
+GRID = 0.25
+"""Pulls that last long, and looks that are far away, end at multiples of so many seconds: then the
+heartbeats of many idle pulls come together, and cost few wake-ups."""
+
+# Seconds: shorter pulls end when they were asked to.
+cdef double LONG = 10.0
+
+cdef double grid = GRID
 cdef double lapse = LAPSE
 cdef double wary_heartbeat = WARY_HEARTBEAT
 
@@ -333,11 +341,14 @@ cdef class PullLedger:
         self.wary_until = until
 
     def pull_length(self, double expires, double now):
-        """How long a pull may last: right after a change of leader only a moment."""
+        """How long a pull may last: right after a change of leader only a moment, and a long one
+        up to a multiple of `GRID`."""
         return self.length(expires, now)
 
     cdef double length(self, double expires, double now) noexcept:
-        return min(expires, 8 * wary_heartbeat) if now < self.wary_until else expires
+        if now < self.wary_until:
+            return min(expires, 8 * wary_heartbeat)
+        return expires - fmod(now + expires, grid) if expires >= LONG else expires
 
     def heartbeat(self, wanted, double expires, double now):
         """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader,
@@ -385,6 +396,14 @@ cdef class PullLedger:
                 at = now
                 self.not_before = 0
         return at + 0.001
+
+    def looks(self, double now, double last_put):
+        """When something may have to be done although nothing came, as `(at, since, patience)`: at
+        a point of time, or `patience` seconds after the last sign of life, counted from `since` at
+        the earliest (0: only at that point)."""
+        cdef double patience
+        cdef double at = self.due(now, last_put, &patience)
+        return at, self.since, patience
 
     def next_look(self, double now, double last_put):
         """Seconds until something may have to be done although nothing came: silence would mean

@@ -16,7 +16,7 @@ from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.asking import Asking
-from jetsync.client.dispatch import Dispatcher
+from jetsync.client.dispatch import RECOVERING, Dispatcher
 from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.futures import RequestFuture
 from jetsync.client.lifecycle import Lifecycle
@@ -96,6 +96,7 @@ class Connection(Publishing):
         )
         self._members = Members()
         self._dispatcher = Dispatcher(self._inbound, self._label, options.dispatch_threads)
+        self._recoverer = Dispatcher(self._inbound, self._label, RECOVERING, "recover")
         self._routes = Routes(self._inbound, self._outbound, timer.guard)
         self._requests = Requests(self)
         self._asking = Asking(self)

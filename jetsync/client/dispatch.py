@@ -13,7 +13,10 @@ from jetsync._core.mailbox import Mailbox, abandon
 from jetsync._deadline import Deadline
 from jetsync._threads import start_thread
 
-__all__ = ["Dispatcher", "Task"]
+__all__ = ["RECOVERING", "Dispatcher", "Task"]
+
+RECOVERING = 16
+"""Threads of a connection on which readers wait for the server at a time."""
 
 
 class Dispatcher:
@@ -24,9 +27,10 @@ class Dispatcher:
     go to its callback one by one and in order, whichever thread calls it.
     """
 
-    def __init__(self, inbound: Inbound, label: str, most: int) -> None:
+    def __init__(self, inbound: Inbound, label: str, most: int, purpose: str = "dispatch") -> None:
         self.group: Group = Group(inbound, most)
         self._label = label
+        self._purpose = purpose
         self._numbers = itertools.count(1)
         self._threads: dict[int, threading.Thread] = {}
 
@@ -61,7 +65,9 @@ class Dispatcher:
             if not other.is_alive():
                 self._threads.pop(old, None)
         number = next(self._numbers)
-        self._threads[number] = start_thread("dispatch", self.group.work, f"{self._label}-{number}")
+        self._threads[number] = start_thread(
+            self._purpose, self.group.work, f"{self._label}-{number}"
+        )
 
     def abandon(self) -> None:
         """Forget the threads in a forked child, where they do not exist."""

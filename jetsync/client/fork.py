@@ -55,9 +55,10 @@ def _poison(nc: Connection, refusal: Callable[[], ForkedError]) -> None:
     session: Session | None = getattr(nc, "_session", None)
     abandon(nc._outbound)
     nc._outbound.abandon()
-    dispatcher: Dispatcher | None = getattr(nc, "_dispatcher", None)
-    if dispatcher is not None:
-        dispatcher.abandon()
+    for name in ("_dispatcher", "_recoverer"):
+        dispatcher: Dispatcher | None = getattr(nc, name, None)
+        if dispatcher is not None:
+            dispatcher.abandon()
     if session is not None:
         session.sockets.abandon()
     if inbound is not None:

@@ -101,6 +101,7 @@ class Lifecycle:
             for member in members:
                 member.join(deadline.remaining())
             nc._dispatcher.join(deadline.remaining())
+            nc._recoverer.join(deadline.remaining())
             nc._events.close(deadline.within(CLOSE_LIMIT))
 
     def give_up(self, reason: Exception | None) -> None:

@@ -305,6 +305,19 @@ class Port:
         exceptions of the callback are reported. See ``Task``. Does not block."""
         return self._nc._dispatcher.run(mailbox, callback, self.callback_failed, ended, step)
 
+    def recover(
+        self, function: Callable[[], object], ended: Callable[[BaseException | None], Any]
+    ) -> None:
+        """Call a function that waits for the server, once, on one of a few threads that exist as
+        long as there is such work; then ``ended`` with what it raised. Does not block."""
+
+        def step() -> None:
+            function()
+
+        mailbox = Mailbox()
+        mailbox.wake()
+        self._nc._recoverer.run(mailbox, None, self.callback_failed, ended, step)
+
     # -- the life of the connection --------------------------------------------------------------
 
     def attach(self, member: Member, *, sends: bool = False, hold: bool = False) -> None:

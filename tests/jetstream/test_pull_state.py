@@ -150,7 +150,7 @@ def test_pulls_are_short_with_quick_heartbeats_after_a_change_of_leader(state):
     say(state, pull(state, 1), "409 Leadership Change")
     assert state.pull_length(30.0, NOW + 0.1) <= 2
     assert state.heartbeat(2.0, 2.0, NOW + 0.1) == WARY_HEARTBEAT
-    assert state.pull_length(30.0, NOW + 1.1) == 30.0
+    assert 29.7 < state.pull_length(30.0, NOW + 1.1) <= 30.0
     assert state.heartbeat(2.0, 30.0, NOW + 1.1) == 2.0
 
 

@@ -218,7 +218,7 @@ class Consumer(Handle):
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
     ) -> ConsumeContext:
-        """Give every message to ``callback``, one by one, on a thread of its own.
+        """Give every message to ``callback``, one by one: see ``ConsumeContext`` for the thread.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
         ``on_error``; the message is not acknowledged for you and the next one is delivered.

@@ -153,7 +153,7 @@ class OrderedConsumer(Handle):
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[BufferOptions]
     ) -> ConsumeContext:
-        """Give every message to ``callback``, one by one, on a thread of its own.
+        """Give every message to ``callback``, one by one: see ``ConsumeContext`` for the thread.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
         ``on_error``, and the next message is delivered.

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.prefetch import wake_buffer
+from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.pull.options import HUGE_BATCH, BufferLimits, Window, check_count
 from jetsync.jetstream.pull.stream import PullStream
 
 if TYPE_CHECKING:
-    from jetsync._deadline import Deadline
     from jetsync.jetstream.message import JetStreamMsg
     from jetsync.jetstream.ordered.reader import OrderedReader, Place
+    from jetsync.jetstream.pull.inbox import PullInbox
 
 __all__ = ["OrderedMessages"]
 
@@ -68,13 +69,34 @@ class OrderedMessages(PullStream):
         if self._is_over():
             self._close()
 
+    # -- for consume() -----------------------------------------------------------------------------
+
+    def _give(
+        self,
+        callback: Callable[[JetStreamMsg], Any],
+        report: Callable[[BaseException, JetStreamMsg], Any],
+        most: int,
+    ) -> int:
+        self._thread = threading.get_ident()
+        return super()._give(callback, report, most)
+
+    def _current(self) -> PullInbox | None:
+        return self._inbox if self._reader.generation is not None else None
+
+    def _recovers_at(self) -> float | None:
+        return self._reader.recovers_at
+
+    def _recover(self) -> None:
+        self._thread = threading.get_ident()
+        self._in_turn(self._reader.attempt, Deadline(None))
+
+    # -- ending ------------------------------------------------------------------------------------
+
     def _is_over(self) -> bool:
         if super()._is_over():
             return True
         # Messages of a dropped generation are read again, but not while draining.
         return self._draining and not self._buffered and self._reader.generation is None
-
-    # -- ending ------------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End now; the ordered consumer goes on behind the last message handed out. Any thread.
@@ -85,13 +107,13 @@ class OrderedMessages(PullStream):
         self._stopped = True
         wake_buffer(self)
         if self._thread not in (0, threading.get_ident()):
-            if (inbox := self._inbox) is not None:
-                inbox.wake()
+            self._wake()
         elif self._try_enter():
             try:
                 self._close()
             finally:
                 self._leave()
+                self._wake()
 
     def _release(self) -> None:
         """For another call that wants to read: end this stream if it was stopped, else raise

@@ -158,21 +158,31 @@ class OrderedReader:
                 raise self.error
             if deadline.expired:
                 return None
-            wait = self._recovery.not_before - time.monotonic()
-            if wait > 0 or not self.port.linked:
+            at = self.recovers_at
+            wait = 0.05 if at is None else at - time.monotonic()
+            if wait > 0:
                 self.port.sleep(deadline.within(min(max(wait, 0.01), 0.05)))
                 continue
-            try:
-                # A request that is not answered is repeated soon: it may be lost in an election.
-                patience = min(self.api.timeout, 1.0 + self._recovery.failures)
-                self._make(deadline.within(patience))
-                self._compare(deadline.within(patience))
-            except (ConnectionClosedError, PermissionsError) as error:
-                self.error = None if isinstance(error, ConnectionClosedError) else error
-                raise
-            except Error as error:
-                self._failed(error)
+            self.attempt(deadline)
         return self.generation
+
+    @property
+    def recovers_at(self) -> float | None:
+        """When the next attempt may be made (monotonic); None: when there is a link again."""
+        return self._recovery.not_before if self.port.linked else None
+
+    def attempt(self, deadline: Deadline) -> None:
+        """Try once to make the next generation. Blocks; raises when reading cannot go on."""
+        try:
+            # A request that is not answered is repeated soon: it may be lost in an election.
+            patience = min(self.api.timeout, 1.0 + self._recovery.failures)
+            self._make(deadline.within(patience))
+            self._compare(deadline.within(patience))
+        except (ConnectionClosedError, PermissionsError) as error:
+            self.error = None if isinstance(error, ConnectionClosedError) else error
+            raise
+        except Error as error:
+            self._failed(error)
 
     def _stream_info(self, timeout: float) -> StreamInfo:
         operation = f"STREAM.INFO.{check_name('stream', self.stream)}"

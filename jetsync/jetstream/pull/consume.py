@@ -1,45 +1,42 @@
-"""ConsumeContext: messages given to a callback on a thread."""
+"""ConsumeContext: messages given to a callback, on threads of the dispatcher."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
+from jetsync.client.delivery import Delivery
 from jetsync.client.port import Member
-from jetsync.client.runner import run_callbacks
 from jetsync.errors import ForkedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg, origin
+from jetsync.jetstream.pull.alarm import Alarm
 
 if TYPE_CHECKING:
-    from jetsync.client.port import Port
+    from jetsync.jetstream.pull.stream import PullStream
 
 __all__ = ["ConsumeContext"]
 
-
-class _Stream(Protocol):
-    """The iterator that is consumed: endless, and stopped or drained from another thread."""
-
-    _port: Port
-
-    def __iter__(self) -> Iterator[JetStreamMsg]: ...
-    def stop(self) -> None: ...
-    def drain(self) -> None: ...
+_TURN = 64
+"""Messages that go to the callback before the dispatcher looks at others that wait."""
 
 
 class _Running(Member):
     """Lets consuming end with its connection."""
 
-    def __init__(self, context: ConsumeContext, stream: _Stream) -> None:
+    def __init__(self, context: ConsumeContext, stream: PullStream) -> None:
         self._context = context
         self._stream = stream
 
     def link_changed(self) -> None:
         if self._context._port.draining:
             self._stream.drain()  # send no more pulls
+        self._context._wake()
 
     def drain(self, deadline: Deadline) -> None:
         self._context.drain(deadline.remaining())
@@ -48,42 +45,111 @@ class _Running(Member):
         self._stream.stop()
 
     def join(self, timeout: float | None) -> None:
-        self._context._thread.join(timeout)
+        if not self._context._is_callback:
+            self._context._done.wait(timeout)
 
 
 class ConsumeContext(Handle):
-    """Messages of a consumer given to a callback on a thread. Made by ``Consumer.consume``.
+    """Messages of a consumer given to a callback. Made by ``Consumer.consume``.
 
+    One by one and in order, on a thread of its own as long as the connection has no more than
+    ``dispatch_threads`` callbacks (an option of ``connect``); beyond that they share so many.
     Draining the connection drains it too, closing the connection stops it. Thread-safe. As a
     context manager it drains on success and stops on an exception.
     """
 
-    def __init__(self, stream: _Stream, callback: Callable[[JetStreamMsg], Any]) -> None:
+    def __init__(self, stream: PullStream, callback: Callable[[JetStreamMsg], Any]) -> None:
         self._stream = stream
         self._port = stream._port
         self._done = threading.Event()
         self._callback = callback
         self.error: Exception | None = None
         """Why consuming ended by itself, or None."""
+        # While the stream has no inbox, this one is waited on.
+        self._mailbox = Mailbox()
+        self._mailbox.wake()
+        self._alarm = Alarm(self._port, self._mailbox)
+        self._is_recovering = False
+        self._failure: BaseException | None = None
+        stream._consumer = self._wake
         self._member = _Running(self, stream)
         self._port.attach(self._member)
-        self._thread = self._port.start_thread("consume", self._run)
-
-    def _run(self) -> None:
+        self._delivery: Delivery | None = None
         try:
-            run_callbacks(self._stream, self._callback, self._callback_failed)
-        except Exception as error:  # noqa: BLE001 - kept for the user to look at
-            self.error = error
-            if not self._port.closed:
-                self._port.report(error)
-        finally:
-            self._stream.stop()
-            self._done.set()
+            self._delivery = Delivery(self._port, self._mailbox, self._on_end, step=self._step)
+        except BaseException:
+            stream.stop()
             self._port.detach(self._member)
+            raise
+
+    # -- on a thread of the dispatcher -------------------------------------------------------------
+
+    def _step(self) -> Mailbox | None:
+        """Give what came to the callback, without waiting for more: see ``Task``."""
+        stream = self._stream
+        self._mailbox.get(0)
+        if self._is_recovering:
+            return self._mailbox
+        given = stream._give(self._callback, self._callback_failed, _TURN)
+        if given < _TURN and stream._is_over():
+            if stream._error is not None:
+                raise stream._error
+            return None
+        inbox = stream._current()
+        if inbox is None:
+            self._recover()
+            return self._mailbox
+        if given == _TURN:
+            inbox.mailbox.wake()  # there is more, maybe in the stream's own buffer
+        else:
+            self._alarm.set(inbox.mailbox, *inbox.looks())
+        return inbox.mailbox
+
+    def _recover(self) -> None:
+        """Have the stream make its next inbox, where waiting for the server delays no callback."""
+        if self._failure is not None:
+            raise self._failure
+        at = self._stream._recovers_at()
+        if at is None:
+            return  # a link that comes wakes this
+        if at > time.monotonic():
+            self._alarm.set(self._mailbox, at)
+            return
+        self._is_recovering = True
+        self._port.recover(self._stream._recover, self._recovered)
+
+    def _recovered(self, error: BaseException | None) -> None:
+        self._failure = error
+        self._is_recovering = False
+        self._mailbox.wake()
+
+    def _on_end(self, error: BaseException | None) -> None:
+        try:
+            if error is not None:
+                self.error = error if isinstance(error, Exception) else None
+                if not self._port.closed:
+                    self._port.report(error)
+        finally:
+            self._alarm.cancel()
+            self._stream.stop()
+            self._port.detach(self._member)
+            self._done.set()
 
     def _callback_failed(self, error: BaseException, msg: JetStreamMsg) -> None:
         stream, consumer = origin(msg)
         self._port.callback_failed(error, msg, stream=stream, consumer=consumer)
+
+    # -- any thread --------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Have a thread look at it: the link came or went, or the stream is to end."""
+        if not self._port.forked:  # there a thread that is gone may hold its lock
+            self._mailbox.wake()
+
+    @property
+    def _is_callback(self) -> bool:
+        """Whether the caller is the callback, or was called by it."""
+        return self._delivery is not None and self._delivery.on_this_thread
 
     def stop(self) -> None:
         """End after the present message; the rest is handed back. Does not wait."""
@@ -95,15 +161,13 @@ class ConsumeContext(Handle):
         Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then.
         """
         self._stream.drain()
-        if threading.current_thread() is not self._thread and not self.wait(
-            self._port.seconds(timeout)
-        ):
+        if not self._is_callback and not self.wait(self._port.seconds(timeout)):
             raise TimeoutError("the callback did not finish in time", operation="drain")
 
     def wait(self, timeout: Seconds | None = None) -> bool:
         """Wait until consuming has ended; returns whether it has. None: no limit.
 
-        Raises ForkedError in a forked child, where the thread that consumes does not exist.
+        Raises ForkedError in a forked child, where the threads that consume do not exist.
         """
         if isinstance(refusal := self._port.refusal(), ForkedError):
             raise refusal

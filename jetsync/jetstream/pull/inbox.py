@@ -188,6 +188,10 @@ class PullInbox(PullLine, Member):
             self._port.after_pong(self._on_pong)
         return silence is Silence.DEAD
 
+    def looks(self) -> tuple[float, float, float]:
+        """When to look at it although nothing came: see ``PullLedger.looks``."""
+        return self.state.looks(time.monotonic(), self.mailbox.last_put)
+
     def forget_lapsed(self) -> None:
         """Forget pulls of earlier calls that the server ended without a word. Does not wait.
 

@@ -72,6 +72,7 @@ class PullStream(Handle, PullLoop):
             stop_after=stop_after,
         )
         self._on_warning = on_warning
+        self._consumer: Callable[[], object] | None = None  # wakes what consumes it
 
     # -- taking ------------------------------------------------------------------------------------
 
@@ -79,6 +80,12 @@ class PullStream(Handle, PullLoop):
 
         def __iter__(self: Self) -> Self: ...
         def __next__(self) -> JetStreamMsg: ...
+        def _give(
+            self,
+            callback: Callable[[JetStreamMsg], Any],
+            report: Callable[[BaseException, JetStreamMsg], Any],
+            most: int,
+        ) -> int: ...
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
         """Return the next message. Blocks up to ``timeout`` seconds (None: no limit).
@@ -139,6 +146,21 @@ class PullStream(Handle, PullLoop):
         if self._error is not None or self._draining:
             return inbox is None or inbox.mailbox.pending_messages == 0
         return False
+
+    # -- for consume() -----------------------------------------------------------------------------
+
+    def _current(self) -> PullInbox | None:
+        """The inbox in which the next message comes; None when `_recover` has to make it."""
+        inbox: PullInbox | None = self._inbox
+        return inbox
+
+    def _recovers_at(self) -> float | None:
+        """When `_recover` may be called (monotonic); None: when there is a link again."""
+        return None
+
+    def _recover(self) -> None:
+        """Try once to make the missing inbox. Blocks; raises when reading cannot go on."""
+        raise NotImplementedError
 
     # -- exceptional events ------------------------------------------------------------------------
 
@@ -224,8 +246,9 @@ class PullStream(Handle, PullLoop):
                 self._close()
             finally:
                 self._leave()
-        elif (inbox := self._inbox) is not None:
-            inbox.wake()
+                self._wake()
+        else:
+            self._wake()
 
     def _close(self) -> None:
         """Hand back the remaining messages, once. The caller holds the turn."""
@@ -244,8 +267,14 @@ class PullStream(Handle, PullLoop):
     def drain(self) -> None:
         """Send no more pulls; the iteration ends after the buffered messages. Any thread."""
         self._draining = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake whoever takes: something is to be looked at. Any thread."""
         if (inbox := self._inbox) is not None:
             inbox.wake()
+        if (consumer := self._consumer) is not None:
+            consumer()
 
     @property
     def pending(self) -> int:

@@ -84,7 +84,7 @@ class PullSubscription(Handle):
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
     ) -> ConsumeContext:
-        """Give every message to ``callback`` on a thread of its own, like ``Consumer.consume``."""
+        """Give every message to ``callback``, one by one, like ``Consumer.consume``."""
         self._check()
         return self._consumer.consume(callback, **options)
 
