@@ -119,9 +119,9 @@ class TimeoutError(Error, builtins.TimeoutError):
 class PullUnansweredError(TimeoutError):
     """The server did not answer a pull in time: this does not mean that there are no messages.
 
-    ``cause`` is ``"link"`` (there is no link, or it is still bringing a message), ``"leader"`` (no
-    server leads the consumer at the moment) or ``"server"`` (the server hangs). Call again: what
-    was on its way is returned then.
+    ``cause`` is ``"link"`` (there is no link, it takes nothing more, or it is still bringing a
+    message), ``"leader"`` (no server leads the consumer at the moment) or ``"server"`` (the server
+    hangs). Call again: what was on its way is returned then.
     """
 
     def __init__(

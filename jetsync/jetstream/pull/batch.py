@@ -97,6 +97,7 @@ class BatchPull:
         self._is_answered = False  # the server has no more messages for this call
         self._is_over = False
         self._is_without_inbox = False
+        self._is_unsent = False  # the outbound buffer had no room for the last pull
         self._error: Exception | None = None
 
     def run(self) -> MsgBatch | None:
@@ -199,7 +200,8 @@ class BatchPull:
         self._number = inbox.pull(
             request, ack, is_exact=options.max_messages is not None, seconds=left
         )
-        if not self._number:
+        self._is_unsent = not self._number
+        if self._is_unsent:
             return  # no room for it: another try is made while there is time
         self._sent_at, self._has_pulled, self._probe = now, True, 0
 
@@ -350,6 +352,9 @@ class BatchPull:
             cause, text = "link", "there is no link to a server"
         elif self._is_without_inbox:
             cause, text = "leader", f"{self._source!r} has no server consumer at the moment"
+        elif self._is_unsent:
+            cause = "link"
+            text = "the outbound buffer stayed full, so the pull could not be sent"
         elif not self._number:
             said = "" if last is None else f" (the last answer was {last.status} {last.text})"
             cause, text = "leader", f"no server leads {inbox.consumer!r} at the moment{said}"
