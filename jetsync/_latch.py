@@ -41,10 +41,13 @@ class Latch:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to ``timeout`` seconds (None: without end); returns whether it has happened.
-        Ctrl-C interrupts."""
+        Ctrl-C interrupts; raises MemoryError when there is none for a lock."""
         if self._happened or (timeout is not None and timeout <= 0):
             return self._happened
-        waiter: threading.Lock = original("_thread", "allocate_lock")()
+        try:
+            waiter: threading.Lock = original("_thread", "allocate_lock")()
+        except RuntimeError as error:  # what the interpreter says without memory for a lock
+            raise MemoryError("no memory to wait") from error
         waiter.acquire()
         self._waiters.append(waiter)
         try:

@@ -132,10 +132,10 @@ class Session:
     def _live(self) -> None:
         reason: Exception | None = None
         while (link := self.dialer.next_link()) is not None:
-            self._take_over(link)
             try:
+                self._take_over(link)
                 reason = self._pump(link)
-            except MemoryError:  # a message of the link may be lost: connect anew
+            except MemoryError:  # a line or a message of the link may be lost: connect anew
                 reason = DisconnectedError(f"{link.server.netloc}: no memory for what it sent")
             self._on_disconnect(link, reason)
             if not self._options.reconnect:

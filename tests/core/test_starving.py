@@ -7,13 +7,13 @@ import os
 import platform
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.csrc.build import ROOT, clean_environment, compiler, run_tool
+from tests.csrc.build import clean_environment
 from tests.harness.places import SEARCH_PATH
+from tests.harness.starve import build_starve
 
 pytestmark = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or "libasan" in os.environ.get("LD_PRELOAD", ""),
@@ -23,13 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("starve") / "starve.so"
-    include = sysconfig.get_paths()["include"]
-    run_tool([
-        *compiler(), "-std=gnu11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror",
-        f"-I{include}", str(ROOT / "tests/harness/starve.c"), "-o", str(path),
-    ])  # fmt: skip
-    return path
+    return build_starve(tmp_path_factory.mktemp("starve"))
 
 
 def test_a_failing_allocator_loses_nothing(library, tmp_path, record_figure):
