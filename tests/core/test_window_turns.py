@@ -11,7 +11,7 @@ from jetsync._core.futures import AsyncWindow
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync.jetstream.publish.puback import ACKS
-from tests.unit.core.kit import Thread, client_frames, pair
+from tests.core.kit import Thread, client_frames, pair
 
 FAR = 1e6
 
