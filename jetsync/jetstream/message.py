@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "TERMINATED",
     "JetStreamMsg",
     "MsgBatch",
     "MsgMetadata",
     "is_refused",
+    "is_terminated",
     "origin",
     "parse_ack_subject",
     "settled_by",
 ]
 
 _POSITIVE = DONE | ACKED
+TERMINATED = DONE | 8
+"""The flags of a message that was settled by term; _core knows the others."""
 _LONG = 1.0  # seconds: a message that the user held for less cannot have been late
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -127,7 +131,7 @@ class JetStreamMsg(Delivered):
         """Stop redelivery for good; the reason goes into the server's advisory. Does not wait."""
         if reason is not None and ("\r" in reason or "\n" in reason):
             raise ConfigError("the reason of term() must be one line")
-        self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), DONE, True)
+        self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), TERMINATED, True)
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge and wait until the server has confirmed it: then it is never redelivered.
@@ -223,6 +227,11 @@ def settled_by(msg: JetStreamMsg) -> str | None:
 def is_refused(msg: JetStreamMsg) -> bool:
     """Whether a message was settled by nak or term, and not acknowledged."""
     return msg._flags & (DONE | ACKED) == DONE
+
+
+def is_terminated(msg: JetStreamMsg) -> bool:
+    """Whether a message was settled by term."""
+    return msg._flags & TERMINATED == TERMINATED
 
 
 def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:

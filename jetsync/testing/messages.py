@@ -11,9 +11,11 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput
 from jetsync.jetstream import JetStreamMsg
+from jetsync.jetstream.message import TERMINATED
 
 __all__ = ["MadeMessage", "make_message"]
 
+_SETTLED = {"ack": DONE | ACKED, "nak": DONE, "term": TERMINATED}
 _FIELDS = ("consumer", "consumer_seq", "timestamp_ns", "num_pending", "domain", "account_hash")
 
 
@@ -30,7 +32,7 @@ class MadeMessage(JetStreamMsg):
             self.outcome_delay = None if delay is None else to_seconds(delay, "delay")
             self.outcome_reason = reason
             if self.is_acked:
-                self._flags = DONE | ACKED if outcome == "ack" else DONE
+                self._flags = _SETTLED[outcome]
 
     def ack(self) -> None:
         """Note it."""

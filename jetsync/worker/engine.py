@@ -20,7 +20,7 @@ from jetsync.errors import (
     Error,
     NoRespondersError,
 )
-from jetsync.jetstream.settle import DeadLetters, Settler, is_refused
+from jetsync.jetstream.settle import DeadLetters, Settler, is_refused, is_terminated
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
 from jetsync.worker.intake import Finished, Order, make_job
@@ -139,6 +139,11 @@ class Engine(Lifetime):
         self.stop(reason)
 
     @property
+    def place(self) -> tuple[str, str] | None:
+        """Stream and consumer; None before it is started."""
+        return None if self._opened is None else (self._opened.stream, self._opened.consumer)
+
+    @property
     def is_running(self) -> bool:
         """Whether it was started and has not ended."""
         return self._opened is not None and not self._over.is_set()
@@ -231,11 +236,9 @@ class Engine(Lifetime):
 
     def _take_some(self) -> None:
         assert self._opened is not None
-        feed, order, limit = self._opened.feed, self._order, self._options.held
+        feed, order = self._opened.feed, self._order
         self._starving = True
-        free = limit - len(self._held) - feed.credit
-        idle = self._options.threads - len(self._running)
-        if free >= max(1, limit // 2) or (free > 0 and feed.credit <= 0 and idle > 0):
+        if free := self._room(feed.credit):
             feed.free(free)
         if feed.credit <= 0:
             try:
@@ -249,6 +252,17 @@ class Engine(Lifetime):
         if order is not None:
             order.look()
 
+    def _room(self, credit: int) -> int:
+        """How many messages more to ask for: half of what may be held, so that few pulls do, or
+        less when a thread has nothing to do."""
+        limit = self._options.held
+        free = limit - len(self._held) - credit
+        if free > 0 and free < limit // 2:
+            idle = self._options.threads - len(self._running)
+            if credit > 0 or idle <= self._ready.qsize():
+                return 0
+        return max(0, free)
+
     def _admit(self, msg: JetStreamMsg) -> None:
         assert self._opened is not None
         job, consumer_seq = make_job(msg)
@@ -260,7 +274,7 @@ class Engine(Lifetime):
                 held.came_again = True  # its handler's outcome does not count
             held.msg = msg  # delivered again although it is alive here: it is settled by this one
             held.deliveries = max(held.deliveries, job.deliveries)
-        elif job.deliveries > 1 and self._finished.has(job.seq, job.stamp):
+        elif self._finished.has(job, consumer_seq):
             self._quietly(msg.ack)  # the earlier acknowledgement got lost
         else:
             self._held[job.seq] = self._waiting[job.seq] = job
@@ -304,7 +318,8 @@ class Engine(Lifetime):
         if job.is_over:
             self._running.pop(job.seq, None)
         elif is_refused(msg):  # by its handler: the server delivers it again, or never
-            self._settled(job, "done", error, None, seconds)
+            kind = "terminated" if is_terminated(msg) else "retried"
+            self._settled(job, kind, error, None, seconds)
             if job.came_again:
                 self._quietly(job.msg.nak)
         elif msg.is_acked or error is None:
@@ -387,7 +402,8 @@ class Engine(Lifetime):
         self._running.pop(job.seq, None)
         if self._lanes is not None and kind != "released":
             self._lanes.over(job)
-        if self._starving:
+        if self._starving and self._room(0):
+            self._starving = False
             self._space.put(None)
 
     def _count(

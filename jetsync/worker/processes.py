@@ -145,6 +145,11 @@ class Processes(Lifetime):
                 continue  # it is dead already
 
     @property
+    def place(self) -> tuple[str, str]:
+        """Stream and consumer."""
+        return self._what[0].stream, self._what[0].consumer
+
+    @property
     def is_running(self) -> bool:
         """Whether it was started and has not ended."""
         return self._is_started and not self._over.is_set()

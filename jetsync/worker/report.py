@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import time
 from typing import TYPE_CHECKING
@@ -72,15 +73,13 @@ class WorkerStats:
 
     def count(self, kind: str, seconds: float) -> None:
         """Count an outcome. The caller sees to it that one thread at a time does."""
-        setattr(self, kind, getattr(self, kind) + 1)
+        vars(self)[kind] += 1
         self.last_outcome = time.time()
         if kind != "released":
             self.handled += 1
             self.handle_seconds += seconds
-            for index, bound in enumerate(BOUNDS):
-                if seconds <= bound:
-                    self.buckets[index] += 1
-                    break
+            if (index := bisect.bisect_left(BOUNDS, seconds)) < len(BOUNDS):
+                self.buckets[index] += 1
 
     def snapshot(self) -> dict[str, object]:
         """Return all of it as plain values, to be added up over processes."""

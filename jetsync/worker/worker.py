@@ -7,10 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
+from jetsync._measurement import Measurement
 from jetsync._signatures import spells_out
 from jetsync.errors import ConfigError
 from jetsync.worker.engine import Engine
 from jetsync.worker.http import HealthServer
+from jetsync.worker.measuring import measured
 from jetsync.worker.options import WorkerOptions, WorkSource
 from jetsync.worker.processes import Processes
 from jetsync.worker.report import WorkerHealth, WorkerReport, WorkerStats
@@ -109,6 +111,13 @@ class Worker:
         """The counts since it started. Does not block."""
         self._engine.check()
         return self._engine.stats
+
+    def measurements(self) -> list[Measurement]:
+        """Return its counts and health as measurements, for a collector such as
+        ``jetsync.prometheus``; none before it is started. Does not block."""
+        self._engine.check()
+        place = self._engine.place
+        return [] if place is None else measured(*place, self.stats, self.health())
 
     @property
     def is_running(self) -> bool:

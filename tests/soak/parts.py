@@ -60,6 +60,7 @@ PARTS: dict[str, list[str]] = {
     "keys": ["tests/kv/test_container.py"],
     "renames": ["tests/objectstore/test_renames.py"],
     "objects": ["tests/objectstore/test_replaced.py"],
+    "workers": ["tests/worker/test_kills.py"],
     "bytes": [
         "tests/wire",
         "tests/csrc",

@@ -84,4 +84,8 @@ GOALS = {
         "20 cuts, 10 gateway cuts, 6 moves, 15 sign-ins, 2 upgrades, 65 reloads, 5 kills",
     ),
     "G40": Goal("checks equal to pandas on each line of PySpark: all", "5 on each of 4 versions"),
+    "G41": Goal(
+        "workers: jobs lost, dead letters that are none, keys out of order: 0",
+        "4 x 100,000 jobs, 24 kills each of workers, servers, leaders",
+    ),
 }

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import collections
+import json
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jetsync
 from jetsync import ConfigError, ConsumerNotFoundError
+from jetsync.prometheus import render
 from jetsync.worker import NEVER, Backoff, Reject, Retry, Worker, WorkSource, replay, run, task
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.worker.conftest import Place
 
 QUICK = Backoff(0.02, limit=0.1)
-COUNT = scaled(2000, 10_000)
+COUNT = scaled(1000, 10_000)
+READER = Path(__file__).parent / "nats_py_reader.py"
+
+
+def _read_by_nats_py(url: str, stream: str) -> object:
+    command = [sys.executable, str(READER), url, stream]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
 
 
 def test_each_job_is_done_and_the_dead_letters_are_exactly_those_that_always_fail(place: Place):
@@ -62,6 +73,7 @@ def test_a_dead_letter_tells_where_it_comes_from_and_carries_no_orders(place: Pl
     (letter,) = place.letters()
     assert letter.headers is not None
     headers = {name: values[0] for name, values in letter.headers.to_dict().items()}
+    assert _read_by_nats_py(place.url, f"DEAD-{place.name}") == [headers, "poison"]
     stored = place.js.stream(place.name).get_msg(1)
     stamp = int(headers["Nats-Msg-Id"].rpartition(":")[2])
     assert headers.pop("Nats-Msg-Id") == f"dl:{place.name}:w:1:{stamp}"
@@ -155,7 +167,7 @@ def test_a_handler_may_settle_its_message_itself(place: Place):
 
     consumer = place.consumer()
     with Worker(consumer, handle, dead_letter=place.dead) as worker:
-        wait_until(lambda: worker.stats.done == 2)
+        wait_until(lambda: worker.stats.done == worker.stats.terminated == 1)
     assert place.letters() == []
     assert consumer.info().num_ack_pending == 0
 
@@ -300,3 +312,20 @@ def test_a_marked_function_is_itself():
     assert handle(None) == 7
     with pytest.raises(TypeError):
         task(stream="S", consumer="C", thread=2)
+
+
+def test_the_counts_of_a_worker_are_measurements(place: Place):
+    place.fill(2)
+    worker = Worker(place.consumer(), lambda msg: 1 / int(msg.data), retry=Backoff(tries=1))
+    assert worker.measurements() == []
+    with worker:
+        wait_until(lambda: worker.stats.done == worker.stats.terminated == 1)
+        found = {(one.name, one.labels.get("outcome")): one for one in worker.measurements()}
+    assert {one.labels["stream"] for one in found.values()} == {place.name}
+    assert {one.labels["consumer"] for one in found.values()} == {"w"}
+    values = {key: one.value for key, one in found.items()}
+    assert values["jetsync_worker_messages_total", "done"] == 1
+    assert values["jetsync_worker_messages_total", "terminated"] == 1
+    assert values["jetsync_worker_handled_total", None] == 2
+    assert values["jetsync_worker_ready", None] == 1
+    assert 'outcome="done"' in render(worker)

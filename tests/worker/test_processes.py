@@ -156,7 +156,7 @@ def test_a_message_that_kills_its_process_becomes_a_dead_letter(place, log, monk
 
 
 def test_killed_processes_come_back_and_children_die_with_their_parent(place, log, commands):
-    for _ in range(80):
+    for _ in range(40):
         place.js.publish(f"{place.name}.a", b"0.05")
     consumer = place.consumer(ack_wait=1.0)
     port = free_port()
@@ -168,15 +168,15 @@ def test_killed_processes_come_back_and_children_die_with_their_parent(place, lo
     os.kill(children[0], signal.SIGKILL)
     wait_until(lambda: "it does not run" in _ask(port, "readyz")[1], timeout=10)
     wait_until(lambda: _ask(port, "readyz")[0] == 200, timeout=20)
-    wait_until(lambda: consumer.info().ack_floor.stream_seq == 80, timeout=30)
+    wait_until(lambda: consumer.info().ack_floor.stream_seq == 40, timeout=30)
     # A process tells its counts four times a second: those of its last moments died with it.
-    wait_until(lambda: 60 <= _done(port) <= 82, timeout=10)
+    wait_until(lambda: 20 <= _done(port) <= 42, timeout=10)
     children = _children(one.process.pid)
     one.process.kill()
     wait_until(lambda: not any(_lives(child) for child in children), timeout=15)
     repeats = collections.Counter(one.begun)
-    assert set(repeats) == set(range(1, 81))
-    assert sum(repeats.values()) <= 82  # what the killed one held
+    assert set(repeats) == set(range(1, 41))
+    assert sum(repeats.values()) <= 42  # what the killed one held
 
 
 def test_health_is_answered_over_http(place):

@@ -7,7 +7,7 @@ Touch me:  to change retries, dead letters, what a handler's exception means.
 Not here:  threads and processes that do the work (worker/, spark/).
 """
 
-from jetsync.jetstream.message import is_refused
+from jetsync.jetstream.message import is_refused, is_terminated
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Reject, Retry
 from jetsync.jetstream.settle.dead_letter import DeadLetters
 from jetsync.jetstream.settle.feed import Feed, delivery_of
@@ -24,4 +24,5 @@ __all__ = [
     "Verdict",
     "delivery_of",
     "is_refused",
+    "is_terminated",
 ]

@@ -1,0 +1,235 @@
+"""No job is lost, whatever is killed: workers, their parents, servers, stream leaders (G41)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import jetsync
+from jetsync import Error
+from jetsync.server import NatsCluster, NatsServer
+from tests.harness.figures import Recorder
+from tests.harness.soak import SOAKING, scaled
+from tests.harness.waiting import wait_until
+from tests.worker.unlost import KEYS, LOG, Line, Log, is_poison
+
+ROOT = Path(__file__).parents[2]
+JOBS = scaled(600, 100_000)
+KILLS = scaled(2, 24)
+ACK_WAIT = scaled(2.0, 5.0)
+UNSENT = 2.0
+"""Seconds before a kill of which the acknowledgements may not have been taken in."""
+
+long_form = pytest.mark.skipif(not SOAKING, reason="make soak; each commit has the one above")
+
+
+class Workers:
+    """``jetsync worker`` as a service manager runs it: what ends is started again."""
+
+    def __init__(self, target: str, urls: str, log: Path) -> None:
+        self._command = [sys.executable, "-m", "jetsync.worker", f"tests.worker.unlost:{target}"]
+        self._errors = log.with_suffix(".errors").open("ab")
+        self._environment = {**os.environ, LOG: str(log), "NATS_URL": urls}
+        self._environment["PYTHONPATH"] = os.pathsep.join(
+            (str(Path(jetsync.__file__).parents[1]), str(ROOT))
+        )
+        self.killed: dict[int, float] = {}
+        self._is_over = threading.Event()
+        self._start()
+        self._manager = threading.Thread(target=self._keep_up, name="manager")
+        self._manager.start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            [*self._command, "--no-context"],
+            cwd=ROOT,
+            env=self._environment,
+            stderr=self._errors,
+        )
+
+    def _keep_up(self) -> None:
+        while not self._is_over.wait(0.1):
+            if self._process.poll() is not None:
+                self._start()
+
+    def children(self) -> list[int]:
+        """The processes that do the work of a parent."""
+        pid = self._process.pid
+        try:
+            found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            return [int(pid) for pid in found if b"spawn_main" in _command(int(pid))]
+        except OSError:
+            return []
+
+    def kill(self, pid: int) -> None:
+        """Kill a process of them, and note when."""
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.killed[pid] = time.monotonic()
+
+    def kill_one(self) -> None:
+        """Kill one that works: a child, or the process itself when it has none."""
+        children = self.children()
+        self.kill(children[0] if children else self._process.pid)
+
+    def kill_parent(self) -> None:
+        """Kill the parent; its children drain, since nobody looks after them any more."""
+        self.kill(self._process.pid)
+
+    def end(self) -> int:
+        """Let them drain; return the exit code."""
+        self._is_over.set()
+        self._manager.join()
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(60)
+
+    def close(self) -> None:
+        """End what still runs."""
+        self._is_over.set()
+        self._manager.join()
+        for pid in self.children():
+            self.kill(pid)
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+
+def _command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+class Servers:
+    """One server, or three, that can be killed and come back."""
+
+    def __init__(self, servers: list[NatsServer], urls: str) -> None:
+        self.servers, self.urls = servers, urls
+        self.killed: list[tuple[float, float]] = []
+        """When servers were killed, and when they were back."""
+
+    @property
+    def replicas(self) -> int:
+        return min(3, len(self.servers))
+
+    def kill(self, *servers: NatsServer) -> None:
+        """Kill them at once, and start them again after a moment."""
+        at = time.monotonic()
+        for server in servers:
+            server.kill()
+        time.sleep(0.5)  # so that clients see more than a link that is cut
+        for server in servers:
+            server.start(60)
+        self.killed.append((at, time.monotonic()))
+
+    def kill_leader(self, js: jetsync.JetStream) -> None:
+        info = js.stream("UNLOST", timeout=30).info(timeout=30)
+        assert info.cluster is not None
+        self.kill(next(one for one in self.servers if one.name == info.cluster.leader))
+
+
+@pytest.fixture
+def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
+    if request.param == "server":
+        with NatsServer() as one:
+            yield Servers([one], one.url)
+    else:
+        with NatsCluster(3) as cluster:
+            yield Servers(cluster.servers, cluster.url)
+
+
+@pytest.mark.parametrize(
+    ("servers", "target"),
+    [
+        ("server", "in_order"),
+        pytest.param("server", "side_by_side", marks=long_form),
+        pytest.param("cluster", "in_order", marks=long_form),
+        pytest.param("cluster", "side_by_side", marks=long_form),
+    ],
+    indirect=["servers"],
+)
+def test_no_job_is_lost_whatever_is_killed(
+    servers: Servers, target: str, tmp_path: Path, record_figure: Recorder
+):
+    log = Log(tmp_path / "log")
+    with jetsync.connect(servers.urls, timeout=30) as nc:
+        js = nc.jetstream(timeout=30)
+        for name, subject in (("UNLOST", "unlost.*"), ("DEAD", "dead.>")):
+            js.create_stream(name=name, subjects=[subject], num_replicas=servers.replicas)
+        consumer = js.create_consumer(
+            "UNLOST", durable_name="unlost", ack_wait=ACK_WAIT, max_deliver=-1
+        )
+        js.publish_many((f"unlost.{n % KEYS}", str(n).encode()) for n in range(JOBS))
+        workers = Workers(target, servers.urls, log.path)
+        try:
+            begun = time.monotonic()
+            _kill(workers, servers, js, log)
+            poison = {number for number in range(JOBS) if is_poison(number)}
+            wait_until(lambda: log.read() and len(log.done) >= JOBS - len(poison), timeout=600)
+            wait_until(lambda: _is_settled(consumer), timeout=scaled(30, 120))
+            seconds = time.monotonic() - begun
+            assert workers.end() == 0
+        finally:
+            workers.close()
+        letters = js.stream("DEAD")
+        dead = [
+            int(msg.data)
+            for seq in range(1, letters.info().state.last_seq + 1)
+            if (msg := letters.get_msg(seq))
+        ]
+    log.read()
+    assert log.done == set(range(JOBS)) - poison
+    assert sorted(dead) == sorted(poison)
+    repeats = list(log.repeats())
+    assert not [pair for pair in repeats if not _may_repeat(*pair, workers, servers)]
+    if target == "in_order":
+        assert not [pair for pair in log.order_of_keys() if pair[0].number > pair[1].number]
+        assert not list(log.beside_each_other())
+    where = f"G41 {target}, {len(servers.servers)} servers"
+    record_figure(f"{where}: lost, wrongly dead, out of order", 0, goal="0")
+    record_figure(f"{where}: kills", len(workers.killed) + len(servers.killed))
+    record_figure(f"{where}: done twice, by kills", len(repeats))
+    record_figure(f"{where}: jobs a second, kills included", JOBS / seconds, "1/s")
+
+
+def _kill(workers: Workers, servers: Servers, js: jetsync.JetStream, log: Log) -> None:
+    """Kill something each time that another part of the jobs is done."""
+    kinds: list[Callable[[], object]] = [
+        workers.kill_one,
+        lambda: servers.kill(servers.servers[-1]),
+        workers.kill_parent,
+    ]
+    if len(servers.servers) > 1:
+        kinds += [lambda: servers.kill_leader(js), lambda: servers.kill(*servers.servers)]
+    for number, kill in enumerate(itertools.islice(itertools.cycle(kinds), KILLS), 1):
+        part = JOBS * number // (KILLS + 1)
+        log.wait_for(part, timeout=scaled(30, 300))
+        kill()
+
+
+def _is_settled(consumer: jetsync.Consumer) -> bool:
+    try:
+        info = consumer.info()
+    except Error:  # no leader yet
+        return False
+    return info.num_pending == info.num_ack_pending == 0
+
+
+def _may_repeat(first: Line, again: Line, workers: Workers, servers: Servers) -> bool:
+    """Whether the acknowledgement of the first time can have got lost by a kill: with its process,
+    or with a server, when another process was given the job again."""
+    killed = workers.killed.get(first.process)
+    if killed is not None and killed - UNSENT <= first.at:
+        return True
+    return first.process != again.process and any(
+        at - UNSENT <= first.at <= back for at, back in servers.killed
+    )
