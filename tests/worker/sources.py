@@ -28,7 +28,7 @@ class MadeSource:
     credit = 0
 
     def __init__(self) -> None:
-        self.feed = self.connection = self
+        self.feed = self.connection = self._api = self.port = self
         self.events: list[str] = []
         self.taken = 0
         self.letters: list[dict[str, list[str]]] = []
@@ -76,6 +76,11 @@ class MadeSource:
 
     def flush(self, deadline: object) -> None:
         """There is no server to wait for."""
+
+    @contextlib.contextmanager
+    def operation(self, *_: Any, **__: Any) -> Iterator[None]:
+        """Nothing observes the dead letter."""
+        yield
 
     def jetstream(self) -> MadeSource:
         return self
