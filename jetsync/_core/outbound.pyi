@@ -1,7 +1,7 @@
 """Outbound: the bytes waiting to leave, and the only code that calls send()."""
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 class Filter(Protocol):
@@ -45,7 +45,14 @@ class Outbound:
     def ask(
         self, subject: str, reply: str, data: builtins.bytes, seconds: float | None = None
     ) -> None: ...
-    def subscribe(self, subject: str, queue: str | None, sid: int) -> None: ...
+    def subscribe(
+        self,
+        subject: str,
+        queue: str | None,
+        sid: int,
+        lines: dict[int, int] | None = None,
+        numbers: Iterator[int] | None = None,
+    ) -> None: ...
     def unsubscribe(self, sid: int, max_messages: int = 0) -> None: ...
     def ping(self) -> int: ...
     @property

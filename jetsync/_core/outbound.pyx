@@ -264,11 +264,23 @@ cdef class Outbound:
         self.reply_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
                           span_of_bytes(data), False, deadline_of(seconds))
 
-    def subscribe(self, subject, queue, uint64_t sid):
+    def subscribe(self, subject, queue, uint64_t sid, dict lines=None, numbers=None):
         """Append a SUB line. While there is no link nothing is appended: a new link begins with the
-        SUB lines of all subscriptions (`attach`)."""
-        if not self._append_line(encode_sub(subject, queue, sid)):
-            raise ConnectionClosedError("the connection is closed; make a new one")
+        SUB lines of all subscriptions (`attach`).
+
+        With `lines` the id becomes its last key, and the next of `numbers` its value, in one step
+        with the line, which the GIL guards: the keys are in the order of the lines on the wire."""
+        cdef bytes line = encode_sub(subject, queue, sid)
+        if lines is not None:
+            lines.pop(sid, None)
+            lines[sid] = next(numbers)
+        try:
+            if not self._append_line(line):
+                raise ConnectionClosedError("the connection is closed; make a new one")
+        except BaseException:
+            if lines is not None:
+                lines.pop(sid, None)
+            raise
 
     def unsubscribe(self, uint64_t sid, uint64_t max_messages=0):
         """Append an UNSUB line, if there is a link."""

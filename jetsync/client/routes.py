@@ -182,11 +182,7 @@ class Routes:
         if self._unconfirmed.wants_ping() and self.ping is not None:
             self.ping()
         unconfirmed = self._unconfirmed
-        unconfirmed.begin(sid)
-        try:
-            self.outbound.subscribe(subject, queue, sid)
-        finally:
-            unconfirmed.end(sid)
+        self.outbound.subscribe(subject, queue, sid, unconfirmed.lines, unconfirmed.numbers)
 
     def remove(self, mailbox: Mailbox) -> None:
         """Take nothing more in for a mailbox, and tell the server. Safe to repeat, also when an
@@ -228,8 +224,7 @@ class Routes:
                 self.remove(mailbox)  # its last message came before the link broke
                 continue
             lines.append(encode_sub(route.subject, route.queue, sid))
-            unconfirmed.begin(sid)
-            unconfirmed.end(sid)
+            unconfirmed.replayed(sid)
             if mailbox.stops_after:
                 lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
             covered[sid] = mailbox.stops_after
@@ -289,19 +284,18 @@ class Routes:
         elif error.operation == "subscribe":
             self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)
 
-    @property
-    def newest(self) -> int:
-        """The number of the SUB line that was put out last, for ``confirmed``."""
-        return self._unconfirmed.newest
+    def mark(self) -> int:
+        """A mark for a PING that is sent next, for ``confirmed``."""
+        return self._unconfirmed.mark()
 
-    def confirmed(self, number: int) -> None:
-        """The server has dealt with every SUB line up to this number. Called by the reader."""
-        self._unconfirmed.confirmed(number)
+    def confirmed(self, mark: int) -> None:
+        """The server has dealt with every SUB line before the PING of a mark. For the reader."""
+        self._unconfirmed.confirmed(mark)
 
-    def limit_reached(self, error: Error, numbers: Iterable[int]) -> tuple[str | None, Error]:
+    def limit_reached(self, error: Error, marks: Iterable[int]) -> tuple[str | None, Error]:
         """End the subscription beyond the server's limit; returns its subject and its error, which
-        names it. ``numbers``: see ``Unconfirmed.refused``. Called by the reader."""
-        route = self.table.get(self._unconfirmed.refused(numbers))
+        names it. ``marks``: see ``Unconfirmed.refused``. Called by the reader."""
+        route = self.table.get(self._unconfirmed.refused(marks))
         if route is None:
             return None, error  # it was closed meanwhile
         error = ServerError(f"the server refused the subscription to {route.subject!r}: {error}")

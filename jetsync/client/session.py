@@ -302,7 +302,7 @@ class Session:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies. With
         ``now=False`` the writer thread sends it."""
         while (link := self._link) is not None:
-            mark = self._routes.newest
+            mark = self._routes.mark()
             number = self._outbound.ping()
             if not number:
                 break

@@ -1,86 +1,78 @@
-"""SUB lines that a server may still refuse, when two threads write them at the same moment."""
+"""SUB lines that a server may still refuse, when several threads write them at the same moment."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+import sys
+import threading
+import time
 
 import pytest
 
+from jetsync._core.outbound import Outbound
 from jetsync.client.unconfirmed import Unconfirmed
+from jetsync.errors import ConnectionClosedError
+from tests.core.kit import attached
 
 FIRST, SECOND = 11, 22  # subscription ids
 
 
-class Switching(Iterator[int]):
-    """Numbers, where another thread runs (or a signal handler) before or after the first one."""
+def test_lines_of_several_threads_are_known_in_the_order_in_which_they_leave():
+    lines, outbound = Unconfirmed(), attached()
+    start = threading.Barrier(4)
 
-    def __init__(self, other: Callable[[], None], before: bool) -> None:
-        self._numbers = itertools.count(1)
-        self._other = other
-        self._before = before
-        self._is_first = True
+    def switch(*_: object) -> object:
+        time.sleep(0)
+        return switch
 
-    def __next__(self) -> int:
-        if not self._is_first:
-            return next(self._numbers)
-        self._is_first = False
-        if self._before:
-            self._other()
-        number = next(self._numbers)
-        if not self._before:
-            self._other()
-        return number
+    def subscribe(sid: int) -> None:
+        outbound.subscribe("s", None, sid, lines.lines, lines.numbers)
 
+    def run(thread: int) -> None:
+        start.wait()
+        sys.settrace(switch)  # at each step of Python code another thread runs
+        for n in range(50):
+            subscribe(thread * 1000 + n)
 
-def written(lines: Unconfirmed, sid: int) -> None:
-    lines.begin(sid)
-    lines.end(sid)
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_a_line_that_another_one_overtakes_is_confirmed_only_by_a_ping_behind_it(before):
-    lines, marks = Unconfirmed(), []
-
-    def other() -> None:
-        written(lines, SECOND)
-        marks.append(lines.newest)  # of a PING while the first line is not written
-
-    lines._numbers = Switching(other, before)
-    lines.begin(FIRST)
-    marks.append(lines.newest)
-    lines.end(FIRST)
-    for mark in marks:
-        lines.confirmed(mark)
-    assert FIRST in {lines.refused([]), lines.refused([])}
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sent = [int(line.split()[2]) for line in outbound.peek().splitlines()]
+    assert len(sent) == 200
+    # The server takes some of them only: the last ones are refused, one after the other.
+    assert [lines.refused([]) for _ in sent] == sent[::-1]
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_lines_that_overtake_one_another_are_all_confirmed_by_a_ping_behind_them(before):
-    lines = Unconfirmed()
-    lines._numbers = Switching(lambda: written(lines, SECOND), before)
-    written(lines, FIRST)
-    lines.confirmed(lines.newest)
+def test_a_line_is_confirmed_only_by_a_ping_behind_it():
+    lines, outbound = Unconfirmed(), attached()
+    before = lines.mark()
+    outbound.subscribe("s", None, FIRST, lines.lines, lines.numbers)
+    behind = lines.mark()
+    lines.confirmed(before)
+    assert list(lines.lines) == [FIRST]
+    lines.confirmed(behind)
     assert lines.refused([]) == 0
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_both_of_two_lines_that_overtake_one_another_can_be_refused(before):
-    lines = Unconfirmed()
-    lines._numbers = Switching(lambda: written(lines, SECOND), before)
-    written(lines, FIRST)
-    mark = lines.newest
-    assert {lines.refused([mark]), lines.refused([mark])} == {FIRST, SECOND}
-    assert lines.refused([mark]) == 0
-
-
 def test_the_last_line_before_the_first_ping_is_refused_first():
-    lines = Unconfirmed()
-    written(lines, FIRST)
-    mark = lines.newest
-    written(lines, SECOND)
-    assert [lines.refused([mark]), lines.refused([mark]), lines.refused([mark])] == [
-        FIRST,
-        SECOND,
-        0,
-    ]
+    lines, outbound = Unconfirmed(), attached()
+    lines.replayed(FIRST)
+    mark = lines.mark()
+    outbound.subscribe("s", None, SECOND, lines.lines, lines.numbers)
+    assert [lines.refused([mark]) for _ in range(3)] == [FIRST, SECOND, 0]
+
+
+def test_a_line_that_is_written_again_counts_as_the_last_one():
+    lines, outbound = Unconfirmed(), attached()
+    for sid in (FIRST, SECOND, FIRST):
+        outbound.subscribe("s", None, sid, lines.lines, lines.numbers)
+    assert [lines.refused([]) for _ in range(3)] == [FIRST, SECOND, 0]
+
+
+def test_a_line_that_is_not_written_is_not_noted():
+    lines, outbound = Unconfirmed(), Outbound()
+    outbound.close()
+    with pytest.raises(ConnectionClosedError):
+        outbound.subscribe("s", None, FIRST, lines.lines, lines.numbers)
+    assert not lines.lines
