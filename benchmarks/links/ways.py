@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from jetsync.protocol.ids import next_nuid
+
 __all__ = ["OBJECT", "STREAM", "WAYS"]
 
 STREAM = "FILLED"
@@ -73,10 +75,17 @@ def ordered(js: Any, count: int, size: int) -> Way:
 
 
 def push(js: Any, count: int, size: int) -> Way:
+    consumer = js.create_consumer(
+        STREAM,
+        deliver_subject=next_nuid(),
+        ack_policy="none",
+        flow_control=True,
+        idle_heartbeat=5,
+        mem_storage=True,
+    )
+
     def run() -> int:
-        with js.subscribe(
-            stream=STREAM, ack_policy="none", flow_control=True, heartbeat=5
-        ) as subscription:
+        with js.subscribe(stream=STREAM, consumer=consumer.name) as subscription:
             for got, _msg in enumerate(subscription, 1):
                 if got == count:
                     return got

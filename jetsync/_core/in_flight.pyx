@@ -331,7 +331,7 @@ cdef class InFlight:
         NO_PLACE: none does. Others do not wait for what a server refused for a moment."""
         cdef uint64_t n = self.head
         cdef Entry *entry
-        # What was handed over on an earlier link is lost, also before the keeper notes it.
+        # Messages handed over on an earlier link are lost, also before the keeper notes it.
         cdef bint stale = self.link != self.outbound.link_number()
         cdef bint waits
         if not (stale or self.lost or with_refused):
