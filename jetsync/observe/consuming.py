@@ -118,10 +118,10 @@ class ObservedConsumer(Consumer):
     watch: Watch
     memo: dict[str, Any]
 
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
+    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:
         return _batch(self, "fetch", super().fetch, arguments, options)
 
-    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
+    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:
         return _batch(self, "fetch_no_wait", super().fetch_no_wait, arguments, options)
 
     def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
@@ -144,10 +144,10 @@ class ObservedOrderedConsumer(OrderedConsumer):
     memo: dict[str, Any]
     stream: str
 
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
+    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:
         return _batch(self, "fetch", super().fetch, arguments, options)
 
-    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:  # type: ignore[override]
+    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:
         return _batch(self, "fetch_no_wait", super().fetch_no_wait, arguments, options)
 
     def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
