@@ -54,10 +54,15 @@ if TYPE_CHECKING:
         shared_connection,
         wait,
     )
+    from jetsync.client.message_trace import (
+        MessageTrace,
+        TraceHop,
+    )
     from jetsync.errors import (
         APIError,
         ApiLevelRequiredError,
         AuthorizationError,
+        BackupError,
         BatchPublishError,
         BucketExistsError,
         BucketNotFoundError,
@@ -152,6 +157,7 @@ if TYPE_CHECKING:
     from jetsync.jetstream import (
         AUTO,
         AccountInfo,
+        BackupInfo,
         ConsumeContext,
         Consumer,
         DirectBatch,
@@ -245,8 +251,9 @@ _HOMES = {
         Connection ConnectionStats ConnectOptions DoneAndNotDone Event Msg ReconnectAttempt
         RequestFuture ServerState Subscription TLSConfig as_completed connect shared_connection wait
     """,
+    "jetsync.client.message_trace": "MessageTrace TraceHop",
     "jetsync.errors": """
-        APIError ApiLevelRequiredError AuthorizationError BatchPublishError
+        APIError ApiLevelRequiredError AuthorizationError BackupError BatchPublishError
         BucketExistsError BucketNotFoundError ClusterError ConfigError ConnectError
         ConnectionClosedError ConsumerDeletedError ConsumerDoesNotExistError
         ConsumerExistsError ConsumerInUseError ConsumerMismatchError
@@ -272,7 +279,7 @@ _HOMES = {
     """,
     "jetsync.headers": "Headers",
     "jetsync.jetstream": """
-        AUTO AccountInfo ConsumeContext Consumer DirectBatch DirectMsg JetStream
+        AUTO AccountInfo BackupInfo ConsumeContext Consumer DirectBatch DirectMsg JetStream
         JetStreamMsg MessageStream MsgBatch MsgMetadata OrderedConsumer OrderedMessages
         PubAck PubAckFuture PublishBatch PublishReport PullSubscription PushSubscription
         StoredMsg Stream parse_ack_subject
@@ -336,6 +343,8 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "ConnectionStats",
     "ReconnectAttempt",
     "ServerState",
+    "MessageTrace",
+    "TraceHop",
     # Futures.
     "RequestFuture",
     "wait",
@@ -344,6 +353,7 @@ __all__ = [  # noqa: RUF022 - in the order of use
     # JetStream: streams and consumers.
     "JetStream",
     "Stream",
+    "BackupInfo",
     "Consumer",
     "OrderedConsumer",
     "PushSubscription",
@@ -418,6 +428,7 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "APIError",
     "ApiLevelRequiredError",
     "AuthorizationError",
+    "BackupError",
     "BatchPublishError",
     "BucketExistsError",
     "BucketNotFoundError",

@@ -21,7 +21,14 @@ _PLACE = re.compile(r"\{\{\s*\.?(Count|ID|TimeStamp)\s*\}\}")
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
     told = invocation.arguments
-    stored = told.js or told.id is not None or told.ttl is not None
+    scheduled = told.at is not None or told.every is not None
+    stored = told.js or told.id is not None or told.ttl is not None or scheduled
+    _check(told, scheduled)
+    if told.file is not None:
+        from jetsync.cli.copy import publish_file
+
+        publish_file(invocation, told.file, told.subject, told.subject_column, stored=stored)
+        return
     if stored and told.reply:
         raise UsageError("--reply has no meaning with --js: the server's confirmation goes there.")
     nc = invocation.connect()
@@ -41,6 +48,10 @@ def run(invocation: Invocation) -> None:
             nc.publish(subject, payload, reply=told.reply, headers=given)
             continue
         more: dict[str, Any] = {} if told.id is None else {"msg_id": _filled(told.id, number)}
+        target = subject
+        if scheduled:
+            subject = told.schedule_subject or f"{target}.schedules.{uuid.uuid4().hex}"
+            more.update(schedule=told.at or told.every, schedule_target=target)
         ack = js.publish(subject, payload, headers=given, ttl=told.ttl, **more)
         said = " (a duplicate)" if ack.duplicate else ""
         invocation.out.item(
@@ -54,6 +65,17 @@ def run(invocation: Invocation) -> None:
             {"subject": told.subject, "published": told.count, "bytes": len(data) * told.count},
             f"published {what} to {told.subject!r}",
         )
+
+
+def _check(told: Any, scheduled: bool) -> None:
+    if told.subject_column is not None and told.file is None:
+        raise UsageError("--subject-column goes with --file.")
+    if told.file is not None and (told.body is not None or scheduled or told.count > 1 or told.id):
+        raise UsageError("--file does not go with BODY, --count, --id, --at and --every.")
+    if told.at is not None and told.every is not None:
+        raise UsageError("give either --at or --every.")
+    if told.schedule_subject is not None and not scheduled:
+        raise UsageError("--schedule-subject goes with --at and --every.")
 
 
 def _filled(text: str, number: int) -> str:
@@ -97,8 +119,31 @@ COMMANDS = (
             argument(
                 "--ttl", type=values.duration, metavar="TIME", help="life of the message (--js)"
             ),
+            argument(
+                "--at",
+                type=values.coming,
+                metavar="TIME",
+                help='let the server publish it then: a time, or "10m" from now (2.12)',
+            ),
+            argument(
+                "--every",
+                type=values.every,
+                metavar="TIME",
+                help='let the server publish it again and again: "1h", or a cron pattern (2.12)',
+            ),
+            argument(
+                "--schedule-subject",
+                metavar="SUBJECT",
+                help="where that schedule is stored (default: SUBJECT.schedules.ID)",
+            ),
+            argument(
+                "--file", metavar="FILE", help="publish each row of a .jsonl, .csv or .parquet file"
+            ),
+            argument("--subject-column", metavar="NAME", help="field of a row with its subject"),
         ),
-        example="jetsync pub orders.new 'order {{Count}}' --js --count 3",
+        example="jetsync pub orders.new 'order {{Count}}' --js --count 3\n"
+        "jetsync pub orders.new --file orders.jsonl --js\n"
+        "jetsync pub orders.remind 'order 7' --at 30m",
         description="Publish messages. {{Count}}, {{ID}} and {{TimeStamp}} in subject and body are "
         "replaced in each.",
     ),

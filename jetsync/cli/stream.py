@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from jetsync.cli import stream_data, values
 from jetsync.cli import stream_views as views
-from jetsync.cli import values
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
 from jetsync.cli.confirm import FORCE, confirm
 from jetsync.cli.failure import CommandError, UsageError
@@ -168,18 +168,6 @@ def _seal(invocation: Invocation) -> None:
     invocation.out.show(info, f"sealed stream {name}")
 
 
-def _copy(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    from jetsync.jetstream.config.stream import StreamConfig
-
-    fields = config_fields(told, StreamConfig)
-    before = js.stream(told.stream).cached_info.config
-    if "subjects" not in fields and before.subjects and before.mirror is None:
-        raise UsageError("two streams cannot store the same subjects: give --subjects.")
-    info = js.create_stream(before, **{**fields, "name": told.destination}).cached_info
-    invocation.out.show(info, lambda: views.fields(info))
-
-
 def _leader_step_down(invocation: Invocation) -> None:
     name, js = invocation.arguments.stream, invocation.jetstream()
     if js.stream(name).cached_info.config.num_replicas < 2:
@@ -304,14 +292,7 @@ COMMANDS = (
         (_STREAM, FORCE),
         example="jetsync stream seal ORDERS --force",
     ),
-    Command(
-        "copy",
-        "create a stream with the configuration of another",
-        _copy,
-        (_STREAM, argument("DESTINATION", help="name of the new stream"), *STREAM),
-        example="jetsync stream copy ORDERS ORDERS2 --subjects 'orders2.>'",
-        aliases=("cp",),
-    ),
+    *stream_data.COMMANDS,
     Command(
         "step-down",
         "make the leader of a stream hand over to another replica",

@@ -17,8 +17,10 @@ __all__ = [
     "ago",
     "body",
     "body_text",
+    "coming",
     "count",
     "duration",
+    "every",
     "format_duration",
     "format_size",
     "format_time",
@@ -94,6 +96,21 @@ def moment(text: str) -> datetime:
             f"neither a duration such as 1h nor a time such as 2026-01-31T12:00:00Z: {text!r}"
         ) from None
     return found.astimezone(timezone.utc)
+
+
+def coming(text: str) -> datetime:
+    """Read a point in time (RFC 3339; without a zone it is local), or a duration from now on."""
+    try:
+        return datetime.now(timezone.utc) + timedelta(seconds=duration(text))
+    except argparse.ArgumentTypeError:
+        return moment(text)
+
+
+def every(text: str) -> timedelta | str:
+    """Read how often: a duration, or a pattern of cron with six fields, or one such as @daily."""
+    if text.startswith("@") or len(text.split()) == 6:
+        return text
+    return timedelta(seconds=duration(text))
 
 
 def headers(given: Iterable[str]) -> dict[str, list[str]]:

@@ -45,6 +45,7 @@ from jetsync.protocol.states import Life, Status
 
 if TYPE_CHECKING:
     from jetsync._measurement import Measurement
+    from jetsync.client.message_trace import MessageTrace
     from jetsync.jetstream import JetStream
     from jetsync.services import EndpointInfo, Service, ServiceRequest
 
@@ -268,6 +269,26 @@ class Connection(Publishing):
         self._session.suspect(DisconnectedError("force_reconnect() was called"))
 
     # -- the rest --------------------------------------------------------------------------------
+
+    def trace(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderInput | None = None,
+        deliver: bool = False,
+        timeout: Seconds = 2.0,
+    ) -> MessageTrace:
+        """Send a message and return its way through the servers: which ones it reaches, whom each
+        delivers it to, and what stops it (ADR-41).
+
+        Nothing is delivered or stored unless ``deliver``. Blocks up to ``timeout`` seconds until
+        the reports of all servers are there; some may be missing then (``complete`` is False).
+        Raises ConfigError for a server before 2.11, TimeoutError when no report came.
+        """
+        from jetsync.client.message_trace import trace_message
+
+        return trace_message(self, subject, data, headers, deliver, Deadline(timeout))
 
     def new_inbox(self) -> str:
         """Return a new unique subject for replies. Does not block."""

@@ -122,6 +122,7 @@ from jetsync.errors.base import (
 )
 from jetsync.errors.jetstream import (
     APIError,
+    BackupError,
     ConsumerDeletedError,
     ConsumerMismatchError,
     DeliverGroupMismatchError,
@@ -168,6 +169,7 @@ __all__ = [
     "APIError",
     "ApiLevelRequiredError",
     "AuthorizationError",
+    "BackupError",
     "BatchPublishError",
     "BucketExistsError",
     "BucketNotFoundError",

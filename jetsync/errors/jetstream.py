@@ -8,6 +8,7 @@ from jetsync.errors.base import Error, TimeoutError
 
 __all__ = [
     "APIError",
+    "BackupError",
     "ConsumerDeletedError",
     "ConsumerMismatchError",
     "DeliverGroupMismatchError",
@@ -235,3 +236,8 @@ class TooManyPendingError(NotStoredError, TimeoutError):
 class DirectGetNotAllowedError(JetStreamError):
     """The stream answers no direct gets. Update it with ``allow_direct=True``, or read its messages
     one by one with ``Stream.get_msg``."""
+
+
+class BackupError(JetStreamError):
+    """A backup or a restore ended before all of the stream was there. The text says what the server
+    said. Nothing of it is left."""

@@ -20,6 +20,7 @@ from jetsync.jetstream.publish.headers import AUTO
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.push.subscription import PushSubscription
+from jetsync.jetstream.streams.backup import BackupInfo
 from jetsync.jetstream.streams.direct_batch import DirectBatch, DirectMsg
 from jetsync.jetstream.streams.stream import StoredMsg, Stream
 from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
@@ -27,6 +28,7 @@ from jetsync.jetstream.subscribe.pull_subscription import PullSubscription
 __all__ = [
     "AUTO",
     "AccountInfo",
+    "BackupInfo",
     "ConsumeContext",
     "Consumer",
     "DirectBatch",

@@ -23,6 +23,7 @@ CHANGING = (
     (r"jetsync-[0-9a-f]+(-\d)?", "SERVER"),
     (r"SERVER \((\d+ )?behind\)", "SERVER"),
     (r"(Name  ) +\S+", r"\1 SOME"),
+    (r"\(\d[\d.]* (B|KiB|MiB)\)", "(SIZE)"),
     (r"(, just now|, [\dms.]+ ago)", ", AGO"),
     (r"\b(now|\d+m?s)$", "AGO"),
     (r"_nats\.\S+", "_nats.SOMETHING"),
@@ -50,19 +51,23 @@ def played(url: str) -> str:
     return "\n".join(parts)
 
 
-def test_a_session_at_a_cluster_prints_what_it_always_printed(cluster: NatsCluster) -> None:
+def test_a_session_at_a_cluster_prints_what_it_always_printed(
+    cluster: NatsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # its files
     said = played(cluster.url)
     if os.environ.get("JETSYNC_WRITE_GOLDEN"):
         FILE.write_text(said)
     assert said.splitlines() == FILE.read_text().splitlines()
 
 
-@pytest.mark.parametrize("word", ["TIME", "SERVER", "AGO"])
+@pytest.mark.parametrize("word", ["TIME", "SERVER", "AGO", "SIZE"])
 def test_what_changes_is_replaced_and_nothing_else(word: str) -> None:
     shown = {
         "TIME": "2026-11-22 20:15:01 UTC",
         "SERVER": "jetsync-0a1b2c3d-2",
         "AGO": "ORDERS  3s",
+        "SIZE": "to a folder (12.5 KiB)",
     }[word]
     assert word in normalised(shown)
     assert normalised("orders 12,345") == "orders 12,345"

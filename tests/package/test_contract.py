@@ -42,6 +42,7 @@ CALLS = {
         "close": "",
         "force_reconnect": "",
         "new_inbox": "",
+        "trace": "subject data headers deliver timeout",
         "jetstream": "domain api_prefix timeout max_pending auto_msg_id",
         "add_service": (
             "name version description metadata queue_group threads max_pending stats_handler "
@@ -72,6 +73,7 @@ CALLS = {
         "streams": "subject",
         "stream_names": "subject",
         "stream_name_by_subject": "subject",
+        "restore_stream": "folder config progress timeout",
         "account_info": "",
         "create_consumer": "stream config",
         "update_consumer": "stream config",
@@ -175,6 +177,7 @@ CALLS = {
     "Stream": {
         "info": "subjects_filter deleted_details",
         "purge": "subject keep seq",
+        "backup": "folder consumers check chunk_size window_size progress timeout",
         "get_msg": "seq next_by_subject",
         "get_last_msg": "subject",
         "get_msgs": "start_seq max_messages max_bytes subject",

@@ -38,9 +38,16 @@ DOORS = {
     ("jetstream/context.py", "objectstore"),
     ("worker/__main__.py", "cli"),
 }
-# INFO tells what the server does, and contexts hold settings of every floor: these files pass on
-# values whose names say jetstream, and do nothing with them.
-NAMES_ITS_FIELDS = ("__init__.py", "info.py", "contexts.py", "options.py", "connecting.py")
+# INFO tells what the server does, contexts hold settings of every floor, and the trace of a message
+# tells who takes it: these files pass on values whose names say jetstream, and do nothing with them.
+NAMES_ITS_FIELDS = (
+    "__init__.py",
+    "info.py",
+    "contexts.py",
+    "options.py",
+    "connecting.py",
+    "message_trace.py",
+)
 # `jetsync/__init__.py` and `config.py` re-export names of all floors; `__main__.py` starts the
 # command line.
 OUTSIDE = {"__init__.py", "__main__.py", "config.py"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
@@ -18,6 +19,7 @@ from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.manager import ConsumerManager, fill_in, step_down
 from jetsync.jetstream.levels import stream_needs
 from jetsync.jetstream.ordered.manager import OrderedConsumers
+from jetsync.jetstream.streams.backup import restore
 from jetsync.jetstream.streams.requests import stream_info
 from jetsync.jetstream.streams.stream import Stream
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
@@ -159,6 +161,26 @@ class StreamManager(ConsumerManager, OrderedConsumers):
             err_code=10059,
             description="stream not found",
         )
+
+    def restore_stream(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        config: StreamConfig | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        timeout: Seconds = 3600.0,
+    ) -> Stream:
+        """Make a stream of a backup: of ``Stream.backup``, or of the ``nats`` command.
+
+        ``config`` replaces the configuration, but for the name. ``progress`` gets the bytes that
+        were sent and all of them, after each piece.
+
+        Blocks up to ``timeout`` seconds. Raises ConfigError for what is no backup, for another name
+        and for storage in memory; StreamNameInUseError; BackupError and the server's APIError when
+        it gives up, and then there is no stream; TimeoutError and DisconnectedError.
+        """
+        name = restore(self._api, folder, config, progress, self._api.deadline(timeout))
+        return self.stream(name)
 
     def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
         """Return usage and limits of the account. Raises JetStreamNotEnabledError."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from jetsync._deadline import Seconds
+from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
 from jetsync._signatures import spells_out
 from jetsync.errors import ConfigError, DirectGetNotAllowedError
@@ -18,6 +19,7 @@ from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.jetstream.ordered.manager import OrderedConsumers
+from jetsync.jetstream.streams.backup import BackupInfo, back_up
 from jetsync.jetstream.streams.direct import (
     StoredMsg,
     get_from_leader,
@@ -313,6 +315,43 @@ class Stream(Handle):
     ) -> ConsumerInfo:
         """See ``JetStream.reset_consumer``."""
         return self._js.reset_consumer(self.name, name, seq, timeout=timeout)
+
+    # -- backup ----------------------------------------------------------------------------------
+
+    def backup(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        consumers: bool = True,
+        check: bool = False,
+        chunk_size: int = 131_072,
+        window_size: int = 8 * 2**20,
+        progress: Callable[[int, int], object] | None = None,
+        timeout: Seconds | None = None,
+    ) -> BackupInfo:
+        """Write a backup of the stream into a folder, which is made if it is not there.
+
+        It holds ``backup.json`` and ``stream.tar.s2``, which ``JetStream.restore_stream`` and the
+        ``nats`` command read; nothing of it stays when the call raises. ``consumers``: theirs too.
+        ``check``: the server checks every message first. The server sends pieces of ``chunk_size``
+        bytes, at most ``window_size`` of them unconfirmed. ``progress`` gets the bytes so far and
+        those of the stream, after each piece.
+
+        Blocks up to ``timeout`` seconds; None: as long as pieces keep coming (30 seconds without
+        one raise TimeoutError). Raises ConfigError for a folder with a backup, BackupError when the
+        server gives up, StreamNotFoundError, DisconnectedError, OSError.
+        """
+        return back_up(
+            self._api,
+            self.name,
+            folder,
+            consumers=consumers,
+            check=check,
+            chunk_size=chunk_size,
+            window_size=window_size,
+            progress=progress,
+            deadline=Deadline(timeout),
+        )
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"

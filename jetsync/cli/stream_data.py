@@ -1,0 +1,227 @@
+"""``jetsync stream find|backup|restore|copy``: streams as a whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from jetsync.cli import stream_views as views
+from jetsync.cli import values
+from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import Table
+from jetsync.cli.progress import Progress
+from jetsync.cli.registry import Command, argument
+
+__all__ = ["COMMANDS", "progress"]
+
+_STREAM = argument("STREAM", completes="stream", help="name of the stream")
+_LOOK_AGAIN = 0.1
+
+
+@contextmanager
+def progress(invocation: Invocation, step: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far a long step is, on stderr; with --json and --quiet nothing is shown."""
+    if invocation.out.json or invocation.out.quiet:
+        yield None
+        return
+    shown = Progress()
+    begun: list[int] = []
+
+    def advance(done: int, total: int) -> None:
+        if not begun:
+            begun.append(total)
+            shown.begin(step, total)
+        shown.advance(done)
+
+    with shown:
+        yield advance
+        shown.finish()
+
+
+def _find(invocation: Invocation) -> None:
+    told = invocation.arguments
+    now = datetime.now(timezone.utc)
+
+    def old(when: datetime | None, limit: float) -> bool:
+        return when is None or when.year <= 1 or (now - when).total_seconds() >= limit
+
+    def fits(info: Any) -> bool:
+        state, config = info.state, info.config
+        leader = info.cluster.leader if info.cluster else None
+        return all(
+            (
+                not told.empty or not state.messages,
+                told.idle is None or old(state.last_ts, told.idle),
+                told.created is None or old(info.created, told.created),
+                told.consumers is None or state.consumer_count <= told.consumers,
+                told.replicas is None or config.num_replicas <= told.replicas,
+                not told.sourced or bool(config.sources),
+                not told.mirrored or config.mirror is not None,
+                told.leader is None or leader == told.leader,
+                told.cluster is None or (info.cluster and info.cluster.name == told.cluster),
+            )
+        )
+
+    found = [
+        info
+        for info in invocation.jetstream().streams(told.subject)
+        if fits(info) is not told.invert
+    ]
+    found.sort(key=lambda info: info.config.name)
+    if told.names:
+        names = [info.config.name for info in found]
+        invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
+        return
+    invocation.out.show(found, lambda: views.table(found))
+
+
+def _backup(invocation: Invocation) -> None:
+    told, js = invocation.arguments, invocation.jetstream()
+    stream = js.stream(told.stream)
+    with progress(invocation, f"backup of {told.stream}") as tell:
+        made = stream.backup(
+            told.folder,
+            consumers=not told.no_consumers,
+            check=told.check,
+            chunk_size=told.chunk_size,
+            progress=tell,
+        )
+    size = values.format_size(made.bytes)
+    number = values.plural(made.state.messages, "message")
+    invocation.out.show(
+        {
+            "stream": told.stream,
+            "folder": str(Path(told.folder)),
+            "messages": made.state.messages,
+            "bytes": made.bytes,
+            "duration": round(made.seconds * 1e9),
+        },
+        f"wrote {number} of stream {told.stream} to {told.folder} ({size})",
+    )
+
+
+def _restore(invocation: Invocation) -> None:
+    from jetsync.jetstream._wire import build
+    from jetsync.jetstream.config.stream import StreamConfig
+    from jetsync.jetstream.streams.backup import saved_config
+
+    told = invocation.arguments
+    fields = config_fields(told, StreamConfig)
+    config = build(StreamConfig, saved_config(told.folder), fields) if fields else None
+    with progress(invocation, f"restore of {told.folder}") as tell:
+        stream = invocation.jetstream().restore_stream(told.folder, config=config, progress=tell)
+    info = stream.cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _copy(invocation: Invocation) -> None:
+    from jetsync.jetstream.config.stream import StreamConfig, StreamSource
+
+    told, js = invocation.arguments, invocation.jetstream()
+    fields = config_fields(told, StreamConfig)
+    origin = js.stream(told.stream).cached_info
+    before = origin.config
+    if "subjects" not in fields and before.subjects and before.mirror is None:
+        raise UsageError("two streams cannot store the same subjects: give --subjects.")
+    fields["name"] = told.destination
+    if not told.data:
+        info = js.create_stream(before, **fields).cached_info
+        invocation.out.show(info, lambda: views.fields(info))
+        return
+    if before.mirror is not None:
+        raise UsageError("--data does not copy a mirror: copy the stream that it mirrors.")
+    # The servers copy: the new stream has the old one as a source until it has all of it.
+    sources = list(fields.get("sources") or before.sources or ())
+    made = js.create_stream(
+        before, **{**fields, "sources": [*sources, StreamSource(name=told.stream)]}
+    )
+    with progress(invocation, f"copy of {told.stream}") as tell:
+        while not _is_copied(made.info(), origin.state.messages, told.stream, tell):
+            time.sleep(_LOOK_AGAIN)
+    info = js.update_stream(made.cached_info.config, sources=sources or None).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _is_copied(info: Any, total: int, origin: str, tell: Any) -> bool:
+    """Whether a stream has all messages of its source."""
+    source = next((one for one in info.sources or () if one.name == origin), None)
+    if source is not None and source.error is not None:
+        raise CommandError(f"stream {origin} cannot be copied: {source.error.description}")
+    if tell is not None:
+        tell(min(info.state.messages, total), total)
+    return not total or bool(source and not source.lag and info.state.last_seq >= total)
+
+
+COMMANDS = (
+    Command(
+        "find",
+        "list the streams that fit all of the given conditions",
+        _find,
+        (
+            argument("--subject", metavar="FILTER", help="that store such subjects"),
+            argument("--empty", action="store_true", help="without a message"),
+            argument("--idle", type=values.duration, metavar="TIME", help="no new message so long"),
+            argument("--created", type=values.duration, metavar="TIME", help="made so long ago"),
+            argument("--consumers", type=int, metavar="N", help="with N consumers or fewer"),
+            argument("--replicas", type=int, metavar="N", help="with N replicas or fewer"),
+            argument("--sourced", action="store_true", help="with sources"),
+            argument("--mirrored", action="store_true", help="that mirror another stream"),
+            argument("--leader", metavar="SERVER", help="led by this server"),
+            argument("--cluster", metavar="NAME", help="in this cluster"),
+            argument("--invert", action="store_true", help="those that do not fit"),
+            argument("-n", "--names", action="store_true", help="names only"),
+        ),
+        example="jetsync stream find --idle 7d --consumers 0",
+    ),
+    Command(
+        "backup",
+        "write a stream into a folder",
+        _backup,
+        (
+            _STREAM,
+            argument("FOLDER", help="where to write; must not hold a backup"),
+            argument("--no-consumers", action="store_true", help="leave its consumers out"),
+            argument("--check", action="store_true", help="check every message first"),
+            argument(
+                "--chunk-size",
+                type=values.size,
+                default=131_072,
+                metavar="SIZE",
+                help="of the pieces that the server sends (default: 128K)",
+            ),
+        ),
+        example="jetsync stream backup ORDERS backups/orders",
+        description="Write a stream into a folder, which 'jetsync stream restore' and the nats "
+        "command read.",
+    ),
+    Command(
+        "restore",
+        "make a stream of a backup",
+        _restore,
+        (argument("FOLDER", help="folder of a backup"), CONFIG, *STREAM),
+        example="jetsync stream restore backups/orders --replicas 3",
+        description="Make a stream of a backup, of jetsync or of the nats command. Flags replace "
+        "fields of its configuration; the name stays.",
+    ),
+    Command(
+        "copy",
+        "create a stream with the configuration of another",
+        _copy,
+        (
+            _STREAM,
+            argument("DESTINATION", help="name of the new stream"),
+            argument("--data", action="store_true", help="copy the messages too"),
+            *STREAM,
+        ),
+        example="jetsync stream copy ORDERS ORDERS2 --subjects 'orders2.>' --data",
+        description="Create a stream with the configuration of another, and with --data its "
+        "messages too: the servers copy them, and they keep their subjects.",
+        aliases=("cp",),
+    ),
+)

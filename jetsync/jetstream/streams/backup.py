@@ -1,0 +1,236 @@
+"""Backups of streams: the server's snapshot in a folder, and streams made of such folders.
+
+A folder holds ``backup.json`` (``{"config", "state"}``) and ``stream.tar.s2``, byte for byte what
+the server sent, as the ``nats`` command has them: either reads what the other one wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from jetsync._deadline import Deadline
+from jetsync.errors import BackupError, ConfigError, TimeoutError
+from jetsync.errors.api import api_error
+from jetsync.jetstream.api import API, reading
+from jetsync.jetstream.config.stream import StreamConfig
+from jetsync.jetstream.config.stream_info import StreamState
+from jetsync.protocol.subjects import check_name
+
+if TYPE_CHECKING:
+    from jetsync.client import Msg
+    from jetsync.client.port import Reply
+
+__all__ = ["BackupInfo", "back_up", "restore", "saved_config"]
+
+Progress = Callable[[int, int], object]
+
+_META, _DATA = "backup.json", "stream.tar.s2"
+_SILENCE = 30.0
+"""Seconds without a piece after which a backup without a timeout gives up."""
+_PIECE = 65_536
+_UNDER_WAY = 8
+"""Pieces of a restore that the server has not confirmed."""
+
+
+@dataclass(frozen=True)
+class BackupInfo:
+    """What a backup holds: configuration and state of the stream, the ``bytes`` of the snapshot,
+    and the ``seconds`` that it took."""
+
+    config: StreamConfig
+    state: StreamState
+    bytes: int
+    seconds: float
+
+
+def back_up(
+    api: API,
+    name: str,
+    folder: str | os.PathLike[str],
+    *,
+    consumers: bool,
+    check: bool,
+    chunk_size: int,
+    window_size: int,
+    progress: Progress | None,
+    deadline: Deadline,
+) -> BackupInfo:
+    """Write a backup. See ``Stream.backup``."""
+    place = Path(folder)
+    if (place / _META).exists():
+        raise ConfigError(f"{str(place)!r} holds a backup already: choose another folder")
+    begun = time.monotonic()
+    request: dict[str, Any] = {
+        "chunk_size": chunk_size,
+        "window_size": window_size,
+        "no_consumers": not consumers,
+        "jsck": check,
+    }
+    operation = f"STREAM.SNAPSHOT.{check_name('stream', name)}"
+    place.mkdir(parents=True, exist_ok=True)
+    with _new_file(place / _DATA) as file, api.port.open_reply(api.subject(operation)) as reply:
+        request["deliver_subject"] = reply.subject
+        answer = api.request(operation, request, timeout=deadline.remaining())
+        with reading("the answer to STREAM.SNAPSHOT"):
+            about = {"config": answer["config"], "state": answer["state"]}
+            config = StreamConfig.from_wire(about["config"])
+            state = StreamState.from_wire(about["state"])
+        total = _receive(api, reply, file, state.bytes, progress, deadline)
+    try:
+        with _new_file(place / _META) as file:
+            file.write(json.dumps(about).encode())
+    except BaseException:
+        (place / _DATA).unlink()
+        raise
+    return BackupInfo(config, state, total, time.monotonic() - begun)
+
+
+def _receive(
+    api: API,
+    reply: Reply,
+    file: BinaryIO,
+    expected: int,
+    progress: Progress | None,
+    deadline: Deadline,
+) -> int:
+    total = 0
+    while True:
+        msg = reply.mailbox.get(deadline.within(_SILENCE))
+        if msg is None:
+            text = f"no more of the snapshot came, after {total:,} bytes"
+            raise reply.mailbox.error or TimeoutError(text, operation="backup")
+        if msg.status not in (0, 204):
+            raise BackupError(f"the server ended the snapshot: {msg.status} {msg.description}")
+        if not msg.data:
+            return total
+        # First the confirmation: the server sends the next piece while this one is written.
+        if msg.reply is not None:
+            api.port.send(msg.reply)
+        file.write(msg.data)
+        total += len(msg.data)
+        if progress is not None:
+            progress(total, expected)
+
+
+def restore(
+    api: API,
+    folder: str | os.PathLike[str],
+    config: StreamConfig | None,
+    progress: Progress | None,
+    deadline: Deadline,
+) -> str:
+    """Make a stream of a backup, and return its name. See ``JetStream.restore_stream``."""
+    place = Path(folder)
+    about = _read(place / _META)
+    name = check_name("stream", about["config"].get("name"))
+    if config is not None:
+        about["config"] = config.to_wire(include_extra=True)
+    if about["config"].get("name") != name:
+        raise ConfigError(f"a backup of stream {name!r} cannot be restored under another name")
+    if about["config"].get("storage") == "memory":
+        raise ConfigError("a backup cannot be restored into memory: give storage='file'")
+    try:
+        size = (place / _DATA).stat().st_size
+        file = (place / _DATA).open("rb")
+    except OSError as error:
+        raise ConfigError(f"{str(place / _DATA)!r} cannot be read: {error.strerror}") from error
+    with file:
+        request = {"config": about["config"], "state": about["state"]}
+        answer = api.request(f"STREAM.RESTORE.{name}", request, timeout=deadline.remaining())
+        with reading("the answer to STREAM.RESTORE"):
+            subject = str(answer["deliver_subject"])
+        _send(api, subject, file, size, progress, deadline)
+    last = api.port.request(subject, b"", deadline.remaining() or _SILENCE)
+    _refusal(last)
+    return name
+
+
+def _send(
+    api: API,
+    subject: str,
+    file: BinaryIO,
+    size: int,
+    progress: Progress | None,
+    deadline: Deadline,
+) -> None:
+    port = api.port
+    piece = min(_PIECE, port.connection.max_payload)
+    sent = confirmed = done = 0
+    with port.open_reply(subject) as reply:
+
+        def confirm() -> None:
+            msg = reply.mailbox.get(deadline.within(_SILENCE))
+            if msg is None:
+                text = f"the server did not confirm what was sent, after {done:,} bytes"
+                raise reply.mailbox.error or TimeoutError(text, operation="restore_stream")
+            _refusal(msg)
+
+        while data := file.read(piece):
+            if sent - confirmed == _UNDER_WAY:
+                confirm()
+                confirmed += 1
+            port.send(subject, data, f"{reply.subject}-{sent}", seconds=deadline.remaining())
+            sent += 1
+            done += len(data)
+            if progress is not None:
+                progress(done, size)
+        for _ in range(sent - confirmed):
+            confirm()
+
+
+def _refusal(msg: Msg) -> None:
+    """Raise what an answer of a restore says, if that is an error."""
+    if msg.status:
+        raise BackupError(f"the server ended the restore: {msg.status} {msg.description}")
+    if msg.data.startswith(b"-ERR"):
+        raise BackupError(f"the server ended the restore: {msg.data[4:].decode(errors='replace')}")
+    if msg.data.startswith(b"{"):
+        try:
+            error = json.loads(msg.data).get("error")
+        except ValueError:
+            error = None
+        if error:
+            raise api_error(error, "STREAM.RESTORE")
+
+
+def saved_config(folder: str | os.PathLike[str]) -> StreamConfig:
+    """Return the configuration of the stream in a backup. Raises ConfigError."""
+    with reading("the configuration in the backup"):
+        return StreamConfig.from_wire(_read(Path(folder) / _META)["config"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r} is no backup: {error}") from error
+    if not isinstance(found, dict) or not all(
+        isinstance(found.get(key), dict) for key in ("config", "state")
+    ):
+        raise ConfigError(f"{str(path)!r} is no backup: it has no config and state")
+    return found
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that only its owner reads, and give it its name when all of it is there."""
+    part = path.with_name(path.name + ".part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

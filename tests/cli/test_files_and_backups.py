@@ -1,0 +1,156 @@
+"""Streams as a whole, and messages in files: find, backup, restore, copy, pub --file, schedules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def name(stream, nc):
+    nc.jetstream().publish_many(
+        [(f"{stream.name}.a", b"one", {"K": "v"}), (f"{stream.name}.b", b"\xff")]
+    )
+    return stream.name
+
+
+def test_streams_are_found_by_conditions(jet, name):
+    def found(*flags):
+        return jet("stream", "find", "--subject", f"{name}.>", "-n", "--json", *flags).json
+
+    assert found() == found("--consumers", "0") == found("--replicas", "1") == [name]
+    for flags in (
+        ["--empty"],
+        ["--idle", "1h"],
+        ["--created", "1h"],
+        ["--sourced"],
+        ["--mirrored"],
+    ):
+        assert found(*flags) == []
+        assert found(*flags, "--invert") == [name]
+    assert found("--leader", "none") == found("--cluster", "none") == []
+    assert jet("stream", "find", "--subject", f"{name}.>").out.splitlines()[1].split()[0] == name
+
+
+def test_a_stream_goes_into_a_folder_and_back(jet, nc, tmp_path):
+    js = nc.jetstream()
+    js.create_stream(name="CLIBACK", subjects=["cliback"])
+    js.publish("cliback", b"x")
+    folder = str(tmp_path / "b")
+    done = jet("stream", "backup", "CLIBACK", folder, "--json").json
+    assert (done["stream"], done["messages"], done["folder"]) == ("CLIBACK", 1, folder)
+    assert jet("stream", "backup", "CLIBACK", folder).code == 2
+    assert jet("stream", "backup", "NONE", str(tmp_path / "c")).code == 3
+    js.delete_stream("CLIBACK")
+    restored = jet("stream", "restore", folder, "--description", "again")
+    assert (restored.code, "again" in restored.out) == (0, True)
+    assert "restore of" in restored.err
+    assert jet("stream", "restore", folder).code == 1
+    js.delete_stream("CLIBACK")
+    assert jet("stream", "restore", str(tmp_path)).code == 2
+
+
+def test_a_copied_stream_has_the_messages_when_asked_for(jet, nc, name):
+    js = nc.jetstream()
+    done = jet("stream", "copy", name, "CLICOPY", "--subjects", "clicopy", "--data", "--json")
+    assert (done.code, done.json["config"]["sources"]) == (0, [])
+    copied = js.stream("CLICOPY")
+    assert [copied.get_msg(n).data for n in (1, 2)] == [b"one", b"\xff"]
+    js.delete_stream("CLICOPY")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    path = str(tmp_path / f"out.{ending}")
+    done = jet("copy", name, path, "--json")
+    assert done.json == {"stream": name, "file": path, "messages": 2}
+    assert jet("copy", name, path).code == 2  # it is there already
+    stream.purge()
+    # The copies have the ids of the originals, which the stream still remembers.
+    nc.jetstream().update_stream(name=name, duplicate_window=0.1)
+    again = jet("copy", path, name, "--json")
+    assert (again.code, again.json["published"]) == (0, 2)
+    assert jet("copy", path, "NONE").code == 3
+    assert jet("copy", name, "OTHER").code == jet("copy", path, path).code == 2
+
+
+def test_only_messages_of_a_subject_are_copied(jet, name, tmp_path):
+    path = tmp_path / "one.jsonl"
+    assert jet("copy", name, str(path), "--subject", f"{name}.b", "--quiet").code == 0
+    (line,) = path.read_text().splitlines()
+    assert (json.loads(line)["stream_seq"], json.loads(line)["data_b64"]) == (2, "/w==")
+    empty = tmp_path / "none.jsonl"
+    assert jet("copy", name, str(empty), "--subject", f"{name}.c", "--quiet").code == 0
+    assert empty.read_text() == ""
+
+
+def test_rows_of_files_are_published(jet, stream, tmp_path):
+    name = stream.name
+    (tmp_path / "m.jsonl").write_text(
+        f'{{"subject": "{name}.x", "data": "eins", "headers": {{"K": ["v"]}}}}\n{{"plain": 1}}\n'
+    )
+    (tmp_path / "m.csv").write_text(f"where,n\n{name}.y,1\n")
+    lines = str(tmp_path / "m.jsonl")
+    assert jet("pub", f"{name}.z", "--file", lines, "--js", "--json").json["published"] == 2
+    assert jet("pub", f"{name}.z", "--file", lines).code == 0
+    table = str(tmp_path / "m.csv")
+    assert jet("pub", "-", "--file", table, "--subject-column", "where", "--js").code == 0
+    stored = [stream.get_msg(n) for n in range(1, 6)]
+    assert [msg.subject.rpartition(".")[2] for msg in stored] == ["z", "z", "z", "z", "y"]
+    assert [msg.data for msg in stored[:2]] == [b"eins", b'{"plain": 1}']
+    assert stored[0].headers["K"] == "v"
+    assert json.loads(stored[4].data) == {"where": f"{name}.y", "n": "1"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("m.txt", "", "no file of"),
+        ("none.jsonl", None, "cannot be read"),
+        ("m.jsonl", "{", "line 1: not JSON"),
+        ("m.jsonl", '{"data_b64": "?"}', "line 1: not a message"),
+    ],
+)
+def test_files_that_cannot_be_published_are_named(jet, tmp_path, file, text, said):
+    if text is not None:
+        (tmp_path / file).write_text(text)
+    done = jet("pub", "a.b", "--file", str(tmp_path / file))
+    assert (done.code, said in done.err) == (2, True)
+
+
+def test_the_server_publishes_at_its_time(jet, nc):
+    js = nc.jetstream()
+    stream = js.create_stream(
+        name="CLILATER", subjects=["clilater.>"], storage="memory", allow_msg_schedules=True
+    )
+    assert jet("pub", "clilater.a", "x", "--at", "1h").code == 0
+    done = jet("pub", "clilater.b", "x", "--every", "1m", "--schedule-subject", "clilater.s")
+    assert done.code == 0
+    assert stream.get_msg(1).headers["Nats-Schedule-Target"] == "clilater.a"
+    assert stream.get_msg(1).headers["Nats-Schedule"].startswith("@at ")
+    assert stream.get_msg(2).headers["Nats-Schedule"] == "@every 60000ms"
+    assert stream.get_msg(2).subject == "clilater.s"
+    js.delete_stream("CLILATER")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--at", "1h", "--every", "1h"],
+        ["--schedule-subject", "x"],
+        ["--subject-column", "x"],
+        ["--file", "x.jsonl", "--at", "1h"],
+    ],
+)
+def test_flags_of_pub_that_exclude_each_other_are_refused(jet, flags):
+    assert jet("pub", "a.b", *flags).code == 2
+
+
+def test_a_trace_says_who_gets_a_message(jet, name):
+    done = jet("trace", f"{name}.a", "x", "--json")
+    assert (done.code, done.json["egress"]) == (0, {"jetstream": 1})
+    lost = jet("trace", "no.receiver")
+    assert "no receiver gets this message" in lost.err

@@ -1,0 +1,130 @@
+"""Backups: a stream in a folder, and the same stream made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+
+import jetsync
+from jetsync.server import NatsServer
+
+
+@pytest.fixture
+def stream(js):
+    made = js.create_stream(name="SAVED", subjects=["saved.>"])
+    js.publish_many((f"saved.{n % 3}", b"%d" % n * 3000, {"N": str(n)}) for n in range(300))
+    made.get_msg(1)
+    made.delete_msg(7)
+    made.create_consumer(durable_name="d", ack_policy="explicit").fetch(5, timeout=9).ack_sync()
+    yield made
+    js.delete_stream("SAVED")
+
+
+def test_a_restored_stream_is_the_stream_that_was_backed_up(stream, js, tmp_path):
+    steps = []
+    before = stream.info(deleted_details=True)
+    consumer = stream.consumer("d").info()
+    made = stream.backup(tmp_path / "b", progress=lambda *step: steps.append(step), chunk_size=8192)
+    assert made.state.messages == before.state.messages == 299
+    assert made.bytes == (tmp_path / "b/stream.tar.s2").stat().st_size == steps[-1][0]
+    assert made.config.subjects == before.config.subjects
+    js.delete_stream("SAVED")
+
+    sent = []
+    restored = js.restore_stream(tmp_path / "b", progress=lambda *step: sent.append(step))
+    after = restored.info(deleted_details=True)
+    assert after.state == before.state
+    assert after.config == before.config
+    assert sent[-1] == (made.bytes, made.bytes)
+    assert restored.consumer("d").info().ack_floor.stream_seq == consumer.ack_floor.stream_seq == 5
+    read = restored.ordered_consumer().fetch(299, timeout=9)
+    assert [msg.data for msg in read] == [b"%d" % n * 3000 for n in range(300) if n != 6]
+    assert read[0].headers["N"] == "0"
+
+
+def test_a_backup_is_for_its_owner_and_holds_what_the_server_wrote(stream, tmp_path):
+    stream.backup(tmp_path / "b", consumers=False, check=True)
+    names = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "b").iterdir()}
+    assert names == {"backup.json": 0o600, "stream.tar.s2": 0o600}
+    about = json.loads((tmp_path / "b/backup.json").read_bytes())
+    assert set(about) == {"config", "state"}
+    assert (about["config"]["name"], about["state"]["messages"]) == ("SAVED", 299)
+    assert (tmp_path / "b/stream.tar.s2").read_bytes()[:10] == b"\xff\x06\x00\x00S2sTwO"
+
+
+def test_another_configuration_can_be_given_but_no_other_name(stream, js, tmp_path):
+    stream.backup(tmp_path, consumers=False)
+    js.delete_stream("SAVED")
+    config = stream.cached_info.config
+    for wrong in ({"name": "OTHER"}, {"storage": "memory"}):
+        fields = {**config.to_wire(), **wrong}
+        with pytest.raises(jetsync.ConfigError):
+            js.restore_stream(tmp_path, config=jetsync.StreamConfig.from_wire(fields))
+    fields = {**config.to_wire(), "description": "restored"}
+    restored = js.restore_stream(tmp_path, config=jetsync.StreamConfig.from_wire(fields))
+    assert restored.cached_info.config.description == "restored"
+    assert restored.cached_info.state.messages == 299
+    assert list(restored.consumer_names()) == []
+    with pytest.raises(jetsync.StreamNameInUseError):
+        js.restore_stream(tmp_path)
+
+
+def test_a_folder_with_a_backup_is_not_written_again(stream, tmp_path):
+    stream.backup(tmp_path)
+    with pytest.raises(jetsync.ConfigError, match="holds a backup"):
+        stream.backup(tmp_path)
+
+
+def test_a_backup_that_fails_leaves_nothing(stream, js, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        raise Stop
+
+    with pytest.raises(Stop):
+        stream.backup(tmp_path, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(jetsync.TimeoutError):
+        stream.backup(tmp_path, timeout=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["no json", "[]", '{"config": {}}'])
+def test_what_is_no_backup_is_refused_before_anything_is_sent(js, tmp_path, text):
+    with pytest.raises(jetsync.ConfigError, match=r"backup\.json"):
+        js.restore_stream(tmp_path)
+    (tmp_path / "backup.json").write_text(text)
+    with pytest.raises(jetsync.ConfigError, match="no backup"):
+        js.restore_stream(tmp_path)
+
+
+def test_a_damaged_backup_makes_no_stream(stream, js, tmp_path):
+    stream.backup(tmp_path)
+    js.delete_stream("SAVED")
+    data = tmp_path / "stream.tar.s2"
+    whole = data.read_bytes()
+    data.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(jetsync.Error):
+        js.restore_stream(tmp_path, timeout=20)
+    with pytest.raises(jetsync.StreamNotFoundError):
+        js.stream("SAVED")
+    data.write_bytes(whole)
+    assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+def test_a_backup_ends_with_its_server(tmp_path):
+    with NatsServer() as server, jetsync.connect(server.url, reconnect=False) as nc:
+        js = nc.jetstream()
+        stream = js.create_stream(name="CUT", subjects=["cut"])
+        js.publish_many(("cut", os.urandom(100_000)) for _ in range(40))
+
+        def kill(done, total):
+            server.kill()
+
+        with pytest.raises(jetsync.Error):
+            stream.backup(tmp_path, progress=kill, chunk_size=4096, window_size=8192, timeout=9)
+    assert list(tmp_path.iterdir()) == []
