@@ -79,13 +79,15 @@ def test_errors_of_an_outage_are_ones_that_kombu_recovers_from(connect):
         assert error in recoverable
 
 
-def test_a_queue_whose_renewal_was_missed_is_declared_and_bound_again(connect):
+def test_a_queue_whose_renewal_was_missed_is_declared_and_bound_again(connect, monkeypatch):
     connection = connect()
     broker = connection.transport.broker
     queue = kombu.Queue("own", kombu.Exchange("x"), auto_delete=True, expires=1.0)
-    reading = Reading(connection, queue)
-    reading.nothing_comes()
-    wait_until(lambda: broker.routes.queue("own") is None, timeout=15)  # the program is busy
+    with monkeypatch.context() as asleep:  # the process, as on a computer that was suspended
+        asleep.setattr(broker, "renew", lambda *_: None)
+        reading = Reading(connection, queue)
+        reading.nothing_comes()
+        wait_until(lambda: broker.routes.queue("own") is None, timeout=15)
     broker.js.delete_consumer(f"KOMBU_{broker.vhost}_TRANSIENT", "own-0")
     with pytest.raises(TimeoutError):
         connection.drain_events(timeout=1)

@@ -28,6 +28,7 @@ from jetsync import (
     StreamNotFoundError,
 )
 from jetsync.contrib.kombu.queues import QueueRecord, consumer_name, record_of, subject_of
+from jetsync.contrib.kombu.renewal import Renewals
 from jetsync.contrib.kombu.routes import Routes
 from jetsync.contrib.names import bucket_token, to_token
 from jetsync.contrib.options import StoreOptions
@@ -62,6 +63,7 @@ class Broker:
         self._has_schedules = version >= (2, 12)
         self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
         self._routes: Routes | None = None
+        self.renewals = Renewals(self)
         self._created: datetime | None = None  # when the bucket was, which tells it from a new one
         self.prepare()
 
