@@ -30,6 +30,7 @@ ORDER = (
     "jetstream/push/receiver.py _routes",
     "jetstream/ordered/consumer.py _turn",
     "jetstream/consumers/shared.py _lock",
+    "jetstream/pull/alarm.py _lock",
     "jetstream/acks/keep_alive.py _lock",
     "jetstream/publish/batch.py _lock",
     "jetstream/publish/publisher.py _making",

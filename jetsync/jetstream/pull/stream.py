@@ -270,7 +270,7 @@ class PullStream(Handle, PullLoop):
         self._wake()
 
     def _wake(self) -> None:
-        """Wake whoever takes: something is to be looked at. Any thread."""
+        """Wake the thread that takes: something is to be looked at. Any thread."""
         if (inbox := self._inbox) is not None:
             inbox.wake()
         if (consumer := self._consumer) is not None:
