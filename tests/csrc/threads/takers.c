@@ -207,6 +207,7 @@ void *manager(void *unused) {
         atomic_store(&token, 0);
         if (i % 3 == 0) link_outbound_nudge(&out);
         if (i % 5 == 0) discarded += link_queue_discard(&queues[1]);
+        if (i % 3 == 0) take(&queues[3], 3, 0); /* beside its worker */
         if (i % 4 == 0) link_queue_finish(asking);
         link_inbound_remove_reply(&in, mine);
         link_inbound_remove(&in, sid);
