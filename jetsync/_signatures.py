@@ -8,8 +8,10 @@ Not here:  what type checkers see: the TypedDict beside each configuration.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any, TypeVar, is_typeddict
 
 __all__ = ["spells_out"]
@@ -24,22 +26,57 @@ def spells_out(source: Any, *, without: tuple[str, ...] = ()) -> Callable[[F], F
 
     help(), inspect.signature() and the completion of IPython and Jupyter then name them, with
     types and defaults. ``source`` is a dataclass or a TypedDict, whose fields they are, or a
-    callable, whose keyword-only parameters they are; ``without`` names those that the function
-    does not take. A field of a TypedDict has the default ``...``: what is not given stays as it is.
+    callable, whose keyword-only parameters they are, or a text ``module:class`` for one that is
+    imported when the signature is read first; ``without`` names those that the function does not
+    take. A field of a TypedDict has the default ``...``: what is not given stays as it is.
     The call itself is not changed.
     """
 
     def mark(function: F) -> F:
         signature = inspect.signature(function)
-        *own, last = signature.parameters.values()  # the last one is ``**fields``
-        taken = {*signature.parameters, *without}
-        more = [p for p in _keywords(source) if p.name not in taken]
-        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*own, *more, last]
+        shown = (
+            _Later(signature, source, without)
+            if isinstance(source, str)
+            else _spelled_out(signature, source, without)
         )
+        function.__signature__ = shown  # type: ignore[attr-defined]
         return function
 
     return mark
+
+
+class _Later(inspect.Signature):
+    """A signature that imports what it spells out when its parameters are read first, so that the
+    import of a room that makes buckets does not bring the rooms of the buckets."""
+
+    def __init__(self, short: inspect.Signature, source: str, without: tuple[str, ...]) -> None:
+        super().__init__(list(short.parameters.values()), return_annotation=short.return_annotation)
+        self._short = short
+        self._source = source
+        self._without = without
+        self._whole: inspect.Signature | None = None
+
+    @property
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
+        if self._whole is None:
+            module, _, name = self._source.partition(":")
+            source = getattr(importlib.import_module(module), name)
+            self._whole = _spelled_out(self._short, source, self._without)
+        return self._whole.parameters
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        """Return a plain signature with these changes."""
+        changes.setdefault("parameters", list(self.parameters.values()))
+        return self._short.replace(**changes)
+
+
+def _spelled_out(
+    signature: inspect.Signature, source: Any, without: tuple[str, ...]
+) -> inspect.Signature:
+    *own, last = signature.parameters.values()  # the last one is ``**fields``
+    taken = {*signature.parameters, *without}
+    more = [p for p in _keywords(source) if p.name not in taken]
+    return signature.replace(parameters=[*own, *more, last])
 
 
 def _keywords(source: Any) -> Iterator[inspect.Parameter]:

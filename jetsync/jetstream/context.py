@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
 from jetsync._handles import Handle
+from jetsync._signatures import spells_out
 from jetsync.client.port import port_of
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
@@ -60,6 +61,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.open_bucket(self, bucket, self._api.deadline(timeout))
 
+    @spells_out("jetsync.kv.config:KeyValueConfig")
     def create_key_value(
         self,
         config: KeyValueConfig | None = None,
@@ -76,6 +78,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.create(self, config, fields, self._api.deadline(timeout))
 
+    @spells_out("jetsync.kv.config:KeyValueConfig")
     def update_key_value(
         self,
         config: KeyValueConfig | None = None,
@@ -94,6 +97,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.update(self, config, fields, self._api.deadline(timeout))
 
+    @spells_out("jetsync.kv.config:KeyValueConfig")
     def create_or_update_key_value(
         self,
         config: KeyValueConfig | None = None,
@@ -138,6 +142,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.open_store(self, bucket, self._api.deadline(timeout))
 
+    @spells_out("jetsync.objectstore.config:ObjectStoreConfig")
     def create_object_store(
         self,
         config: ObjectStoreConfig | None = None,
@@ -153,6 +158,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.create(self, config, fields, self._api.deadline(timeout))
 
+    @spells_out("jetsync.objectstore.config:ObjectStoreConfig")
     def update_object_store(
         self,
         config: ObjectStoreConfig | None = None,
@@ -170,6 +176,7 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
 
         return manager.update(self, config, fields, self._api.deadline(timeout))
 
+    @spells_out("jetsync.objectstore.config:ObjectStoreConfig")
     def create_or_update_object_store(
         self,
         config: ObjectStoreConfig | None = None,

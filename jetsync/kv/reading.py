@@ -358,7 +358,7 @@ class Reading:
             )
         if start is not None:
             self._check_reached(start - 1, status)
-        watcher = self._watch(
+        return self._watch(
             patterns,
             deadline,
             include_history=include_history,
@@ -366,9 +366,8 @@ class Reading:
             meta_only=meta_only,
             ignore_deletes=ignore_deletes,
             start=start,
+            origin=now,
         )
-        watcher._set_origin(now)
-        return watcher
 
     def _watch(
         self,
@@ -380,6 +379,7 @@ class Reading:
         meta_only: bool = False,
         ignore_deletes: bool = False,
         start: int | None = None,
+        origin: ResumeToken | None = None,
     ) -> Watcher:
         policy: str = DeliverPolicy.LAST_PER_SUBJECT
         if include_history:
@@ -400,7 +400,9 @@ class Reading:
             )
             if not updates_only:
                 end = place.last_revision(patterns, deadline)
-        return Watcher(place, patterns, ordered, end=end, ignore_deletes=ignore_deletes)
+        return Watcher(
+            place, patterns, ordered, end=end, ignore_deletes=ignore_deletes, origin=origin
+        )
 
     def _check_reached(self, revision: int, status: KeyValueStatus) -> None:
         """Raise KeyValueError for a revision that the bucket never had."""

@@ -36,17 +36,14 @@ class Watcher(BucketWatcher[Entry]):
         *,
         end: int,
         ignore_deletes: bool,
+        origin: ResumeToken | None,
     ) -> None:
         super().__init__(place.js, place.bucket, ordered, end)
         self._place = place
         self._patterns = patterns
         self._ignore_deletes = ignore_deletes
-        self._origin: ResumeToken | None = None
-        self._handed = ordered.last_seq
-
-    def _set_origin(self, origin: ResumeToken) -> None:
-        """Tell it which bucket it watches, for the token. Called by ``KeyValue.watch``."""
         self._origin = origin
+        self._handed = ordered.last_seq
 
     @property
     def resume_token(self) -> str:

@@ -141,7 +141,7 @@ class SpanHooks(Hooks):
 
 
 def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
-    """What is known of an operation when its span is made."""
+    """Return the attributes of an operation that are known when its span is made."""
     found = dict(shape.shared)
     if op.subject is not None:
         found["messaging.destination.name"] = op.subject
@@ -153,7 +153,7 @@ def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
 
 
 def _outcome(op: Operation) -> dict[str, Any]:
-    """What is known of an operation when it is over."""
+    """Return the attributes of an operation that are known when it is over."""
     found: dict[str, Any] = {
         name: value
         for name, value in (

@@ -1,4 +1,4 @@
-"""What all operations of one kind and place have in common: name, kind of span, attributes."""
+"""The shape that operations of one kind and place share: name, kind of span, attributes."""
 
 from __future__ import annotations
 

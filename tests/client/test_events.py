@@ -287,7 +287,7 @@ def test_the_limit_of_subscriptions_ends_those_beyond_it_and_nothing_else():
         subs = [nc.subscribe(f"a.{n}") for n in range(10)]
         nc.flush(timeout=LONG)
         with pytest.raises(jetsync.ServerError, match="maximum subscriptions"):
-            nc.request("nobody", timeout=LONG)
+            nc.request("unheard", timeout=LONG)
         more = [nc.subscribe(f"b.{n}") for n in range(3)]
         nc.flush(timeout=LONG)
         wait_until(lambda: not any(sub.is_active for sub in more), timeout=LONG)
@@ -297,6 +297,6 @@ def test_the_limit_of_subscriptions_ends_those_beyond_it_and_nothing_else():
         for sub in subs[:5]:
             sub.unsubscribe()
         with pytest.raises(jetsync.NoRespondersError):
-            nc.request("nobody", timeout=LONG)
+            nc.request("unheard", timeout=LONG)
         nc.publish("a.9", b"x")
         assert subs[9].next(timeout=LONG).data == b"x"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_lines_of_several_threads_are_known_in_the_order_in_which_they_leave():
     lines, outbound = Unconfirmed(), attached()
     start = threading.Barrier(4)
 
-    def switch(*_: object) -> object:
+    def switch(*_: object) -> Any:
         time.sleep(0)
         return switch
 

@@ -139,7 +139,7 @@ def test_what_the_server_refuses_is_typed(url):
             10201: filled(js, (a, {"msg_id": "there"}), (a, {})),
             10071: filled(js, (a, {"expected_last_seq": 99}), (a, {})),
             10060: filled(js, (a, {"expected_stream": "OTHER"}), (a, {})),
-            10176: filled(js, (f"nobody{name}", {}), (a, {})),
+            10176: filled(js, (f"unheard{name}", {}), (a, {})),
         }
         for code, batch in cases.items():
             error = refused(batch.commit)
@@ -181,7 +181,7 @@ def test_a_repeated_batch_with_ids_is_refused_as_a_whole(url):
 def test_no_stream_takes_it(url):
     with jetsync.connect(url) as nc:
         batch = nc.jetstream().batch(timeout=0.6)
-        batch.add("nobody.stores.this")
+        batch.add("nothing.stores.this")
         with pytest.raises(jetsync.NotStoredError):
             batch.commit()
 

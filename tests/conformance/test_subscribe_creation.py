@@ -137,9 +137,9 @@ def test_the_stream_is_found_by_subject(js, stream, subject):
 
 def test_no_stream_for_the_subject_is_an_error(js, stream):
     with pytest.raises(jetsync.StreamNotFoundError, match="no matching stream"):
-        js.subscribe("nobody.stores.this")
+        js.subscribe("nothing.stores.this")
     with pytest.raises(jetsync.StreamNotFoundError, match="no matching stream"):
-        js.pull_subscribe("nobody.stores.this")
+        js.pull_subscribe("nothing.stores.this")
 
 
 def test_several_streams_for_the_subject_are_an_error_that_names_them(js, stream):

@@ -30,7 +30,7 @@ def test_what_one_process_binds_another_one_routes_by(connect):
     assert here.transport.broker is not there.transport.broker
     direct = kombu.Exchange("jobs", type="direct")
     topic = kombu.Exchange("logs.all", type="topic")
-    fanout = kombu.Exchange("everybody", type="fanout")
+    fanout = kombu.Exchange("all", type="fanout")
     queues = [
         kombu.Queue("a", direct, routing_key="k1"),
         kombu.Queue("b", direct, routing_key="k2"),
@@ -45,7 +45,7 @@ def test_what_one_process_binds_another_one_routes_by(connect):
     publish(2, exchange="jobs", routing_key="k3")  # bound to nothing
     publish(3, exchange="logs.all", routing_key="log.db.error")
     publish(4, exchange="logs.all", routing_key="log.db.info")
-    publish(5, exchange="everybody", routing_key="")
+    publish(5, exchange="all", routing_key="")
     got = {}
     for queue in queues:
         reading = Reading(there, queue)

@@ -43,7 +43,7 @@ def test_the_same_id_is_stored_once(js, stream):
 
 def test_nobody_stores_the_subject(js):
     with pytest.raises(jetsync.NotStoredError):
-        js.publish("nobody.stores.this", timeout=0.6)
+        js.publish("nothing.stores.this", timeout=0.6)
 
 
 def test_expectations_that_do_not_hold_refuse_the_message(js, stream):
@@ -133,7 +133,7 @@ def test_publish_many_reports_refused_and_unroutable_messages(js, stream):
     assert report.stored == 3
     assert all(isinstance(error, jetsync.NotStoredError) for _, error in report.failed)
     for seconds in (0.6, 2.6):  # shorter and longer than it waits for silent servers
-        lost = js.publish_many([("nobody.stores.this", b"")] * 2, timeout=seconds)
+        lost = js.publish_many([("nothing.stores.this", b"")] * 2, timeout=seconds)
         assert lost.stored == 0
         assert [type(error) for _, error in lost.failed] == [jetsync.NotStoredError] * 2
 

@@ -103,7 +103,7 @@ def test_every_payload_that_is_bytes_like(js, stream):
 def silent(url):
     """A subject on which a subscriber listens that answers nothing."""
     with jetsync.connect(url) as listener:
-        subscription = listener.subscribe("nobody.answers.this")
+        subscription = listener.subscribe("nothing.answers.this")
         listener.flush()
         yield subscription.subject
 
@@ -119,15 +119,15 @@ def test_an_outcome_is_known_when_the_time_is_over(js, silent):
 
 
 def test_a_subject_that_no_stream_takes_is_told_before_the_time_is_over(js, stream):
-    future = js.publish_async("nobody.stores.this", timeout=60)
+    future = js.publish_async("nothing.stores.this", timeout=60)
     assert js.publish_async(f"{stream.name}.a").result().seq == 1
     assert isinstance(future.exception(30), jetsync.NotStoredError)
-    report = js.publish_many([("nobody.stores.this", b""), (f"{stream.name}.a", b"")], timeout=60)
+    report = js.publish_many([("nothing.stores.this", b""), (f"{stream.name}.a", b"")], timeout=60)
     assert [type(error) for _, error in report.failed] == [jetsync.NotStoredError]
     assert report.stored == 1
     start = time.monotonic()
     with pytest.raises(jetsync.NotStoredError, match="no stream takes messages"):
-        js.publish("nobody.stores.this", timeout=60)
+        js.publish("nothing.stores.this", timeout=60)
     assert time.monotonic() - start < 30
 
 
@@ -374,10 +374,10 @@ import jetsync
 
 nc = jetsync.connect(sys.argv[1])
 listener = jetsync.connect(sys.argv[1])
-subscription = listener.subscribe("nobody.answers.this")
+subscription = listener.subscribe("nothing.answers.this")
 listener.flush()
 js = nc.jetstream(max_pending=1, timeout=60)
-stuck = js.publish_async("nobody.answers.this")
+stuck = js.publish_async("nothing.answers.this")
 
 def interrupt():
     time.sleep(0.3)  # the main thread waits by then

@@ -351,5 +351,5 @@ def test_the_bound_of_retries_is_the_streams_own(js, stream):
     assert repeatable_for(api, ["short"], 5) == pytest.approx(8)
     assert repeatable_for(api, [f"{stream.name}.a", f"{stream.name}.b"], 5) == pytest.approx(96)
     assert repeatable_for(api, [f"{stream.name}.a", "short"], 5) == pytest.approx(8)
-    assert repeatable_for(api, ["nobody.stores.this"], 5) == pytest.approx(96)
+    assert repeatable_for(api, ["nothing.stores.this"], 5) == pytest.approx(96)
     js.delete_stream("SHORT")

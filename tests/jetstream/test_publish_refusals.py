@@ -69,7 +69,7 @@ def test_a_sealed_stream_says_so(js, streams, fail):
 
 @pytest.mark.parametrize("fail", WAYS)
 def test_a_subject_without_a_stream_has_no_error_number(js, fail):
-    error = fail(js, "nobody.stores.this")
+    error = fail(js, "nothing.stores.this")
     assert type(error) is jetsync.NotStoredError
     assert (error.code, error.err_code) == (0, 0)
 

@@ -46,7 +46,7 @@ def test_listing_and_finding_by_subject(js, stream):
     assert stream.name in {info.config.name for info in js.streams()}
     assert js.stream_name_by_subject(f"{stream.name}.x") == stream.name
     with pytest.raises(jetsync.StreamNotFoundError):
-        js.stream_name_by_subject("nobody.stores.this")
+        js.stream_name_by_subject("nothing.stores.this")
 
 
 def test_stored_messages_can_be_read_by_sequence_and_subject(js, stream):

@@ -74,5 +74,5 @@ def test_a_name_in_the_place_of_a_configuration_is_told_where_it_belongs(js, str
 
 
 def test_a_subject_that_no_stream_takes_is_named(js):
-    with pytest.raises(jetsync.NotStoredError, match=r"'nobody\.takes\.this'.* no stream takes"):
-        js.publish("nobody.takes.this", timeout=0.3)
+    with pytest.raises(jetsync.NotStoredError, match=r"'nothing\.takes\.this'.* no stream takes"):
+        js.publish("nothing.takes.this", timeout=0.3)

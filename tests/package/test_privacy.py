@@ -39,6 +39,9 @@ def files(room: str) -> list[Path]:
     return sorted((ROOT / room).rglob("*.py"))
 
 
+# Of the compiled class that those of the file derive from.
+BASES = {"_give", "_port"}
+
 # What a named tuple calls so although it is public.
 PUBLIC = {"_asdict", "_fields", "_make", "_replace"}
 
@@ -113,6 +116,21 @@ def test_no_upper_room_reaches_into_a_connection():
         for path in files(room)
         for line, owner, name in uses(path)
         if name in below and owners.search(owner)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("room", [*ROOMS[2:], "contrib", "prometheus", "services"])
+def test_above_client_a_file_uses_the_private_names_of_its_own_classes_only(room):
+    """On ``self`` and ``cls``, or where the class of the object stands in the same file."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {owner}.{name}"
+        for path in files(room)
+        for line, owner, name in uses(path)
+        if owner not in ("self", "cls")
+        and not owner.startswith("super(")
+        and name not in declared_in([path]) | BASES
+        and (room, name) not in ALLOWED
     ]
     assert found == []
 

@@ -14,9 +14,12 @@ from jetsync.jetstream.ordered.config import OrderedOptions
 from jetsync.jetstream.publish.batch import PublishBatch
 from jetsync.jetstream.publish.headers import PublishOptions
 from jetsync.jetstream.pull.options import BufferOptions, MessagesOptions
+from jetsync.kv.config import KeyValueFields
+from jetsync.objectstore.config import ObjectStoreFields
 from jetsync.objectstore.store import MetaFields
 from jetsync.worker import Worker, run
 from jetsync.worker.fields import WorkerFields
+from tests.harness.watchdog import run_code
 
 JetStream = jetsync.JetStream
 CALLS = [
@@ -26,6 +29,12 @@ CALLS = [
     (JetStream.create_consumer, config_fields.ConsumerFields),
     (JetStream.update_consumer, config_fields.ConsumerFields),
     (JetStream.create_or_update_consumer, config_fields.ConsumerFields),
+    (JetStream.create_key_value, KeyValueFields),
+    (JetStream.update_key_value, KeyValueFields),
+    (JetStream.create_or_update_key_value, KeyValueFields),
+    (JetStream.create_object_store, ObjectStoreFields),
+    (JetStream.update_object_store, ObjectStoreFields),
+    (JetStream.create_or_update_object_store, ObjectStoreFields),
     (JetStream.subscribe, config_fields.SubscribeFields),
     (JetStream.pull_subscribe, config_fields.ConsumerFields),
     (jetsync.Stream.create_consumer, config_fields.ConsumerFields),
@@ -67,6 +76,23 @@ def test_defaults_are_those_of_the_configuration():
     parameters = inspect.signature(JetStream.create_stream).parameters
     assert parameters["max_age"].default == jetsync.StreamConfig(name="x").max_age
     assert parameters["pedantic"].default is False
+
+
+def test_help_of_a_bucket_s_calls_names_their_fields_and_the_import_of_jetsync_does_not_pay():
+    """The rooms of buckets are imported when the signature is read."""
+    program = """
+import inspect, pydoc, sys
+import jetsync
+from jetsync import JetStream
+assert "jetsync.kv.config" not in sys.modules
+shown = pydoc.render_doc(JetStream.create_key_value)
+assert "jetsync.kv.config" in sys.modules
+assert "history: 'int' = 1" in shown and "**fields" in shown, shown
+bound = inspect.signature(JetStream.__new__(JetStream).create_object_store)
+assert "self" not in bound.parameters and "allow_atomic" in bound.parameters
+"""
+    done = run_code(program, limit=60)
+    assert (done.code, done.output, done.errors) == (0, "", ""), done
 
 
 def test_what_a_bound_method_shows_is_without_self():

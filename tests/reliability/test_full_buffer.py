@@ -111,7 +111,7 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
                 again.start()
                 with ThreadPoolExecutor(3) as threads:
                     found = threads.submit(bucket.get, "k")
-                    heard = threads.submit(far.request, "nobody", timeout=20)
+                    heard = threads.submit(far.request, "unheard", timeout=20)
                     many = threads.submit(lambda: bucket.watch().next(timeout=20))
                     again.join()
                     assert found.result().value == many.result().value == b"v"

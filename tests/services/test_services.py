@@ -206,7 +206,7 @@ def test_a_message_that_wants_no_answer_is_handled(nc, asking, name):
 
     def handle(request):
         came.set()
-        return b"for nobody"
+        return b"for none"
 
     service = nc.add_service(name, "1.0.0")
     service.add_endpoint("handle", handle, subject=name)

@@ -89,7 +89,7 @@ def test_a_row_that_expects_a_last_sequence_begins_a_chunk(atomic_stream):
     ("columns", "code"),
     [
         (numbers(0, 3), "JETSYNC_STREAM_CONFIG"),
-        ({**numbers(0, 1), "subject": ["nobody.takes.this"]}, "JETSYNC_NO_SUBJECT"),
+        ({**numbers(0, 1), "subject": ["nothing.takes.this"]}, "JETSYNC_NO_SUBJECT"),
     ],
 )
 def test_what_cannot_be_stored_is_told_with_a_code(new_stream, columns, code):

@@ -139,7 +139,7 @@ def test_a_publisher_tells_what_could_not_be_stored(new_stream):
     stream = new_stream()
     options = {"servers": stream.url, "publishTimeout": "500ms"}
     with pytest.raises(SparkSourceError) as caught, publisher(options) as out:
-        out.publish("nobody.takes.this", b"1")
+        out.publish("nothing.takes.this", b"1")
     assert caught.value.code == "JETSYNC_NO_SUBJECT"
 
 

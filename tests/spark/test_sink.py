@@ -215,7 +215,7 @@ def test_writing_waits_for_a_server_that_comes_back(spark, tmp_path):
     ("select", "options", "code"),
     [
         ("'{s}.a' subject, 'x' data, id", {}, "JETSYNC_UNKNOWN_COLUMN"),
-        ("'x' data", {"subject": "nobody.takes.this"}, "JETSYNC_NO_SUBJECT"),
+        ("'x' data", {"subject": "nothing.takes.this"}, "JETSYNC_NO_SUBJECT"),
         ("cast(null as string) subject, 'x' data", {}, "JETSYNC_NULL_VALUE"),
         ("'{o}.a' subject, 'x' data", {"publishStream": "{s}"}, "JETSYNC_WRONG_STREAM"),
     ],

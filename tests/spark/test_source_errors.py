@@ -20,7 +20,7 @@ from tests.spark.test_stream_reader import SCHEMA
 MAY = ["$JS.API.STREAM.INFO.S", "$JS.API.STREAM.MSG.GET.S", "_INBOX.>"]
 USERS: dict[str, dict[str, Any]] = {
     "admin": {},
-    "nobody": {"permissions": {"publish": {"deny": "$JS.API.STREAM.INFO.>"}}},
+    "stranger": {"permissions": {"publish": {"deny": "$JS.API.STREAM.INFO.>"}}},
     "planner": {"permissions": {"publish": {"allow": MAY}}},
 }
 
@@ -65,7 +65,7 @@ def failure(action):
 
 
 @pytest.mark.parametrize(
-    "user", [{"user": "nobody"}, {"password": "wrong"}], ids=["permission", "password"]
+    "user", [{"user": "stranger"}, {"password": "wrong"}], ids=["permission", "password"]
 )
 def test_who_may_not_look_at_the_stream_is_told_while_planning(guarded, user):
     for action in (

@@ -84,7 +84,7 @@ def planned_stream(js, server):
         (PLAIN, {"onOverwrite": "purge"}, "JETSYNC_MISSING_OPTION"),
         ("data string", {"subject": "a.*"}, "JETSYNC_INVALID_OPTION"),
         ("data string", {"subject": "a..b"}, "JETSYNC_INVALID_OPTION"),
-        ("data string", {"subject": "nobody.takes.this"}, "JETSYNC_NO_SUBJECT"),
+        ("data string", {"subject": "nothing.takes.this"}, "JETSYNC_NO_SUBJECT"),
         ("data string", {"subject": "{s}.a", "publishStream": "OTHER"}, "JETSYNC_WRONG_STREAM"),
         (PLAIN, {"publishStream": "NONE"}, "JETSYNC_STREAM_NOT_FOUND"),
         (

@@ -84,7 +84,7 @@ class Workers:
         self.kill(children[0] if children else self._process.pid)
 
     def kill_parent(self) -> None:
-        """Kill the parent; its children drain, since nobody looks after them any more."""
+        """Kill the parent; its children drain, since no process looks after them any more."""
         self.kill(self._process.pid)
 
     def end(self) -> int:

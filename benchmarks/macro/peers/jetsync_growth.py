@@ -61,7 +61,7 @@ def publish_threads(job: Job) -> None:
 
     def work(share: int) -> None:
         for _ in range(share):
-            nc.publish("nobody", job.payload)
+            nc.publish("unused", job.payload)
 
     done = on_threads(job, work)
     nc.flush()

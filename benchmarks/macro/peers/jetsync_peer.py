@@ -15,7 +15,7 @@ def publish(job: Job) -> None:
     nc, data = jetsync.connect(job.url), job.payload
     job.start()
     for _ in range(job.count):
-        nc.publish("nobody", data)
+        nc.publish("unused", data)
     nc.flush()
     job.stop(job.count, job.count * len(data))
 

@@ -24,7 +24,7 @@ static void on_message(natsConnection *c, natsSubscription *s, natsMsg *msg, voi
 
 static void do_publish(void) {
     meter_start();
-    for (long n = 0; n < count; n++) check(natsConnection_Publish(nc, "nobody", payload, size));
+    for (long n = 0; n < count; n++) check(natsConnection_Publish(nc, "unused", payload, size));
     check(natsConnection_FlushTimeout(nc, 60000));
     meter_stop(count, count * size, size, "");
 }

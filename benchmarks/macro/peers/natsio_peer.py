@@ -16,7 +16,7 @@ async def publish(job: Job) -> None:
     nc, data = await natsio.connect(job.url), job.payload
     job.start()
     for _ in range(job.count):
-        await nc.publish("nobody", data)
+        await nc.publish("unused", data)
     await nc.flush(60)
     job.stop(job.count, job.count * len(data))
 

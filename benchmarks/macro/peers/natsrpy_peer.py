@@ -20,7 +20,7 @@ async def publish(job: Job) -> None:
     nc, data = await connect(job), job.payload
     job.start()
     for _ in range(job.count):
-        await nc.publish("nobody", data)
+        await nc.publish("unused", data)
     await nc.flush()
     job.stop(job.count, job.count * len(data))
 

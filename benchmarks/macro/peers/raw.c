@@ -148,7 +148,7 @@ static long drain(long wanted) {
 
 static void do_publish(void) {
     meter_start();
-    for (long n = 0; n < count; n++) publish("nobody", "", payload, size);
+    for (long n = 0; n < count; n++) publish("unused", "", payload, size);
     wait_pong();
     meter_stop(count, count * size, size, "");
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jetsync._deadline import Deadline
-from jetsync.jetstream.buckets.watcher import BucketWatcher
+from jetsync.jetstream.buckets.watcher import BucketWatcher, take_initial
 from jetsync.jetstream.message import JetStreamMsg
 
 __all__ = ["present"]
@@ -21,5 +21,5 @@ def present(
     With a ``deadline`` all of them have to come by then; without, the next ones within ``step``
     seconds: so a bucket of any size can be listed. Raises TimeoutError.
     """
-    while messages := watcher._take_initial(deadline or Deadline(step)):
+    while messages := take_initial(watcher, deadline or Deadline(step)):
         yield messages

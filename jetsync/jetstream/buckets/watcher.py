@@ -25,7 +25,7 @@ from jetsync.jetstream.ordered.consumer import OrderedConsumer
 if TYPE_CHECKING:
     from jetsync.jetstream.context import JetStream
 
-__all__ = ["BucketWatcher"]
+__all__ = ["BucketWatcher", "take_initial"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -135,12 +135,6 @@ class BucketWatcher(Handle, ABC, Generic[T]):
             if not self._stopped:
                 raise
             raise StopIteration from None
-
-    def _take_initial(self, deadline: Deadline) -> Sequence[JetStreamMsg]:
-        """The messages of the first part that have come, unread; none when there are no more. For
-        listings, which take nothing else. Blocks for one; raises TimeoutError and like
-        :meth:`next`."""
-        return self._alone(self._initial_batch, deadline)
 
     def _next(self, deadline: Deadline, *, initial: bool) -> T | None:
         """Return the next item; None if the time is up, or the first part is complete."""
@@ -262,3 +256,10 @@ class BucketWatcher(Handle, ABC, Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._bucket!r}, behind {self._ordered.last_seq})"
+
+
+def take_initial(watcher: BucketWatcher[Any], deadline: Deadline) -> Sequence[JetStreamMsg]:
+    """Return the messages of the first part that have come, unread; none when there are no more.
+    For listings, which take nothing else. Blocks for one; raises TimeoutError and like
+    ``BucketWatcher.next``."""
+    return watcher._alone(watcher._initial_batch, deadline)

@@ -23,7 +23,7 @@ from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag
 from jetsync.jetstream.consumers.diagnosis import explain_stall
 from jetsync.jetstream.consumers.requests import consumer_info
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
-from jetsync.jetstream.ordered.messages import OrderedMessages
+from jetsync.jetstream.ordered.messages import OrderedMessages, release
 from jetsync.jetstream.ordered.reader import OrderedReader
 from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.consume import ConsumeContext
@@ -169,7 +169,7 @@ class OrderedConsumer(Handle):
             raise ConfigError("this ordered consumer is closed")
         stream = self._reading() if self._reading is not None else None
         if stream is not None:
-            stream._release()
+            release(stream)
 
     @contextlib.contextmanager
     def _turn_of(self, seconds: float) -> Iterator[OrderedReader]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jetsync.jetstream.ordered.reader import OrderedReader, Place
     from jetsync.jetstream.pull.inbox import PullInbox
 
-__all__ = ["OrderedMessages"]
+__all__ = ["OrderedMessages", "release"]
 
 
 class OrderedMessages(PullStream):
@@ -116,8 +116,6 @@ class OrderedMessages(PullStream):
                 self._wake()
 
     def _release(self) -> None:
-        """For another call that wants to read: end this stream if it was stopped, else raise
-        ConfigError."""
         if not self._is_open:
             return
         if not self._stopped or not self._try_enter():
@@ -148,3 +146,8 @@ class OrderedMessages(PullStream):
             self._is_open = False
             self._reader.on_warning = None
             self._reader.rewind(self._place(), later=True)
+
+
+def release(stream: OrderedMessages) -> None:
+    """Let another call read: end this stream if it was stopped, else raise ConfigError."""
+    stream._release()

@@ -16,6 +16,7 @@ from jetsync.client.port import Member
 from jetsync.errors import ForkedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg, origin
 from jetsync.jetstream.pull.alarm import Alarm
+from jetsync.jetstream.pull.stream import Steps
 
 if TYPE_CHECKING:
     from jetsync.jetstream.pull.stream import PullStream
@@ -60,7 +61,6 @@ class ConsumeContext(Handle):
 
     def __init__(self, stream: PullStream, callback: Callable[[JetStreamMsg], Any]) -> None:
         self._stream = stream
-        self._port = stream._port
         self._done = threading.Event()
         self._callback = callback
         self.error: Exception | None = None
@@ -68,10 +68,11 @@ class ConsumeContext(Handle):
         # While the stream has no inbox, this one is waited on.
         self._mailbox = Mailbox()
         self._mailbox.wake()
+        self._steps = Steps(stream, self._wake)
+        self._port = self._steps.port
         self._alarm = Alarm(self._port, self._mailbox)
         self._is_recovering = False
         self._failure: BaseException | None = None
-        stream._consumer = self._wake
         self._member = _Running(self, stream)
         self._port.attach(self._member)
         self._delivery: Delivery | None = None
@@ -86,16 +87,14 @@ class ConsumeContext(Handle):
 
     def _step(self) -> Mailbox | None:
         """Give what came to the callback, without waiting for more: see ``Task``."""
-        stream = self._stream
+        steps = self._steps
         self._mailbox.get(0)
         if self._is_recovering:
             return self._mailbox
-        given = stream._give(self._callback, self._callback_failed, _TURN)
-        if given < _TURN and stream._is_over():
-            if stream._error is not None:
-                raise stream._error
+        given = steps.give(self._callback, self._callback_failed, _TURN)
+        if given < _TURN and steps.is_over():
             return None
-        inbox = stream._current()
+        inbox = steps.current()
         if inbox is None:
             self._recover()
             return self._mailbox
@@ -109,14 +108,14 @@ class ConsumeContext(Handle):
         """Have the stream make its next inbox, where waiting for the server delays no callback."""
         if self._failure is not None:
             raise self._failure
-        at = self._stream._recovers_at()
+        at = self._steps.recovers_at()
         if at is None:
             return  # a link that comes wakes this
         if at > time.monotonic():
             self._alarm.set(self._mailbox, at)
             return
         self._is_recovering = True
-        self._port.recover(self._stream._recover, self._recovered)
+        self._port.recover(self._steps.recover, self._recovered)
 
     def _recovered(self, error: BaseException | None) -> None:
         self._failure = error

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jetsync.jetstream.pull.source import Source
     from jetsync.jetstream.pull.state import Ended
 
-__all__ = ["PullStream"]
+__all__ = ["PullStream", "Steps"]
 
 Self = TypeVar("Self", bound="PullStream")
 
@@ -270,7 +270,7 @@ class PullStream(Handle, PullLoop):
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the thread that takes: something is to be looked at. Any thread."""
+        """Wake the thread that takes: it has to look at something. Any thread."""
         if (inbox := self._inbox) is not None:
             inbox.wake()
         if (consumer := self._consumer) is not None:
@@ -298,3 +298,44 @@ class PullStream(Handle, PullLoop):
         tb: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+class Steps:
+    """The calls of ``consume()`` on a stream: a dispatcher takes from it, no thread waits in it.
+
+    ``wake`` is called when the stream has to be looked at. One thread at a time takes steps.
+    """
+
+    def __init__(self, stream: PullStream, wake: Callable[[], object]) -> None:
+        self._stream = stream
+        self.port = stream._port
+        stream._consumer = wake
+
+    def give(
+        self,
+        callback: Callable[[JetStreamMsg], Any],
+        report: Callable[[BaseException, JetStreamMsg], None],
+        most: int,
+    ) -> int:
+        """Call the callback with at most so many messages; returns how many there were."""
+        return self._stream._give(callback, report, most)
+
+    def is_over(self) -> bool:
+        """Whether nothing will come any more; raises the error that ended the stream."""
+        if not self._stream._is_over():
+            return False
+        if self._stream._error is not None:
+            raise self._stream._error
+        return True
+
+    def current(self) -> PullInbox | None:
+        """The inbox that messages come to; None when the stream has to recover first."""
+        return self._stream._current()
+
+    def recovers_at(self) -> float | None:
+        """When to recover; None: when the link comes."""
+        return self._stream._recovers_at()
+
+    def recover(self) -> None:
+        """Make the next inbox. Blocks while it asks the server."""
+        self._stream._recover()
