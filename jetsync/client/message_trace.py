@@ -28,7 +28,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class TraceHop:
-    """What one server did with the message.
+    """The work of one server on the message.
 
     ``hop`` is its place: "" for the server of this connection, "1" and "2" for those that it passed
     the message on to, "1.1" for the next one behind the first. ``server``, ``cluster`` and
