@@ -39,7 +39,7 @@ DOORS = {
     ("worker/__main__.py", "cli"),
 }
 # INFO tells what the server does, contexts hold settings of every floor, and the trace of a message
-# tells who takes it: these files pass on values whose names say jetstream, and do nothing with them.
+# tells who takes it: these files pass on values whose names say jetstream, and nothing else.
 NAMES_ITS_FIELDS = (
     "__init__.py",
     "info.py",
