@@ -239,7 +239,9 @@ install_wheel() {
         --wheel-dir "$dist" "$dist"/jetsync-*.tar.gz &
     local built=$!
     extra_requirements >"$stamps/extra-requirements.txt"
-    pip_pinned install -r "$stamps/extra-requirements.txt" # beside the compilers
+    # Beside the compilers: what the tests need, and what looks at the documentation and the wheels.
+    # A package has ten times the modules that are ever imported: Python compiles those itself.
+    pip_pinned install --no-compile -r "$stamps/extra-requirements.txt" --group docs --group release
     wait $built
     local wheel
     wheel=$(echo "$dist"/jetsync-*.whl)

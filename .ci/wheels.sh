@@ -8,6 +8,8 @@
 #   bash .ci/wheels.sh --others   all but the environment's own Python, which `make test` has tested;
 #                                 for a check only: these wheels are compiled in half the time
 #
+# In two steps with a second option: --build makes and installs them, --test tests what that left.
+#
 # Looks for python3.X on PATH and below ~/.pyenv. Needs what `.ci/bootstrap.sh dev` leaves in .venv.
 set -euo pipefail
 
@@ -63,7 +65,7 @@ repair() { # a wheel, so that its name says which systems it runs on; Linux only
     esac
 }
 
-check() { # of one Python; its output goes to a log
+make_wheel() { # of one Python, and install it; the output goes to a log
     local python=$1 place=$2 twice=$3 wheel
     set -e
     rm -rf "$place"
@@ -71,8 +73,8 @@ check() { # of one Python; its output goes to a log
     "$python" -m venv "$place/venv"
     local pip=("$place/venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
     local wanted=(-r "$venv/.stamps/build-requirements.txt" -r "$folder/requirements.txt")
-    "${pip[@]}" install "${wanted[@]}" --constraint .ci/constraints.txt ||
-        "${pip[@]}" install "${wanted[@]}" # the newest tools do not run on every Python
+    "${pip[@]}" install --no-compile "${wanted[@]}" --constraint .ci/constraints.txt ||
+        "${pip[@]}" install --no-compile "${wanted[@]}" # the newest tools do not run on every Python
     build "$place/venv/bin/python" "$place/built"
     if [ -n "$twice" ]; then
         build "$place/venv/bin/python" "$place/again"
@@ -85,55 +87,79 @@ check() { # of one Python; its output goes to a log
     "$venv/bin/check-wheel-contents" --ignore W009 "$wheel"
     CC=/bin/false "${pip[@]}" install --no-index --no-deps "$wheel"
     cp "$wheel" "$root/dist/"
-    cd "$place/elsewhere" # nothing of the checkout beside the tests is to be found by chance
-    PATH=$place/venv/bin:$PATH bash -c "${command//\{project\}/$root}"
+    echo built
+}
+
+test_wheel() { # that is installed in a place
+    set -e
+    cd "$1/elsewhere" # nothing of the checkout beside the tests is to be found by chance
+    PATH=$1/venv/bin:$PATH bash -c "${command//\{project\}/$root}"
+}
+
+each() { # do one step for every Python beside each other, and say how each ended
+    local step=$1 minor pid code=0
+    local -a pids=()
+    for minor in ${pythons[@]+"${!pythons[@]}"}; do
+        if [ "$step" = build ]; then
+            local twice=
+            if [ "$minor" = "$current" ]; then twice=1; fi
+            (make_wheel "${pythons[$minor]}" "$folder/3.$minor" "$twice") \
+                >"$folder/3.$minor.$step.log" 2>&1 &
+        else
+            (test_wheel "$folder/3.$minor") >"$folder/3.$minor.$step.log" 2>&1 &
+        fi
+        pids[$minor]=$!
+    done
+    for minor in ${pids[@]+"${!pids[@]}"}; do
+        if wait "${pids[$minor]}"; then
+            say "Python 3.$minor: $(tail -n 1 "$folder/3.$minor.$step.log")"
+        else
+            code=1
+            say "Python 3.$minor failed:"
+            tail -n 60 "$folder/3.$minor.$step.log" >&2
+        fi
+    done
+    return $code
 }
 
 case ${1:-} in
     "") own=1 ;;
     --others) own='' && export JETSYNC_QUICK=1 ;;
-    *) say_failed "usage: bash .ci/wheels.sh [--others]" ;;
+    *) say_failed "usage: bash .ci/wheels.sh [--others [--build|--test]]" ;;
 esac
-mkdir -p "$folder" dist
-"$venv/bin/python" -m pip --quiet --disable-pip-version-check install --group release \
-    --constraint .ci/constraints.txt
-epoch=$(git log -1 --format=%ct 2>/dev/null || date +%s)
-sdist=$(ls build/dist/jetsync-*.tar.gz 2>/dev/null || true) # made by bootstrap.sh in continuous integration
-if [ -z "${JETSYNC_CI:-}" ] || [ -z "$sdist" ]; then
-    rm -rf "$folder/sdist"
-    mkdir -p "$folder/sdist"
-    "$venv/bin/python" -c "from setuptools import build_meta; build_meta.build_sdist('$folder/sdist')" \
-        >/dev/null
-    sdist=$(echo "$folder"/sdist/*.tar.gz)
-fi
-cp "$sdist" dist/
-setting test-requires >"$folder/requirements.txt"
+steps=(build test)
+if [ -n "${2:-}" ]; then steps=("${2#--}"); fi
 command=$(setting test-command)
 current=$("$venv/bin/python" -c 'import sys; print(sys.version_info.minor)')
-checks=()
+pythons=()
 for minor in $claimed; do
-    twice=
-    if [ "$minor" = "$current" ]; then twice=$own; fi
     if [ "$minor" = "$current" ] && [ -z "$own" ]; then continue; fi
     python=$(find_minor "$minor")
     if [ -z "$python" ]; then
         say "Python 3.$minor is not on this machine: not checked"
         continue
     fi
-    checks+=("$minor")
-    (check "$python" "$folder/3.$minor" "$twice") >"$folder/3.$minor.log" 2>&1 &
-    eval "pid_$minor=$!"
+    pythons[$minor]=$python
 done
 
-failed=0
-for minor in ${checks[@]+"${checks[@]}"}; do
-    pid="pid_$minor"
-    if wait "${!pid}"; then
-        say "Python 3.$minor: $(tail -n 1 "$folder/3.$minor.log")"
-    else
-        failed=1
-        say "Python 3.$minor failed:"
-        tail -n 60 "$folder/3.$minor.log" >&2
+prepare() { # what all builds need
+    mkdir -p "$folder" dist
+    "$venv/bin/python" -m pip --quiet --disable-pip-version-check install --group release \
+        --constraint .ci/constraints.txt
+    epoch=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+    sdist=$(ls build/dist/jetsync-*.tar.gz 2>/dev/null || true) # of bootstrap.sh, in CI
+    if [ -z "${JETSYNC_CI:-}" ] || [ -z "$sdist" ]; then
+        rm -rf "$folder/sdist"
+        mkdir -p "$folder/sdist"
+        "$venv/bin/python" -c "from setuptools import build_meta; build_meta.build_sdist('$folder/sdist')" \
+            >/dev/null
+        sdist=$(echo "$folder"/sdist/*.tar.gz)
     fi
+    cp "$sdist" dist/
+    setting test-requires >"$folder/requirements.txt"
+}
+
+for step in "${steps[@]}"; do
+    if [ "$step" = build ]; then prepare; fi
+    each "$step"
 done
-exit $failed

@@ -96,7 +96,7 @@ def stop_by_ctrl_c(running: Running, step: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", scaled([START_SPARK], ["start nats-server", LOAD, START_SPARK, TO_PARQUET, TO_RESULTS])
+    "step", scaled([LOAD], ["start nats-server", LOAD, START_SPARK, TO_PARQUET, TO_RESULTS])
 )
 def test_ctrl_c_leaves_nothing_running(tmp_path: Path, step: str) -> None:
     stop_by_ctrl_c(demo(tmp_path, tmp_path / "out"), step)
@@ -122,7 +122,7 @@ def test_on_a_server_of_its_users_it_removes_what_it_made_and_a_repeat_after_ctr
 
 def test_sigterm_stops_it_as_tidily(tmp_path: Path) -> None:
     running = demo(tmp_path, tmp_path / "out")
-    running.wait_for(f"{scaled(START_SPARK, TO_PARQUET)} ...")
+    running.wait_for(f"{scaled(LOAD, TO_PARQUET)} ...")
     running.terminate()
     ended = running.end()
     assert (ended.code, running.survivors()) == (143, [])

@@ -17,9 +17,11 @@ import warnings
 import jetsync
 from tests.harness.conditioner import Link
 from tests.harness.public_calls import CALLS, World
+from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 
 LONG = 60.0
+AGAIN = scaled(0.3, 1.0)
 AFTER = 0.02  # seconds after which a call is interrupted
 AT_ONCE = 1.25  # seconds for a call that says it is in a forked child, on a busy machine
 
@@ -69,7 +71,7 @@ def interrupt(url: str) -> dict[str, float]:
         again = World.open(nc)
         for name, call in CALLS.items():
             try:
-                call(again, 1.0 if "silent" not in name else 0.01)
+                call(again, AGAIN if "silent" not in name else 0.01)
             except jetsync.Error:
                 pass
             except BaseException as error:

@@ -30,7 +30,7 @@ def test_all_subscriptions_are_back_within_two_seconds(server, keeps_promise):
         nc.publish("limited", b"first")
         nc.publish("ended", b"only")
         nc.flush(timeout=60)
-        for _ in range(scaled(2, 20)):
+        for _ in range(scaled(1, 20)):
             links = nc.stats.reconnects
             server.kill()
             server.start()

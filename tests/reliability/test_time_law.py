@@ -23,8 +23,6 @@ from tests.harness.public_calls import CALLS, Call, World
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.timed
-
 GRACE = 0.25
 TIMEOUTS = (0.0, 1e-9, 0.15)
 ENDLESS = (math.inf, 1e10, 10**300)
@@ -108,6 +106,7 @@ def full(nc: jetsync.Connection) -> bool:
     return nc._outbound.pending_bytes > nc._outbound.high_water - 100_000
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(scaled(200, 900))
 def test_a_server_that_takes_nothing_more_delays_no_call(server, responders, stalls, record_figure):
     with Link(server.url) as link:
@@ -120,6 +119,7 @@ def test_a_server_that_takes_nothing_more_delays_no_call(server, responders, sta
             check_all(world, calls, stalls, record_figure, "full buffer")
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(scaled(200, 900))
 def test_a_server_that_reads_slowly_delays_no_call(server, responders, stalls, record_figure):
     with Link(server.url) as link:
@@ -132,6 +132,7 @@ def test_a_server_that_reads_slowly_delays_no_call(server, responders, stalls, r
             check_all(world, calls, stalls, record_figure, "slow server")
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(scaled(200, 900))
 def test_another_thread_that_publishes_without_an_end_delays_no_call(
     server, responders, stalls, record_figure
@@ -170,7 +171,7 @@ def test_a_timeout_without_an_end_is_one_for_every_call(server, responders):
 
             thread = threading.Thread(target=made)
             thread.start()
-            thread.join(0.5)
+            thread.join(scaled(0.2, 0.5))
             nc.close()
             thread.join(10)
             if thread.is_alive() or wrong:
