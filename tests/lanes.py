@@ -1,10 +1,10 @@
 """Run the tests as continuous integration does: ``python -m tests.lanes [pytest arguments]``.
 
-First everything that may run beside other tests, in one process more than there are processors
-(three to five), because most tests wait more than they compute; then, alone, what is marked
-``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``,
-and so does ``summary.txt``, the last lines of the output: each failure of each lane. The exit code
-is that of the first lane that failed.
+First everything that may run beside other tests, in two processes more than there are processors
+(four to six), because most tests wait more than they compute; then, alone, what is marked ``timed``
+because it measures time. Reports with the duration of every test go to ``build/tests``, and so does
+``summary.txt``, the last lines of the output: each failure of each lane. The exit code is that of
+the first lane that failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_LINES = 90
 FAILED = 1
 NOTHING_TO_RUN = 5
 MOST_UNSTEADY = 3
-PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 1)
+PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 2)
 
 LANES = {
     "parallel": ["-m", "not timed", "-n", PROCESSES, "--no-loadscope-reorder"],

@@ -2,8 +2,10 @@
 
 Test processes that run beside each other (``-n``, see ``tests/lanes.py``) each take whole files.
 Files with the session's Spark stay in one process, so that one JVM starts for all of them, and
-begin first, because they take longest; the long files of ``FIRST`` follow, so that at the end no
-process is left alone with one of them. What measures time is marked ``timed`` and runs alone.
+begin first, because they take longest. The files of ``BUSY`` each keep every processor busy: they
+follow each other in one process too, while the rest, which mostly waits, runs beside them. The long
+files of ``FIRST`` come next, so that at the end no process is left alone with one of them. What
+measures time is marked ``timed`` and runs alone.
 """
 
 from __future__ import annotations
@@ -19,11 +21,20 @@ from tests.harness.places import ROOT
 SPARK_SESSION = "spark"
 TAKES_SPARK = re.compile(r"^def \w+\([^)]*\bspark\b|usefixtures\(\"spark\"\)", re.MULTILINE)
 
-FIRST = (
+BUSY_GROUP = "busy"
+BUSY = (
     "tests/csrc/test_sanitized.py",
-    "tests/cli/test_demo_run.py",
     "tests/spark/test_pipeline_faults.py",
+    "tests/cli/test_demo_run.py",
     "tests/spark/test_connect_server.py",
+    "tests/fuzz/test_fuzz.py",
+    "tests/csrc/test_coverage.py",
+    "tests/csrc/test_csrc.py",
+)
+"""The files that compile or start Spark themselves, or fuzz, longest first."""
+
+FIRST = (
+    *BUSY,
     "tests/fuzz/",
     "tests/spark/",
     "tests/wire/",
@@ -44,11 +55,11 @@ def group_of_file(file: str) -> str:
     path = ROOT / file
     if file.startswith("tests/spark/") and TAKES_SPARK.search(path.read_text(encoding="utf-8")):
         return SPARK_SESSION
-    return file
+    return BUSY_GROUP if file in BUSY else file
 
 
 def group(nodeid: str) -> str:
-    """Return the name of the tests that share a process with this one: its file, or Spark's."""
+    """Return the name of the tests that share a process with this one: most often its file."""
     return group_of_file(nodeid.partition("::")[0])
 
 
@@ -57,7 +68,8 @@ def rank(nodeid: str) -> int:
     name = group(nodeid)
     if name == SPARK_SESSION:
         return 0
-    places = (place for place, start in enumerate(FIRST, 1) if name.startswith(start))
+    file = nodeid.partition("::")[0]
+    places = (place for place, start in enumerate(FIRST, 1) if file.startswith(start))
     return next(places, len(FIRST) + 1)
 
 

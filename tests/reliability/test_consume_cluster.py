@@ -168,7 +168,7 @@ def leader_again(nc, name, dead, found, stop):
         stop.wait(0.02)
 
 
-@pytest.mark.parametrize("fault", ["kill", "pause"])
+@pytest.mark.parametrize("fault", scaled(["kill"], ["kill", "pause"]))
 def test_a_leader_that_dies_costs_little_more_than_the_election(
     fault, record_figure, keeps_promise
 ):

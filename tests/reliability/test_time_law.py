@@ -20,7 +20,7 @@ import jetsync
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.public_calls import CALLS, Call, World
-from tests.harness.soak import scaled
+from tests.harness.soak import SOAKING, scaled
 from tests.harness.waiting import wait_until
 
 GRACE = 0.25
@@ -120,6 +120,7 @@ def test_a_server_that_takes_nothing_more_delays_no_call(server, responders, sta
 
 
 @pytest.mark.timed
+@pytest.mark.skipif(not SOAKING, reason="make soak; each commit, a server that takes nothing more")
 @pytest.mark.timeout(scaled(200, 900))
 def test_a_server_that_reads_slowly_delays_no_call(server, responders, stalls, record_figure):
     with Link(server.url) as link:

@@ -20,6 +20,7 @@ from jetsync.spark.marker import (
     mark_done,
     read_marker,
 )
+from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.spark.streaming import read_stream
 
@@ -82,7 +83,7 @@ def test_a_missing_bucket_is_told(link, js):
         assert caught.value.code == "JETSYNC_STREAM_NOT_FOUND"
 
 
-@pytest.mark.parametrize("with_marker", ["true", "false"])
+@pytest.mark.parametrize("with_marker", scaled(["true"], ["true", "false"]))
 def test_a_batch_repeated_after_the_stream_forgot_its_ids(
     spark, new_stream, tmp_path, link, with_marker
 ):

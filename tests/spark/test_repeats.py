@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from jetsync.spark import publish_partition, reason
+from tests.harness.soak import scaled
 from tests.spark.streaming import read_stream, run_available
 
 WINDOW = 3600.0
@@ -48,7 +49,9 @@ def by_publish_partition(frame, target):
     )
 
 
-@pytest.mark.parametrize("write", [by_data_frame, by_publish_partition])
+@pytest.mark.parametrize(
+    "write", scaled([by_publish_partition], [by_data_frame, by_publish_partition])
+)
 def test_a_function_of_foreach_batch_may_fail_after_it_has_written(
     spark, new_stream, target, tmp_path, write
 ):
