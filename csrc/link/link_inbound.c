@@ -189,7 +189,7 @@ static void rest_when_quiet(link_inbound *in) {
 }
 
 link_event link_inbound_parse(link_inbound *in, jet_span *text) {
-    pass p = {.now = link_now(), .reads = link_load(&in->reads)};
+    pass p = {.now = link_now(), .reads = in->reads};
     link_event event = LINK_EVENT_NONE;
     link_lock(&in->routes);
     while (event == LINK_EVENT_NONE && jet_buf_len(&in->buf)) {

@@ -105,6 +105,7 @@ static link_due take_due(link_waiter *w, int comes, int sleeps, link_queue **q) 
 void *worker(void *unused) {
     link_waiter w;
     link_queue *q;
+    size_t dealt = 0;
     for (int comes = 1;;) {
         link_due due = take_due(&w, comes, 0, &q);
         comes = 0;
@@ -124,8 +125,12 @@ void *worker(void *unused) {
                 link_queue_leave_group(q);
                 link_group_remove(&group);
                 link_group_remove(&group);
-            } else if (!link_queue_rest(q, 0)) {
-                link_queue_rest(q, 1);
+            } else {
+                if (++dealt % 3 == 0) { /* as a task does that goes on with another queue */
+                    link_queue_leave_group(q);
+                    link_queue_join_group(q, &group, NULL, 1);
+                }
+                if (!link_queue_rest(q, 0)) link_queue_rest(q, 1);
             }
         }
     }
