@@ -59,7 +59,7 @@ def test_closing_ends_while_the_server_says_over_and_over_that_it_shuts_down():
     def close_many(count: int) -> None:
         with FakeServer(script) as fake:
             for _ in range(count):
-                nc = jetsync.connect(fake.url, reconnect_wait=0.2)
+                nc = jetsync.connect(fake.url, reconnect_wait=0.2, connect_timeout=30)
                 time.sleep(0.01)  # the moment varies with the machine
                 closer = threading.Thread(target=nc.close)
                 closer.start()
