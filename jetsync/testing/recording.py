@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import to_seconds
 from jetsync._signatures import spells_out
@@ -48,12 +49,7 @@ class RecordingJetStream(JetStream):
         **fields: Unpack[StreamFields],
     ) -> Stream:
         """See ``JetStream``."""
-        deadline = api_of(self).deadline(timeout)
-        there = set(self.stream_names(timeout=deadline.remaining()))
-        stream = super().create_stream(
-            config, timeout=deadline.remaining(), pedantic=pedantic, **fields
-        )
-        return self._remembered(stream, there)
+        return self._recorded(super().create_stream, timeout, config, pedantic=pedantic, **fields)
 
     @spells_out(StreamConfig)
     def create_or_update_stream(
@@ -65,19 +61,25 @@ class RecordingJetStream(JetStream):
         **fields: Unpack[StreamFields],
     ) -> Stream:
         """See ``JetStream``."""
-        deadline = api_of(self).deadline(timeout)
-        there = set(self.stream_names(timeout=deadline.remaining()))
-        stream = super().create_or_update_stream(
-            config, timeout=deadline.remaining(), pedantic=pedantic, **fields
-        )
-        return self._remembered(stream, there)
+        make = super().create_or_update_stream
+        return self._recorded(make, timeout, config, pedantic=pedantic, **fields)
 
     def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
         """See ``JetStream``."""
         super().delete_stream(name, timeout=timeout)
         self._created.discard(name)
 
-    def _remembered(self, stream: Stream, there: set[str]) -> Stream:
+    def _recorded(
+        self,
+        make: Callable[..., Stream],
+        timeout: Seconds | None,
+        config: StreamConfig | None,
+        **options: Any,
+    ) -> Stream:
+        """Make a stream, and add its name if it was not there before."""
+        deadline = api_of(self).deadline(timeout)
+        there = set(self.stream_names(timeout=deadline.remaining()))
+        stream = make(config, timeout=deadline.remaining(), **options)
         if stream.name not in there:
             self._created.add(stream.name)
         return stream

@@ -41,7 +41,7 @@ _UNDER_WAY = 8
 
 @dataclass(frozen=True)
 class BackupInfo:
-    """What a backup holds: configuration and state of the stream, the ``bytes`` of the snapshot,
+    """The contents of a backup: configuration and state of the stream, ``bytes`` of the snapshot,
     and the ``seconds`` that it took."""
 
     config: StreamConfig
