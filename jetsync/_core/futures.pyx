@@ -54,11 +54,15 @@ cdef class AckForm:
     duplicate and whose others have defaults. `decode` makes one of an unusual text."""
 
     def __init__(self, type kind not None, decode not None):
+        if not hasattr(kind, "__dataclass_fields__"):
+            raise TypeError("kind must be a dataclass")
         self.kind = kind
         self.decode = decode
 
     cpdef object make(self, str stream, uint64_t seq, bint duplicate):
         """Make the usual confirmation."""
+        if self.kind is None:  # __init__ was not called
+            raise TypeError("the form of confirmations has no kind")
         # The __init__ of a frozen dataclass would take longer than everything else.
         ack = jetsync_alloc(self.kind)
         PyObject_GenericSetAttr(ack, "stream", stream)

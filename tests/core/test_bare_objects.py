@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import jetsync._core
+from jetsync._core.futures import AckForm
 from tests.harness.places import SEARCH_PATH
 from tests.harness.soak import scaled
 
@@ -103,3 +104,9 @@ def test_random_use_of_any_object_raises_and_never_crashes(seed) -> None:
     )
     assert run.returncode == 0, run.stderr[-1500:]
     assert json.loads(run.stdout)["returned"] > 200  # it found ways that work, too
+
+
+@pytest.mark.parametrize("made", [lambda: AckForm.__new__(AckForm), lambda: AckForm(int, print)])
+def test_a_form_of_confirmations_without_a_dataclass_is_refused(made):
+    with pytest.raises(TypeError):
+        made().make("stream", 1, False)
