@@ -42,6 +42,17 @@ def test_after(nats_js):
     assert list(nats_js.stream_names()) == []
 """
 
+CLUSTER = """
+import jetsync
+
+def test_cluster(nats_cluster):
+    with jetsync.connect(nats_cluster.urls, timeout=20) as nc:
+        cluster = nc.jetstream().create_stream(name="S", num_replicas=3).info().cluster
+    assert {cluster.leader, *(one.name for one in cluster.replicas)} == {
+        server.name for server in nats_cluster.servers
+    }
+"""
+
 WAITS = """
 import pathlib, time
 
@@ -107,6 +118,13 @@ def test_the_tests_of_a_project_run_side_by_side_without_seeing_each_other(tmp_p
     assert found is not None, out
     assert int(found[1]) == 7 * int(rounds) + 2
     assert not SOAKING or float(found[2]) < 20
+    assert servers_of(tmp_path) == []
+
+
+def test_a_cluster_is_there_when_a_test_asks_for_it_and_is_gone_afterwards(tmp_path):
+    (tmp_path / "test_cluster.py").write_text(CLUSTER)
+    code, out = run(tmp_path, "-q")
+    assert code == 0, out
     assert servers_of(tmp_path) == []
 
 
