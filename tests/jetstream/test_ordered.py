@@ -91,6 +91,7 @@ def test_every_start_and_filter_survives_resets(js, stream, policy, filters, hea
         due, got = expected(policy, wanted), list[int]()
         for count in itertools.cycle([1, 5, 2]):
             batch = ordered.fetch(min(count, len(due) - len(got)), timeout=LONG)
+            assert len(batch), f"{got} came, and nothing more"
             got.extend(sequences(batch))
             if headers_only:
                 assert all(not m.data and m.headers["Nats-Msg-Size"] for m in batch)
