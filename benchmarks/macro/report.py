@@ -237,7 +237,7 @@ def _failed(result: dict[str, Any]) -> str:
 
 
 def _spark(result: dict[str, Any]) -> str:  # it has a record of its own, of one run
-    grid = _grid(["goal", "promised", "measured", "met"], record.rows())
+    grid = _grid(["goal", "promised", "measured", "met", "run"], record.rows())
     return f"{grid}\n\n{record.about()}"
 
 

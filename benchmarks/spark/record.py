@@ -45,34 +45,56 @@ CASES = {
 
 
 def keep(cases: dict[str, dict[str, float]], about: dict[str, Any]) -> None:
-    """Write what was measured: for each case its speed, and CPU seconds for a million rows."""
+    """Write what was measured: for each case its speed, and CPU seconds for a million rows.
+
+    What earlier runs measured of other cases stays.
+    """
     machine = {"processors": os.cpu_count(), "python": platform.python_version()}
     busy = {"load": round(os.getloadavg()[0], 1)}
-    kept = {**about, **machine, **busy, "cases": cases}
-    FILE.write_text(json.dumps(kept, indent=1) + "\n")
+    runs = [{**about, **machine, **busy, "cases": cases}]
+    for run in _runs():
+        left = {name: figures for name, figures in run["cases"].items() if name not in cases}
+        if left:
+            runs.append({**run, "cases": left})
+    FILE.write_text(json.dumps(runs, indent=1) + "\n")
+
+
+def _runs() -> list[dict[str, Any]]:
+    """Return the runs that are kept, the newest first."""
+    found: list[dict[str, Any]] = json.loads(FILE.read_text())
+    return found
 
 
 def rows() -> list[list[str]]:
-    """Return the rows of the page's table: what, the goal, what was measured, whether it is met."""
-    cases = json.loads(FILE.read_text())["cases"]
+    """Return the rows of the page's table: what, the goal, what was measured, whether it is met.
+
+    Both sides of a ratio are of one run.
+    """
     found = []
     for goal in GOALS:
-        try:
-            ours, theirs = (cases[CASES[name]][goal.figure] for name in (goal.case, goal.beside))
-        except KeyError:
-            continue
-        ratio = ours / theirs
-        met = ratio <= goal.bound if goal.at_most else ratio >= goal.bound
-        sign = "at most" if goal.at_most else "at least"
-        found.append([goal.text, f"{sign} {goal.bound:g}", f"{ratio:.2f}", "yes" if met else "no"])
+        for number, run in enumerate(_runs(), 1):
+            try:
+                ours, theirs = (
+                    run["cases"][CASES[name]][goal.figure] for name in (goal.case, goal.beside)
+                )
+            except KeyError:
+                continue
+            ratio = ours / theirs
+            met = ratio <= goal.bound if goal.at_most else ratio >= goal.bound
+            sign = "at most" if goal.at_most else "at least"
+            verdict = "yes" if met else "no"
+            found.append(
+                [goal.text, f"{sign} {goal.bound:g}", f"{ratio:.2f}", verdict, str(number)]
+            )
+            break
     return found
 
 
 def about() -> str:
-    """Say in one sentence how the record was made."""
-    kept = json.loads(FILE.read_text())
-    return (
-        f"{kept['rows']:,} rows of {kept['size']} bytes, the median of {kept['rounds']} rounds in "
-        f"turns, Python {kept['python']}, {kept['processors']} processors whose load was "
-        f"{kept['load']:g} at the end."
+    """Say in one line for each run how it was made."""
+    return "\n".join(
+        f"{number}. {run['rows']:,} rows of {run['size']} bytes, the median of {run['rounds']} "
+        f"rounds in turns, Python {run['python']}, {run['processors']} processors whose load was "
+        f"{run['load']:g} at the end."
+        for number, run in enumerate(_runs(), 1)
     )

@@ -33,6 +33,7 @@ DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 LINK_OPTIONS = (
     "servers",
+    "url",
     "context",
     "credsFile",
     "creds",
@@ -254,6 +255,17 @@ def _file(values: Values, name: str) -> str | None:
     return path
 
 
+def _servers(values: Values) -> tuple[str, ...]:
+    """Spark hides the value of an option whose name is ``url``, also where it prints SQL."""
+    servers, hidden = values.names("servers"), values.names("url")
+    if servers and hidden:
+        raise SparkOptionError(
+            "options 'servers' and 'url' mean the same; give one of them",
+            code="JETSYNC_OPTION_CONFLICT",
+        )
+    return servers or hidden
+
+
 def _context(values: Values) -> str | None:
     name = values.text("context")
     if name is not None:
@@ -328,7 +340,7 @@ class LinkOptions:
 
         ``NATS_URL`` is looked up here, on the driver, so executors need not have it.
         """
-        servers, context = values.names("servers"), _context(values)
+        servers, context = _servers(values), _context(values)
         if not servers and context is None:
             known = os.environ.get("NATS_URL", DEFAULT_SERVER)
             servers = tuple(part.strip() for part in known.split(","))

@@ -14,6 +14,7 @@ import pytest
 import jetsync
 from jetsync.client import shared
 from tests.harness.places import SEARCH_PATH
+from tests.spark import quick_start
 
 HERE = Path(__file__).parent
 LIVE = {"spark", "js", "new_stream", "server", "fresh_server", "cluster", "fresh_cluster"}
@@ -39,8 +40,10 @@ def spark() -> Iterator[Any]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # A machine with much else to do is slow to answer; Spark gives its own processes 15 seconds.
     os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = "120"
+    os.environ.update(quick_start.environment())
+    builder = SparkSession.builder.config(map=quick_start.SETTINGS)
     session = (
-        SparkSession.builder.master("local[2,4]")
+        builder.master("local[2,4]")
         .appName("jetsync tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -54,6 +57,8 @@ def spark() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
+    # For this Spark only: the programs that tests start have their own.
+    del os.environ["SPARK_HOME"]
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

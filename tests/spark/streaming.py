@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Collected", "offset_log", "read_stream", "run_available"]
+__all__ = ["Collected", "offset_log", "read_stream", "run_available", "to_its_end"]
 
 
 class Collected:
@@ -31,16 +32,36 @@ def read_stream(spark: Any, stream: Any, **options: Any) -> Any:
     return spark.readStream.format("jetstream").options(**stream.read_options, **options).load()
 
 
+NOT_STARTED = "failed to connect back"
+TRIES = 5
+
+
+def to_its_end(start: Callable[[], Any], timeout: float = 120) -> Any:
+    """Start a query and wait for its end; returns the ended query.
+
+    Spark gives a Python process ten seconds to start, whatever the machine is busy with. A query
+    that ended for that goes on from its checkpoint, as an operator would have it.
+    """
+    for left in reversed(range(TRIES)):
+        query = start()
+        try:
+            assert query.awaitTermination(timeout), "the query did not end"
+        except Exception as error:
+            if NOT_STARTED not in str(error) or not left:
+                raise
+        else:
+            return query
+    return None
+
+
 def run_available(frame: Any, sink: Any, checkpoint: Path) -> Any:
     """Read what is there and wait for the end; returns the ended query."""
-    query = (
+    writer = (
         frame.writeStream.foreachBatch(sink)
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(60), "the query did not end"
-    return query
+    return to_its_end(writer.start)
 
 
 def offset_log(checkpoint: Path, batch_id: int) -> dict[str, Any]:

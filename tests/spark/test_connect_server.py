@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 import jetsync
+from tests.harness.soak import SOAKING
 from tests.spark.programs import run_program
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(not SOAKING, reason="make soak: a second Spark starts, with its server"),
+]
 
 
 def test_reading_and_writing_through_spark_connect(tmp_path, fresh_server):

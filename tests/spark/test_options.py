@@ -72,6 +72,11 @@ def test_servers_are_a_comma_list_and_default_to_the_environment(monkeypatch):
     assert link(servers="nats://e:5").servers == ("nats://e:5",)
 
 
+def test_url_is_another_name_of_servers():
+    assert link(url="nats://a:1, nats://b:2").servers == ("nats://a:1", "nats://b:2")
+    assert code_of(url="nats://a:1", servers="nats://b:2") == "JETSYNC_OPTION_CONFLICT"
+
+
 def test_two_ways_to_log_in_are_refused():
     assert code_of(user="a", password="b", token="c") == "JETSYNC_AUTH_CONFLICT"
     assert code_of(token="c", tokenEnv="C") == "JETSYNC_AUTH_CONFLICT"

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from jetsync.spark import reason
-from tests.spark.streaming import read_stream
+from tests.spark.streaming import read_stream, to_its_end
 
 
 def copy_of(spark, source, target):
@@ -43,15 +43,14 @@ def test_every_setting_of_a_streaming_read_is_taken(spark, new_stream, tmp_path)
         .load()
     )
     assert frame.isStreaming
-    query = (
+    writer = (
         frame.selectExpr(f"'{target.name}.copy' as subject", "data")
         .writeStream.format("jetstream")
         .options(**target.write_options)
         .option("checkpointLocation", str(tmp_path))
         .trigger(once=True)  # Spark still takes it, and reads everything in one batch
-        .start()
     )
-    assert query.awaitTermination(120)
+    query = to_its_end(writer.start)
     assert (target.messages, query.lastProgress["numInputRows"]) == (10, 10)
 
 
@@ -155,3 +154,15 @@ def test_a_password_in_servers_is_in_no_plan(spark, new_stream):
     frame = spark.read.format("jetstream").options(**options).load()
     assert frame.count() == 3
     assert SECRET not in shown(spark, frame)
+
+
+def test_spark_hides_the_option_url_in_statements_too(spark, new_stream):
+    source = new_stream()
+    url = source.url.replace("nats://", f"nats://ali:{SECRET}@")
+    statement = (
+        "CREATE TEMPORARY VIEW hidden_view (seq bigint) "
+        f"USING jetstream OPTIONS (url '{url}', stream '{source.name}')"
+    )
+    said = spark.sql(f"EXPLAIN EXTENDED {statement}").head()[0]
+    assert "hidden_view" in said
+    assert SECRET not in said

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import jetsync
 from jetsync.server import NatsServer
 from tests.spark.faulty_jetstream import FaultyJetStream
-from tests.spark.streaming import read_stream
+from tests.spark.streaming import read_stream, to_its_end
 
 
 def stored(stream):
@@ -161,14 +161,13 @@ def test_a_streaming_copy_is_exact_although_a_finished_batch_is_repeated(
         frame = read_stream(spark, source, maxOffsetsPerTrigger=80).select(
             F.lit(f"{target.name}.copy").alias("subject"), "data"
         )
-        query = (
+        writer = (
             frame.writeStream.format("jetstream")
             .options(**target.write_options)
             .option("checkpointLocation", str(tmp_path))
             .trigger(availableNow=True)
-            .start()
         )
-        assert query.awaitTermination(60)
+        to_its_end(writer.start)
 
     copy()
     expected = {b"%d" % i: 1 for i in range(1, 201)}
@@ -188,14 +187,13 @@ def test_a_killed_streaming_task_is_repeated_without_duplicates(
     frame = read_stream(spark, source, minPartitions=2, fetchBatch=50).select(
         F.lit(f"{target.name}.copy").alias("subject"), "data"
     )
-    query = (
+    writer = (
         frame.writeStream.format("faulty_jetstream")
         .options(**target.write_options)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(60)
+    to_its_end(writer.start)
     assert payloads(target) == {b"%d" % i: 1 for i in range(1, 401)}
 
 
@@ -243,7 +241,7 @@ def test_a_streaming_table_in_complete_mode_replaces_its_earlier_results(
     spark, new_stream, tmp_path
 ):
     source, target = new_stream(100), new_stream(9, token="other", allow_direct=True)
-    query = (
+    writer = (
         read_stream(spark, source, maxOffsetsPerTrigger=40)
         .groupBy((F.col("seq") % 4).alias("k"))
         .count()
@@ -253,9 +251,8 @@ def test_a_streaming_table_in_complete_mode_replaces_its_earlier_results(
         .options(subject=f"{target.name}.table", onOverwrite="purge", **target.write_options)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(60)
+    to_its_end(writer.start)
     table = stored_from(target, 10)
     assert sorted(json.loads(data)["count"] for data in table) == [25] * 4
     assert target.messages == 9 + 4  # other subjects stay

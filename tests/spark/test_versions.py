@@ -18,7 +18,7 @@ import pytest
 from tests.harness.soak import SOAKING
 from tests.spark.programs import run_program
 
-VERSIONS = ("4.0.1", "4.1.1", "4.2.0")
+VERSIONS = ("4.0.5", "4.1.4", "4.2.1")
 """A release of each older line; the newest line is that of this environment."""
 
 CHECKS = ("batch_read", "batch_write", "stream_to_stream", "foreach_batch", "sql")

@@ -14,6 +14,7 @@ from typing import Any
 import pandas
 
 import jetsync
+from tests.spark.streaming import to_its_end
 
 COUNT = 500
 
@@ -94,7 +95,7 @@ class _Checks:
         self.same(self.stored("TARGET", "target.batch"), self.source)
 
     def copy(self) -> None:
-        query = (
+        writer = (
             self.spark.readStream.format("jetstream")
             .options(**self.where, maxOffsetsPerTrigger="200")
             .load()
@@ -104,9 +105,8 @@ class _Checks:
             .option("checkpointLocation", str(self.folder / "copy"))
             .queryName("copy")
             .trigger(availableNow=True)
-            .start()
         )
-        assert query.awaitTermination(300)
+        to_its_end(writer.start, 300)
 
     def stream_to_stream(self) -> None:
         self.copy()
@@ -136,17 +136,16 @@ class _Checks:
                 raise RuntimeError("once")
 
         for _ in range(2):
-            query = (
+            writer = (
                 self.spark.readStream.format("jetstream")
                 .options(**self.where)
                 .load()
                 .writeStream.foreachBatch(write)
                 .option("checkpointLocation", str(self.folder / "foreach"))
                 .trigger(availableNow=True)
-                .start()
             )
             try:
-                query.awaitTermination(300)
+                to_its_end(writer.start, 300)
             except Exception:
                 if len(attempts) != 1:
                     raise
