@@ -53,7 +53,7 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
     ):
         last = state.last_seq if state.messages else 0
         while consumer.last_seq < last:
-            batch = consumer.fetch(_BATCH, timeout=_WAIT)
+            batch = consumer.fetch_no_wait(_BATCH, timeout=_WAIT)
             if not len(batch):
                 if not consumer.info().num_pending:
                     break  # what is left of the stream has other subjects
