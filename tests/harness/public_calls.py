@@ -17,6 +17,7 @@ import datetime
 import inspect
 import io
 import itertools
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -195,6 +196,20 @@ def _ended(subscription: Any) -> object:
     return subscription
 
 
+def _folder(name: str) -> Path:
+    return Path(tempfile.mkdtemp(), name)
+
+
+def _saved(stream: str) -> Path:
+    """A folder with the backup of a stream whose data is damaged."""
+    folder = _folder("saved")
+    folder.mkdir()
+    about = {"config": {"name": stream, "storage": "file"}, "state": {}}
+    (folder / "backup.json").write_text(json.dumps(about))
+    (folder / "stream.tar.s2").write_bytes(b"damaged")
+    return folder
+
+
 CALLS: dict[str, Call] = {
     # --- core -------------------------------------------------------------------------------
     "Connection.request": lambda w, t: w.nc.request("echo", b"x" * 500, timeout=t),
@@ -240,6 +255,9 @@ CALLS: dict[str, Call] = {
     "JetStream.step_down_stream_leader": lambda w, t: w.js.step_down_stream_leader(
         w.gone, timeout=t
     ),
+    "Connection.trace": lambda w, t: w.nc.trace("echo", timeout=t),
+    "Stream.backup": lambda w, t: w.stream.backup(_folder("backup"), timeout=t),
+    "JetStream.restore_stream": lambda w, t: w.js.restore_stream(_saved(w.gone), timeout=t),
     "JetStream.remove_stream_peer": lambda w, t: w.js.remove_stream_peer(w.gone, "n", timeout=t),
     "Stream.info": lambda w, t: w.stream.info(timeout=t),
     "Stream.purge": lambda w, t: w.stream.purge(subject="calls.nothing", timeout=t),
