@@ -41,6 +41,7 @@ def test_each_callback_gets_its_messages_in_order_when_many_share_few_threads(se
         inside.discard(msg.subject)
 
     with jetsync.connect(server.url, dispatch_threads=3) as nc:
+        wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before
         before = len(dispatching())
         for subject in seen:
             nc.subscribe(subject, callback=callback)
@@ -104,6 +105,7 @@ def test_when_every_thread_is_kept_the_others_wait_and_lose_nothing(server):
 
 def test_threads_come_with_callbacks_and_go_with_them(server):
     with jetsync.connect(server.url, dispatch_threads=4) as nc:
+        wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before
         before = len(dispatching())
         subs = [nc.subscribe(f"d.{n}", callback=print) for n in range(10)]
         # One that was started before another had entered ends by itself.
@@ -205,6 +207,7 @@ def test_push_subscriptions_share_the_threads_too(server):
     with jetsync.connect(server.url, dispatch_threads=2) as nc:
         js = nc.jetstream()
         js.create_stream(name="PUSHED", subjects=["h.*"], storage="memory")
+        wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before
         before = len(dispatching())
         seen: dict[int, list[int]] = {n: [] for n in range(6)}
 
