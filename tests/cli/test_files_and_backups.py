@@ -63,7 +63,7 @@ def test_a_copied_stream_has_the_messages_when_asked_for(jet, nc, name):
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, ending):
     if ending == "parquet":
-        pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow", reason="writes parquet")
     path = str(tmp_path / f"out.{ending}")
     done = jet("copy", name, path, "--json")
     assert done.json == {"stream": name, "file": path, "messages": 2}

@@ -22,7 +22,7 @@ def test_lines_of_several_threads_are_known_in_the_order_in_which_they_leave():
     start = threading.Barrier(4)
 
     def switch(*_: object) -> Any:
-        time.sleep(0)
+        time.sleep(0)  # gives the others the interpreter
         return switch
 
     def subscribe(sid: int) -> None:

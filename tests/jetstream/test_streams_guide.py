@@ -11,7 +11,8 @@ from jetsync.server import NatsServer
 GUIDE = Path(__file__).parents[2] / "docs/guide/streams.md"
 
 
-def test_every_example_runs_in_order():
+def test_every_example_runs_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for the backup that the guide makes
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     assert len(blocks) > 7
     with NatsServer() as server, jetsync.connect(server.url) as nc:

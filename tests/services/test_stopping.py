@@ -157,8 +157,12 @@ def test_nothing_is_left_of_a_service_that_was_stopped(name):
         assert [one for one in link.get("subscriptions_list", []) if "_INBOX" not in one] == []
         left = library_threads() - before
         assert [t.name for t in left if "-service-" in t.name] == []
-        gc.collect()
-        assert gone() is None
+
+        def is_gone() -> bool:  # once the threads that dealt with it have let it go
+            gc.collect()
+            return gone() is None
+
+        wait_until(is_gone)
 
 
 def test_a_service_goes_on_after_a_reconnect(name):

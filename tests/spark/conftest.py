@@ -65,11 +65,16 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def no_connections_to_dead_servers() -> Iterator[None]:
-    """Close what would try to reach the servers of a finished test for ever."""
+def no_shared_connections_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close what would try to reach the servers of a finished test for ever.
+
+    What runs beside the session's server keeps its shared connections for the next test, as users'
+    processes do; the others are checked for what they leave behind, so theirs end with them.
+    """
     yield
+    keeps = request.node.get_closest_marker("spark") is not None
     for connection in list(shared._connections.values()):
-        if not connection.is_connected:
+        if not (keeps and connection.is_connected):
             connection.close()
 
 
