@@ -23,7 +23,7 @@ from jetsync.errors import (
 from jetsync.jetstream.settle import DeadLetters, Settler, is_refused, is_terminated
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
-from jetsync.worker.intake import Finished, Order, make_job
+from jetsync.worker.intake import Order, make_job
 from jetsync.worker.lanes import Job, Lanes
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, check_handler, key_function
@@ -60,7 +60,6 @@ class Engine(Lifetime):
         self._ready: NativeQueue[Job | None] = NativeQueue()
         self._space: NativeQueue[None] = NativeQueue()
         self._starving = False
-        self._finished = Finished()
         self._draining = Latch()
         self._begins_taking, self._begins_ending = Once(), Once()
         self._taker: threading.Thread | None = None
@@ -274,9 +273,7 @@ class Engine(Lifetime):
                 held.came_again = True  # its handler's outcome does not count
             held.msg = msg  # delivered again although it is alive here: it is settled by this one
             held.deliveries = max(held.deliveries, job.deliveries)
-        elif self._finished.has(job, consumer_seq):
-            self._quietly(msg.ack)  # the earlier acknowledgement got lost
-        else:
+        else:  # even when it was done before: after a reset of the consumer that is wanted
             self._held[job.seq] = self._waiting[job.seq] = job
             if self._order is None:
                 self._ready.put(job)
@@ -363,7 +360,6 @@ class Engine(Lifetime):
                         "message %s is not acknowledged: %s", job.seq, error_text(failure)
                     )
                     break
-        self._finished.add(job)
         self._settled(job, "done", error, None, seconds)
 
     def _give_up(self, job: Job, reason: str, error: BaseException | None, seconds: float) -> None:
@@ -373,7 +369,6 @@ class Engine(Lifetime):
         if kind is None:
             self._try_again(job, self._settler.limit, error, seconds)
         else:
-            self._finished.add(job)
             self._settled(job, kind, error, None, seconds)
 
     def _try_again(

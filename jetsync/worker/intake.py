@@ -1,4 +1,4 @@
-"""Intake: takes as many messages as may be held, none twice, and those of a key in order."""
+"""Intake: makes jobs of messages, and keeps those of a key in order."""
 
 from __future__ import annotations
 
@@ -14,50 +14,13 @@ if TYPE_CHECKING:
     from jetsync import JetStreamMsg
     from jetsync.jetstream.settle import Feed
 
-__all__ = ["Finished", "Order", "make_job"]
+__all__ = ["Order", "make_job"]
 
 logger = Log("jetsync.worker")
 
-_REMEMBERED = 10_000
-_FORGOTTEN = 1.0
-"""Seconds of which a server may know nothing when it was killed."""
 _SLACK = 0.5
 _MARGIN = 2.0
 _FUTILE = 3
-
-
-class Finished:
-    """The messages that were dealt with last, so that one whose acknowledgement got lost with a
-    server is not worked on again. ``add`` is for any thread, ``has`` for the one that takes.
-
-    A server that was killed may have forgotten its last moments: it delivers messages once more as
-    if for the first time, and numbers these deliveries as it had before. A consumer that was reset
-    counts from 1: numbers as low as those of a second ago or more tell that all is to be done anew.
-    """
-
-    def __init__(self) -> None:
-        self._young: dict[int, int] = {}
-        self._old: dict[int, int] = {}
-        self._low = self._next_low = 0  # numbers of deliveries a second or more ago
-        self._next_at = 0.0
-
-    def add(self, job: Job) -> None:
-        """Remember that a message is dealt with."""
-        if len(self._young) >= _REMEMBERED:
-            self._old, self._young = self._young, {}
-        self._young[job.seq] = job.stamp
-
-    def has(self, job: Job, consumer_seq: int) -> bool:
-        """Whether a message that is delivered now, with this number, is dealt with."""
-        if job.taken >= self._next_at:
-            self._low, self._next_low = self._next_low, consumer_seq
-            self._next_at = job.taken + _FORGOTTEN
-        if self._low == 0:  # little is known yet
-            self._low = self._next_low = max(1, consumer_seq // 2)
-        if job.deliveries == 1 and consumer_seq <= self._low:
-            self._young, self._old = {}, {}
-            self._low = self._next_low = max(1, consumer_seq // 2)
-        return self._young.get(job.seq) == job.stamp or self._old.get(job.seq) == job.stamp
 
 
 class Order:
