@@ -18,11 +18,11 @@ STORED = (
 )
 
 
-def frames(sid: int, size: int, headers: bytes = b"") -> bytes:
-    """COUNT messages as a consumer delivers them."""
+def frames(sid: int, size: int, headers: bytes = b"", count: int = COUNT) -> bytes:
+    """Messages as a consumer delivers them."""
     payload = b"x" * size
     out = []
-    for n in range(1, COUNT + 1):
+    for n in range(1, count + 1):
         reply = b"$JS.ACK.ORDERS.worker.1.%d.%d.1795229586547204964.0" % (n, n)
         if headers:
             head = b"HMSG orders.new %d %s %d %d\r\n" % (
@@ -43,12 +43,12 @@ class Wire(Publishing):
     It is also the connection of its messages: answers land in ``outbound``.
     """
 
-    def __init__(self, size: int, headers: bytes = b"") -> None:
+    def __init__(self, size: int, headers: bytes = b"", count: int = COUNT) -> None:
         self.outbound = Outbound(offline_limit=1 << 30)
         super().__init__(self.outbound)
         self.inbound = Inbound(self.outbound)
         self.mailbox = Mailbox(msg_type=JetStreamMsg, owner=self)
-        self.bytes = frames(self.inbound.add(self.mailbox), size, headers)
+        self.bytes = frames(self.inbound.add(self.mailbox), size, headers, count)
 
     def receive(self) -> None:
         self.inbound.feed(self.bytes)

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline
 from jetsync.client.port import port_of
@@ -86,7 +87,7 @@ def trace_message(
     found: dict[str, TraceHop] = {}
     route = port.open_inbox(inbox, mailbox, answers=True)
     try:
-        nc.publish(subject, data, headers=merged)
+        port.send(subject, data, None, encode_headers(merged), deadline.remaining())
         # Each report announces others: of the servers that it sent the message on to.
         while len(found) < 1 + sum(hop.hops for hop in found.values()):
             msg = mailbox.get(deadline.remaining())
