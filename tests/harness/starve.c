@@ -2,7 +2,7 @@
  * an extension module by which the process says when. With PYTHONMALLOC=malloc each allocation of the
  * interpreter is one of these too. Only the thread that asked for it is refused anything, but for what
  * the C code of the library asks for itself: that can be refused in every thread. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <Python.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
