@@ -240,4 +240,4 @@ class DirectGetNotAllowedError(JetStreamError):
 
 class BackupError(JetStreamError):
     """A backup or a restore ended before all of the stream was there. The text says what the server
-    said. Nothing of it is left."""
+    said. Nothing of it is left, unless the text says so."""

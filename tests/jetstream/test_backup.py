@@ -9,6 +9,7 @@ import stat
 import pytest
 
 import jetsync
+from jetsync.jetstream.streams import backup
 from jetsync.server import NatsServer
 
 
@@ -114,6 +115,101 @@ def test_a_damaged_backup_makes_no_stream(stream, js, tmp_path):
         js.stream("SAVED")
     data.write_bytes(whole)
     assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+def test_a_restore_that_is_stopped_leaves_no_stream(stream, js, tmp_path, stop):
+    stream.backup(tmp_path)
+    js.delete_stream("SAVED")
+
+    def raises(done, total):
+        raise stop
+
+    with pytest.raises(stop):
+        js.restore_stream(tmp_path, progress=raises)
+    with pytest.raises(jetsync.StreamNotFoundError):
+        js.stream("SAVED")
+    assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+def test_a_restore_that_is_stopped_after_the_last_piece_leaves_no_stream(
+    stream, js, tmp_path, monkeypatch
+):
+    stream.backup(tmp_path)
+    js.delete_stream("SAVED")
+    refusal, stopped = backup._refusal, []
+
+    def stop(msg):
+        if msg.data.startswith(b"{") and not stopped:
+            stopped.append(msg)
+            raise KeyboardInterrupt
+        refusal(msg)
+
+    monkeypatch.setattr(backup, "_refusal", stop)
+    with pytest.raises(KeyboardInterrupt):
+        js.restore_stream(tmp_path)
+    with pytest.raises(jetsync.StreamNotFoundError):
+        js.stream("SAVED")
+    assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+@pytest.mark.parametrize("more", [{"messages": 300}, {"last_seq": 301}])
+def test_a_restored_stream_with_fewer_messages_than_its_backup_is_deleted(
+    stream, js, tmp_path, more
+):
+    stream.backup(tmp_path)
+    js.delete_stream("SAVED")
+    path = tmp_path / "backup.json"
+    whole = path.read_bytes()
+    about = json.loads(whole)
+    about["state"].update(more)
+    path.write_text(json.dumps(about))
+    with pytest.raises(jetsync.BackupError, match="299 messages up to 300"):
+        js.restore_stream(tmp_path)
+    path.write_bytes(whole)
+    assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+def test_a_restore_over_a_lost_link_leaves_no_stream(tmp_path):
+    with NatsServer(store_dir=tmp_path / "s") as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="CUT", subjects=["cut"])
+        js.publish_many(("cut", os.urandom(100_000)) for _ in range(10))
+        js.stream("CUT").backup(tmp_path / "b")
+        js.delete_stream("CUT")
+
+        def cut(done, total):
+            if done < 300_000:
+                nc.force_reconnect()
+
+        with pytest.raises(jetsync.Error):
+            js.restore_stream(tmp_path / "b", progress=cut, timeout=9)
+        assert [info.config.name for info in js.streams()] == []
+
+
+@pytest.mark.timed
+def test_the_first_piece_of_a_backup_comes_at_once(stream, tmp_path):
+    # The server waits for two seconds when it sees no interest in the very subject.
+    assert stream.backup(tmp_path).seconds < 1.9
+
+
+def test_a_part_file_follows_no_link(stream, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("mine")
+    folder = tmp_path / "b"
+    folder.mkdir()
+    (folder / "stream.tar.s2.part").symlink_to(other)
+    stream.backup(folder)
+    assert other.read_text() == "mine"
+    (folder / "backup.json").unlink()
+    with pytest.raises(jetsync.ConfigError, match="holds a backup"):
+        stream.backup(folder)
+
+
+def test_a_deeply_nested_file_is_no_backup(js, tmp_path):
+    (tmp_path / "backup.json").write_text("[" * 200_000)
+    with pytest.raises(jetsync.ConfigError, match="no backup"):
+        js.restore_stream(tmp_path)
 
 
 def test_a_backup_ends_with_its_server(tmp_path):

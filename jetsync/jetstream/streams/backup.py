@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,17 +16,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline
-from jetsync.errors import BackupError, ConfigError, TimeoutError
+from jetsync.client.members import Member
+from jetsync.errors import (
+    BackupError,
+    ConfigError,
+    DisconnectedError,
+    Error,
+    StreamNotFoundError,
+    TimeoutError,
+)
 from jetsync.errors.api import api_error
 from jetsync.jetstream.api import API, reading
 from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.config.stream_info import StreamState
+from jetsync.jetstream.streams.requests import stream_info
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
-    from jetsync.client.port import Reply
+    from jetsync.client.port import Port
 
 __all__ = ["BackupInfo", "back_up", "restore", "saved_config"]
 
@@ -37,6 +48,8 @@ _SILENCE = 30.0
 _PIECE = 65_536
 _UNDER_WAY = 8
 """Pieces of a restore that the server has not confirmed."""
+_UNDO = 5.0
+"""Seconds in which the stream of a failed restore is deleted."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +77,9 @@ def back_up(
 ) -> BackupInfo:
     """Write a backup. See ``Stream.backup``."""
     place = Path(folder)
-    if (place / _META).exists():
-        raise ConfigError(f"{str(place)!r} holds a backup already: choose another folder")
+    for name_there in (_META, _DATA):
+        if os.path.lexists(place / name_there):
+            raise ConfigError(f"{str(place)!r} holds a backup already: choose another folder")
     begun = time.monotonic()
     request: dict[str, Any] = {
         "chunk_size": chunk_size,
@@ -75,14 +89,14 @@ def back_up(
     }
     operation = f"STREAM.SNAPSHOT.{check_name('stream', name)}"
     place.mkdir(parents=True, exist_ok=True)
-    with _new_file(place / _DATA) as file, api.port.open_reply(api.subject(operation)) as reply:
-        request["deliver_subject"] = reply.subject
+    with _new_file(place / _DATA) as file, _Pieces(api.port) as pieces:
+        request["deliver_subject"] = pieces.subject
         answer = api.request(operation, request, timeout=deadline.remaining())
         with reading("the answer to STREAM.SNAPSHOT"):
             about = {"config": answer["config"], "state": answer["state"]}
             config = StreamConfig.from_wire(about["config"])
             state = StreamState.from_wire(about["state"])
-        total = _receive(api, reply, file, state.bytes, progress, deadline)
+        total = _receive(api, pieces.mailbox, file, state.bytes, progress, deadline)
     try:
         with _new_file(place / _META) as file:
             file.write(json.dumps(about).encode())
@@ -92,9 +106,34 @@ def back_up(
     return BackupInfo(config, state, total, time.monotonic() - begun)
 
 
+class _Pieces(Member):
+    """Where the server delivers a snapshot: a literal subject, since the server sees no interest
+    in one below a wildcard, and waits two seconds for it. Ends with the link."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._epoch = port.epoch
+        self.subject = port.new_inbox()
+        self.mailbox = Mailbox(owner=port.connection)
+        self._inbox = port.open_inbox(self.subject, self.mailbox, answers=True)
+        port.attach(self)
+        self.link_changed()
+
+    def link_changed(self) -> None:
+        if self._port.epoch != self._epoch or not self._port.linked:
+            self._inbox.close(DisconnectedError("the link broke during the backup"))
+
+    def __enter__(self) -> _Pieces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._port.detach(self)
+        self._inbox.close()
+
+
 def _receive(
     api: API,
-    reply: Reply,
+    mailbox: Mailbox,
     file: BinaryIO,
     expected: int,
     progress: Progress | None,
@@ -102,10 +141,10 @@ def _receive(
 ) -> int:
     total = 0
     while True:
-        msg = reply.mailbox.get(deadline.within(_SILENCE))
+        msg = mailbox.get(deadline.within(_SILENCE))
         if msg is None:
             text = f"no more of the snapshot came, after {total:,} bytes"
-            raise reply.mailbox.error or TimeoutError(text, operation="backup")
+            raise mailbox.error or TimeoutError(text, operation="backup")
         if msg.status not in (0, 204):
             raise BackupError(f"the server ended the snapshot: {msg.status} {msg.description}")
         if not msg.data:
@@ -146,10 +185,66 @@ def restore(
         answer = api.request(f"STREAM.RESTORE.{name}", request, timeout=deadline.remaining())
         with reading("the answer to STREAM.RESTORE"):
             subject = str(answer["deliver_subject"])
-        _send(api, subject, file, size, progress, deadline)
-    last = api.port.request(subject, b"", deadline.remaining() or _SILENCE)
-    _refusal(last)
+        making = False
+        try:
+            _send(api, subject, file, size, progress, deadline)
+            making = True
+            last = api.port.request(subject, b"", api.port.seconds(deadline.remaining()))
+            making = False
+            _refusal(last)
+            _check_whole(api, name, about, config is None, deadline)
+        except BaseException as error:
+            # The server accepted the restore, so no stream had this name: what is there is of it.
+            failure = _undo(api, name, subject, making)
+            if failure is None:
+                raise
+            text = f"the restore failed, and stream {name!r} may be left, in part: delete it"
+            left = BackupError(f"{text} ({failure})")
+            if not isinstance(error, Exception):
+                api.port.report(left)
+                raise
+            raise left from error
     return name
+
+
+def _check_whole(
+    api: API, name: str, about: dict[str, Any], same: bool, deadline: Deadline
+) -> None:
+    """Raise BackupError when the restored stream has less than the one that was backed up.
+
+    Messages that the configuration may have removed meanwhile are not missed."""
+    with reading("the state in the backup"):
+        saved = StreamState.from_wire(about["state"])
+    info = stream_info(api, name, deadline.remaining())
+    config, state = info.config, info.state
+    keeps = (
+        same and config.retention == "limits" and not config.max_age and not config.allow_msg_ttl
+    )
+    fewer = state.last_seq == saved.last_seq and state.messages < saved.messages
+    if state.last_seq < saved.last_seq or (keeps and fewer):
+        raise BackupError(
+            f"the restored stream has {state.messages:,} messages up to {state.last_seq:,}, the "
+            f"backup {saved.messages:,} up to {saved.last_seq:,}: the data file is damaged"
+        )
+
+
+def _undo(api: API, name: str, subject: str, making: bool) -> Error | None:
+    """Delete what a failed restore has made, over this link or the next one. Returns why that was
+    not possible. Blocks up to ``_UNDO`` seconds. ``making``: the server has everything, and the
+    stream may appear later than this call."""
+    deadline = Deadline(_UNDO)
+    while True:
+        try:
+            # A piece without a reply subject ends a restore that waits for more.
+            api.port.send(subject, b"end", seconds=deadline.remaining())
+            api.request(f"STREAM.DELETE.{name}", timeout=deadline.remaining())
+            return None
+        except Error as error:
+            if isinstance(error, StreamNotFoundError) and not making:
+                return None
+            if deadline.expired or api.port.closed:
+                return error
+        api.port.sleep(deadline.within(0.1))
 
 
 def _send(
@@ -211,7 +306,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{str(path)!r} is no backup: {error}") from error
     if not isinstance(found, dict) or not all(
         isinstance(found.get(key), dict) for key in ("config", "state")
@@ -223,9 +318,9 @@ def _read(path: Path) -> dict[str, Any]:
 @contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file that only its owner reads, and give it its name when all of it is there."""
-    part = path.with_name(path.name + ".part")
+    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    part = Path(name)
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()

@@ -177,7 +177,8 @@ class StreamManager(ConsumerManager, OrderedConsumers):
 
         Blocks up to ``timeout`` seconds. Raises ConfigError for what is no backup, for another name
         and for storage in memory; StreamNameInUseError; BackupError and the server's APIError when
-        it gives up, and then there is no stream; TimeoutError and DisconnectedError.
+        it gives up; TimeoutError and DisconnectedError. A call that raises deletes what it made,
+        in up to 5 seconds more, or says in a BackupError that the stream may be left.
         """
         name = restore(self._api, folder, config, progress, self._api.deadline(timeout))
         return self.stream(name)
