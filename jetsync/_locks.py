@@ -35,7 +35,6 @@ ORDER = (
     "jetstream/publish/batch.py _lock",
     "jetstream/publish/publisher.py _making",
     "jetstream/publish/futures.py _room",
-    "otel/tally.py _lock",
     "client/shared.py _locks",
     "client/dialling.py _lock",
     "client/tls.py _lock",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jetsync.observe import Hooks, Operation
 from jetsync.otel.senders import Senders
 from jetsync.otel.shapes import Shape, Shapes
-from jetsync.otel.tally import Tally
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -21,6 +20,9 @@ __all__ = ["SpanHooks"]
 _LATE = ("receive", "settle")
 """Kinds whose messages carry no context of the span: it is made when the operation is over, with
 all of its attributes and links in one call of the SDK."""
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""Bounds of the buckets of durations, as the conventions for metrics give them."""
 
 
 class SpanHooks(Hooks):
@@ -49,16 +51,22 @@ class SpanHooks(Hooks):
         self._tracer = trace.get_tracer("jetsync", __version__, tracer_provider)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
-            "messaging.client.operation.duration", "s", "Duration of messaging operations"
+            "messaging.client.operation.duration",
+            "s",
+            "Duration of messaging operations",
+            explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self._processing = meter.create_histogram(
-            "messaging.process.duration", "s", "Duration of processing a message"
+            "messaging.process.duration",
+            "s",
+            "Duration of processing a message",
+            explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self._sent = Tally(
-            meter, "messaging.client.sent.messages", "{message}", "Messages that were sent"
+        self._sent = meter.create_counter(
+            "messaging.client.sent.messages", "{message}", "Messages that were sent"
         )
-        self._consumed = Tally(
-            meter, "messaging.client.consumed.messages", "{message}", "Messages that were delivered"
+        self._consumed = meter.create_counter(
+            "messaging.client.consumed.messages", "{message}", "Messages that were delivered"
         )
 
     def begin(self, op: Operation) -> None:
@@ -118,19 +126,18 @@ class SpanHooks(Hooks):
 
     def _measure(self, op: Operation, shape: Shape) -> None:
         labels, seconds = shape.shared, op.duration or 0.0
-        error = None if op.error is None else type(op.error).__name__
-        if error is not None:
-            labels = {**labels, "error.type": error}
+        if op.error is not None:
+            labels = {**labels, "error.type": type(op.error).__name__}
         if op.kind == "process":
             self._processing.record(seconds, labels)
             if op.count is not None:  # else the operation that received it has counted it
-                self._consumed.add(op.count, shape, error)
+                self._consumed.add(op.count, labels)
         elif op.kind != "create":  # a message that is created is counted when it is sent
             self._duration.record(seconds, labels)
             if op.kind == "receive":
-                self._consumed.add(op.count or 0, shape, error)
+                self._consumed.add(op.count or 0, labels)
             elif op.kind != "settle" and (op.error is None or op.kind != "publish_many"):
-                self._sent.add(1 if op.count is None else op.count, shape, error)
+                self._sent.add(1 if op.count is None else op.count, labels)
 
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
@@ -168,8 +175,17 @@ def _outcome(op: Operation) -> dict[str, Any]:
     }
     if op.stream is not None and op.consumer is not None:
         found["messaging.nats.consumer"] = op.consumer
-    if op.count is not None and op.kind in ("receive", "publish_many", "settle"):
+    if op.count is not None and _is_batch(op):
         found["messaging.batch.message_count"] = op.count
     if op.error is not None:
         found["error.type"] = type(op.error).__name__
     return found
+
+
+def _is_batch(op: Operation) -> bool:
+    """Whether a call takes many messages, even if there is only one this time."""
+    if op.kind == "receive":
+        return op.name != "next"
+    if op.kind == "settle":
+        return op.subject is None  # that of one message has its subject
+    return op.kind == "publish_many"

@@ -254,6 +254,47 @@ def test_metrics_have_durations_and_counts(nc, js, seen):
     for metric in scope.metrics:
         for point in metric.data.data_points:
             assert "messaging.destination.name" not in point.attributes  # too many values
+            if metric.unit == "s":  # most operations take milliseconds
+                assert point.explicit_bounds[:2] == (0.005, 0.01)
+                assert point.explicit_bounds[-1] == 10
+
+
+def test_metrics_count_on_when_it_is_turned_on_again(seen, url):
+    def sent():
+        (resource,) = seen.reader.get_metrics_data().resource_metrics
+        (metrics,) = resource.scope_metrics
+        (metric,) = (m for m in metrics.metrics if m.name == "messaging.client.sent.messages")
+        return sum(point.value for point in metric.data.data_points)
+
+    for times in (1, 2):
+        with jetsync.connect(url) as nc:
+            nc.publish("again")
+            assert sent() == times
+        jetsync.otel.uninstrument()
+        jetsync.otel.instrument(tracer_provider=seen.provider, meter_provider=seen.meters)
+
+
+def test_counters_with_too_many_labels_overflow_as_the_sdk_says(seen, url):
+    """Nothing beside the SDK remembers labels, so that memory has a bound."""
+    jetsync.otel.instrument(meter_provider=seen.meters, subject_template=lambda subject: subject)
+    with jetsync.connect(url) as nc:
+        for number in range(2100):
+            nc.publish(f"many.{number}")
+    (resource,) = seen.reader.get_metrics_data().resource_metrics
+    (scope,) = resource.scope_metrics
+    (sent,) = (m for m in scope.metrics if m.name == "messaging.client.sent.messages")
+    points = sent.data.data_points
+    assert sum(point.value for point in points) == 2100
+    assert len(points) <= 2001
+    assert any(point.attributes.get("otel.metric.overflow") for point in points)
+
+
+def test_one_message_is_no_batch(nc, js, seen):
+    js.publish("traced.a")
+    consumer = js.create_consumer("TRACED", durable_name="one")
+    consumer.next(timeout=5).ack_sync()
+    for name in ("receive TRACED", "ack_sync traced.a"):
+        assert "messaging.batch.message_count" not in seen.one(name).attributes
 
 
 def test_spans_reach_a_collector_by_its_protocol(url):
