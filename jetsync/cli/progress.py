@@ -78,7 +78,8 @@ class Progress:
     def _line(self) -> str:
         seconds = time.monotonic() - self._started
         if not self._total:
-            return f"{self._step}: {seconds:.1f} s"
+            done = f"{self._done:,} in " if self._done else ""
+            return f"{self._step}: {done}{seconds:.1f} s"
         rate = f", {self._done / seconds:,.0f}/s" if self._done and seconds > 0 else ""
         if not self._terminal:
             return f"{self._step}: {self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"

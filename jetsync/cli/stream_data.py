@@ -13,15 +13,21 @@ from jetsync.cli import stream_views as views
 from jetsync.cli import values
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.interrupts import deferred
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.progress import Progress
 from jetsync.cli.registry import Command, argument
+from jetsync.errors import Error
 
 __all__ = ["COMMANDS", "progress"]
 
 _STREAM = argument("STREAM", completes="stream", help="name of the stream")
 _LOOK_AGAIN = 0.1
+_STALLED = 30.0
+"""Seconds without another message after which a copy has failed."""
+_ALL_SENT = 3.0
+"""The same when the source has nothing more to send."""
 
 
 @contextmanager
@@ -90,7 +96,7 @@ def _backup(invocation: Invocation) -> None:
             consumers=not told.no_consumers,
             check=told.check,
             chunk_size=told.chunk_size,
-            progress=tell,
+            progress=None if tell is None else lambda done, _: tell(done, 0),
         )
     size = values.format_size(made.bytes)
     number = values.plural(made.state.messages, "message")
@@ -136,26 +142,65 @@ def _copy(invocation: Invocation) -> None:
         return
     if before.mirror is not None:
         raise UsageError("--data does not copy a mirror: copy the stream that it mirrors.")
-    # The servers copy: the new stream has the old one as a source until it has all of it.
-    sources = list(fields.get("sources") or before.sources or ())
-    made = js.create_stream(
-        before, **{**fields, "sources": [*sources, StreamSource(name=told.stream)]}
-    )
-    with progress(invocation, f"copy of {told.stream}") as tell:
-        while not _is_copied(made.info(), origin.state.messages, told.stream, tell):
-            time.sleep(_LOOK_AGAIN)
-    info = js.update_stream(made.cached_info.config, sources=sources or None).cached_info
+    if "sources" in fields or "mirror" in fields:
+        raise UsageError("--data does not go with sources or a mirror of the new stream.")
+    if before.retention != "limits" or fields.get("retention") == "interest":
+        raise UsageError(
+            "--data copies between streams that keep messages by limits: with another retention "
+            "they would be removed by the copying, or not kept."
+        )
+    # The servers copy: the new stream has the old one as a source until it has all of it. Sources
+    # and first sequence of the old stream are no part of the copy, so last_seq counts what came.
+    fields.update(sources=[StreamSource(name=told.stream)], first_seq=0)
+    made = js.create_stream(before, **fields)
+    try:
+        with progress(invocation, f"copy of {told.stream}") as tell:
+            _wait_until_copied(made, origin.state.messages, tell)
+    except CommandError as error:
+        raise CommandError(f"{error} {_detach(js, told.destination)}") from error
+    except BaseException:
+        with deferred():
+            invocation.out.note(_detach(js, told.destination))
+        raise
+    info = js.update_stream(name=told.destination, sources=None).cached_info
+    if info.state.messages < min(origin.state.messages, info.state.last_seq):
+        raise CommandError(
+            f"stream {told.destination} keeps {info.state.messages:,} of the "
+            f"{values.plural(origin.state.messages, 'message')} that it got: see its limits."
+        )
     invocation.out.show(info, lambda: views.fields(info))
 
 
-def _is_copied(info: Any, total: int, origin: str, tell: Any) -> bool:
-    """Whether a stream has all messages of its source."""
-    source = next((one for one in info.sources or () if one.name == origin), None)
-    if source is not None and source.error is not None:
-        raise CommandError(f"stream {origin} cannot be copied: {source.error.description}")
-    if tell is not None:
-        tell(min(info.state.messages, total), total)
-    return not total or bool(source and not source.lag and info.state.last_seq >= total)
+def _wait_until_copied(made: Any, total: int, tell: Any) -> None:
+    """Wait until a stream has got so many messages from its source. Raises CommandError when no
+    more come."""
+    got, since = 0, time.monotonic()
+    while got < total:
+        info = made.info()
+        source = next(iter(info.sources or ()), None)
+        if source is not None and source.error is not None:
+            raise CommandError(f"it cannot be copied: {source.error.description}.")
+        if info.state.last_seq > got:
+            got, since = info.state.last_seq, time.monotonic()
+        if tell is not None:
+            tell(min(got, total), total)
+        all_sent = source is not None and source.active is not None and not source.lag
+        if time.monotonic() - since > (_ALL_SENT if all_sent else _STALLED):
+            raise CommandError(
+                f"{got:,} of {values.plural(total, 'message')} came, and no more do: see the "
+                "limits of the new stream."
+            )
+        if got < total:
+            time.sleep(_LOOK_AGAIN)
+
+
+def _detach(js: Any, name: str) -> str:
+    """End the copying into a stream, and say what stays."""
+    try:
+        state = js.update_stream(name=name, sources=None).cached_info.state
+    except Error as error:
+        return f"Stream {name} stays, and may still copy its source ({error}): delete it."
+    return f"Stream {name} stays with {values.plural(state.messages, 'message')}."
 
 
 COMMANDS = (
@@ -221,7 +266,8 @@ COMMANDS = (
         ),
         example="jetsync stream copy ORDERS ORDERS2 --subjects 'orders2.>' --data",
         description="Create a stream with the configuration of another, and with --data its "
-        "messages too: the servers copy them, and they keep their subjects.",
+        "messages too: the servers copy them, and they keep their subjects. Sources of the stream "
+        "are not copied then. A copy that fails or is stopped leaves the new stream as it is.",
         aliases=("cp",),
     ),
 )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
+
+import jetsync
+from jetsync.cli import stream_data
 
 
 @pytest.fixture
@@ -58,6 +62,65 @@ def test_a_copied_stream_has_the_messages_when_asked_for(jet, nc, name):
     copied = js.stream("CLICOPY")
     assert [copied.get_msg(n).data for n in (1, 2)] == [b"one", b"\xff"]
     js.delete_stream("CLICOPY")
+
+
+@pytest.fixture
+def copied(nc):
+    """The name of a stream that a test copies into."""
+    yield "CLICOPY"
+    with contextlib.suppress(jetsync.StreamNotFoundError):
+        nc.jetstream().delete_stream("CLICOPY")
+
+
+def test_a_copy_begins_at_the_first_sequence_and_has_no_sources_of_the_old_one(jet, nc, copied):
+    js = nc.jetstream()
+    js.create_stream(name="CLIOLDER", subjects=["cliolder"], storage="memory")
+    js.create_stream(
+        name="CLIORIGIN",
+        subjects=["cliorigin"],
+        storage="memory",
+        first_seq=1000,
+        sources=[{"name": "CLIOLDER"}],
+    )
+    js.publish("cliorigin", b"x")
+    js.publish("cliorigin", b"y")
+    done = jet("stream", "copy", "CLIORIGIN", copied, "--subjects", "clicopy", "--data", "--json")
+    for name in ("CLIORIGIN", "CLIOLDER"):
+        js.delete_stream(name)
+    assert (done.code, done.json["state"]["messages"], done.json["config"]["sources"]) == (0, 2, [])
+    assert js.stream(copied).get_msg(2).data == b"y"
+
+
+def test_a_copy_that_takes_fewer_messages_fails_and_says_what_stays(
+    jet, nc, name, copied, monkeypatch
+):
+    monkeypatch.setattr(stream_data, "_ALL_SENT", 1.0)
+    monkeypatch.setattr(stream_data, "_STALLED", 1.0)
+    nc.jetstream().publish(f"{name}.c", b"x" * 5000)
+    flags = ("--subjects", "clicopy", "--data")
+    done = jet("stream", "copy", name, copied, "--max-msg-size", "1000", *flags)
+    assert done.code == 1
+    assert "2 of 3 messages came" in done.err
+    assert "CLICOPY stays with 2 messages" in done.err
+    assert nc.jetstream().stream(copied).cached_info.config.sources == []
+    nc.jetstream().delete_stream(copied)
+    done = jet("stream", "copy", name, copied, "--max-msgs", "1", *flags)
+    assert (done.code, "keeps 1 of the 3 messages" in done.err) == (1, True)
+
+
+def test_a_copy_that_is_interrupted_copies_no_more(jet, nc, name, copied, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stream_data, "_wait_until_copied", stop)
+    done = jet("stream", "copy", name, copied, "--subjects", "clicopy", "--data")
+    assert (done.code, "CLICOPY stays" in done.err) == (130, True)
+    assert nc.jetstream().stream(copied).cached_info.config.sources == []
+
+
+def test_messages_are_not_copied_where_they_would_not_be_kept(jet, name):
+    flags = ("--subjects", "clicopy", "--data", "--retention", "interest")
+    assert jet("stream", "copy", name, "CLICOPY", *flags).code == 2
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
