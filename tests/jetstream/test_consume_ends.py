@@ -1,4 +1,4 @@
-"""consume() and messages() when their connection drains or closes (B16, A8)."""
+"""consume() and messages() when their connection drains or closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpreters that are not the usual one: gevent's patches, subinterpreters (A15, A16)."""
+"""Interpreters that are not the usual one: gevent's patches, subinterpreters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A push consumer under flow control with a slow callback: bounded memory, nothing lost (B14)."""
+"""A push consumer under flow control with a slow callback: bounded memory, nothing lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes share the durable of a queue; one of them is killed, and nothing is lost (B15)."""
+"""Two processes share the durable of a queue; one of them is killed, and nothing is lost."""
 
 from __future__ import annotations
 
