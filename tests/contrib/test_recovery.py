@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import threading
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -12,6 +13,7 @@ import kombu
 import pytest
 
 import jetsync
+from jetsync.contrib.kombu.routes import Routes
 from jetsync.server import NatsServer
 from tests.contrib.reading import Reading, send
 from tests.harness.waiting import wait_until
@@ -95,6 +97,43 @@ def test_a_queue_whose_renewal_was_missed_is_declared_and_bound_again(connect, m
     assert reading.until(1) == [1]
     assert broker.record("own").transient
     assert broker.js.stream(f"KOMBU_{broker.vhost}").info().state.consumer_count == 0
+
+
+def test_any_error_of_a_renewal_is_logged_and_it_is_tried_again(connect, monkeypatch, caplog):
+    connection = connect()
+    broker = connection.transport.broker
+    tries = []
+
+    def renew(queue, *_):
+        tries.append(queue)
+        if len(tries) == 1:
+            raise RuntimeError("not an error of jetsync")
+
+    monkeypatch.setattr(broker, "renew", renew)
+    with caplog.at_level(logging.ERROR, logger="jetsync.contrib"):
+        Reading(connection, kombu.Queue("own", auto_delete=True, expires=1.0))
+        wait_until(lambda: len(tries) >= 2)
+    assert "'own' is not renewed yet" in caplog.text
+    assert "not an error of jetsync" in caplog.text
+
+
+def test_threads_that_prepare_a_broker_at_once_make_one_watch_of_its_bindings(connect, monkeypatch):
+    broker = connect().transport.broker
+    broker.js.delete_key_value(f"kombu-{broker.vhost}")  # the next bucket is another one
+    made = []
+
+    def routes(*arguments, **options):
+        made.append(Routes(*arguments, **options))
+        time.sleep(0.3)  # the other thread looks meanwhile, if it may
+        return made[-1]
+
+    monkeypatch.setattr("jetsync.contrib.kombu.broker.Routes", routes)
+    threads = [threading.Thread(target=broker.prepare) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
 
 
 def test_an_eta_on_a_queue_of_one_process_is_left_to_the_worker(connect):

@@ -61,6 +61,7 @@ class Broker:
         version = server_version(nc)
         self._makes_ttl = version >= (2, 11)
         self._has_schedules = version >= (2, 12)
+        self._preparing = threading.Lock()
         self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
         self._routes: Routes | None = None
         self.renewals = Renewals(self)
@@ -68,7 +69,12 @@ class Broker:
         self.prepare()
 
     def prepare(self) -> None:
-        """Look streams and bucket up and make those that are missing, now or after a loss."""
+        """Look streams and bucket up and make those that are missing, now or after a loss. One
+        thread does so at a time, so that there is one watch of the bindings."""
+        with self._preparing:
+            self._prepare()
+
+    def _prepare(self) -> None:
         vhost = to_token(self.vhost)
         name = self.options.stream_name or f"KOMBU_{vhost}"
         self._lasting = self._stream(

@@ -113,6 +113,9 @@ class Renewals:
         except Error as error:
             logger.warning("queue %r is not renewed yet: %s", queue, error)
             declared.failed = True
+        except Exception:  # this thread renews the other queues, too: it goes on
+            logger.exception("queue %r is not renewed yet", queue)
+            declared.failed = True
         else:
             declared.failed = False
             declared.renewed()
