@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from jetsync.cli import rows, values
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import document
+from jetsync.cli.output import document, json_text
 from jetsync.cli.registry import Command, argument
 from jetsync.cli.stream_data import progress
 
@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "publish_file"]
 
 _BATCH = 1000
 _WAIT = 5.0
+_BATCH_BYTES = 16 * 2**20
 _COLUMNS = ("subject", "data", "headers", "timestamp", "stream_seq")
 
 
@@ -29,6 +30,10 @@ def run(invocation: Invocation) -> int:
     out = Path(told.destination).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")
     if out == (Path(told.origin).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")):
         raise UsageError("one of both must be a stream, the other one a .jsonl or .parquet file.")
+    if out and told.subject_column is not None:
+        raise UsageError("--subject-column goes with a file that is published.")
+    if not out and (told.subject is not None or told.force):
+        raise UsageError("--subject and --force go with a stream that is written into a file.")
     if out:
         return _to_file(invocation, told.origin, told.destination)
     invocation.jetstream().stream(told.destination)
@@ -49,11 +54,20 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
     number = 0
     with (
         progress(invocation, f"copy of {name}") as tell,
-        _parquet(path) if kind == "parquet" else _lines(path) as write,
+        _parquet(path, consumer) if kind == "parquet" else _lines(path) as write,
     ):
         last = state.last_seq if state.messages else 0
+        most = _BATCH_BYTES + 2 * invocation.connect().max_payload
+        begun = False
         while consumer.last_seq < last:
-            batch = consumer.fetch_no_wait(_BATCH, timeout=_WAIT)
+            # The first message tells whether there are more: then a limit of bytes can be waited
+            # for, so that large messages do not fill the memory.
+            batch = (
+                consumer.fetch(_BATCH, max_bytes=most, eager=True, timeout=_WAIT)
+                if begun
+                else consumer.fetch_no_wait(1, timeout=_WAIT)
+            )
+            begun = begun or len(batch) > 0
             if not len(batch):
                 if not consumer.info().num_pending:
                     break  # what is left of the stream has other subjects
@@ -73,7 +87,13 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
 @contextmanager
 def _part(path: str) -> Iterator[str]:
     """Give the file its name when all of it is there."""
-    part = path + ".part"
+    folder, name = os.path.split(path)
+    try:
+        # Only its owner reads it, and no other file or link has this name.
+        descriptor, part = tempfile.mkstemp(".part", f".{name}.", folder or ".")
+    except OSError as error:
+        raise UsageError(f"{path!r} cannot be written: {error.strerror}.") from None
+    os.close(descriptor)
     try:
         yield part
         os.replace(part, path)
@@ -89,33 +109,33 @@ def _lines(path: str) -> Iterator[Any]:
         def write(batch: Any, kept: list[Any]) -> None:
             for msg in kept:
                 about = {"stream_seq": msg.seq, "timestamp": msg.metadata.timestamp}
-                line = document(values.message(msg, **about))
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                file.write(json_text(document(values.message(msg, **about))) + "\n")
 
         yield write
 
 
 @contextmanager
-def _parquet(path: str) -> Iterator[Any]:
+def _parquet(path: str, consumer: Any) -> Iterator[Any]:
     try:
         import pyarrow.parquet
     except ImportError:
         raise UsageError('Parquet needs pyarrow: pip install "jetsync[arrow]".') from None
     with _part(path) as part:
         writer: Any = None
-        try:
 
-            def write(batch: Any, kept: list[Any]) -> None:
-                nonlocal writer
-                table = batch.to_arrow(columns=list(_COLUMNS)).slice(0, len(kept))
-                if writer is None:
-                    writer = pyarrow.parquet.ParquetWriter(part, table.schema, compression="zstd")
-                writer.write_batch(table)
-
-            yield write
+        def put(table: Any) -> None:
+            nonlocal writer
             if writer is None:
-                schema = pyarrow.schema([("subject", pyarrow.string()), ("data", pyarrow.binary())])
-                writer = pyarrow.parquet.ParquetWriter(part, schema)
+                writer = pyarrow.parquet.ParquetWriter(part, table.schema, compression="zstd")
+            writer.write_batch(table)
+
+        def write(batch: Any, kept: list[Any]) -> None:
+            put(batch.to_arrow(columns=list(_COLUMNS)).slice(0, len(kept)))
+
+        try:
+            yield write
+            if writer is None:  # no message: the columns all the same
+                write(consumer.fetch_no_wait(1, timeout=_WAIT), [])
         finally:
             if writer is not None:
                 writer.close()
@@ -131,50 +151,67 @@ def publish_file(
     stream: str | None = None,
 ) -> int:
     """Publish the messages of a file, and say how many there were."""
+    done = duplicates = 0
+    failed: list[str] = []
+    wrong: list[UsageError] = []
+
+    def readable(found: Iterator[Any]) -> Iterator[Any]:
+        """Give what comes before the first row that cannot be read."""
+        try:
+            yield from found
+        except UsageError as error:
+            wrong.append(error)
+
     if rows.kind_of(path) == "parquet":
         if not stored:
             raise UsageError("a .parquet file is published with --js.")
-        done, failed = _publish_columns(invocation, path, subject, column, stream)
+        for batch, chosen in readable(_batches(path, subject, column)):
+            report = invocation.jetstream().publish_arrow(
+                batch,
+                subject=chosen,
+                headers="headers" if "headers" in batch.schema.names else None,
+                expected_stream=stream,
+            )
+            done, duplicates = done + report.stored, duplicates + report.duplicates
+            failed += [str(error) for _, error in report.failed]
     elif stored:
         report = invocation.jetstream().publish_many(
-            rows.read(path, subject, column), expected_stream=stream
+            readable(rows.read(path, subject, column)), expected_stream=stream
         )
-        done, failed = report.stored, [str(error) for _, error in report.failed]
+        done, duplicates = report.stored, report.duplicates
+        failed = [str(error) for _, error in report.failed]
     else:
-        done, failed = 0, []
         nc = invocation.connect()
-        for one, data, headers in rows.read(path, subject, column):
+        for one, data, headers in readable(rows.read(path, subject, column)):
             nc.publish(one, data, headers=headers or None)
             done += 1
         nc.flush()
-    about = {"file": path, "published": done, "failed": len(failed)}
-    what = f"published {values.plural(done, 'message')} of {path}"
+    if wrong and not done and not failed:
+        raise wrong[0]
+    new = done - duplicates
+    about = {"file": path, "published": new, "duplicates": duplicates, "failed": len(failed)}
+    what = f"published {values.plural(new, 'message')} of {path}"
+    if duplicates:
+        what += f"; {values.plural(duplicates, 'message')} the stream had before (duplicates)"
     invocation.out.show(about, what)
+    if wrong:
+        number = values.plural(new, "message")
+        raise CommandError(f"{wrong[0]} {number} before it had been published.")
     if failed:
         number = values.plural(len(failed), "message")
         raise CommandError(f"{number} failed; the first: {failed[0]}")
     return 0
 
 
-def _publish_columns(
-    invocation: Invocation, path: str, subject: str | None, column: str | None, stream: str | None
-) -> tuple[int, list[str]]:
-    done, failed = 0, list[str]()
+def _batches(path: str, subject: str | None, column: str | None) -> Iterator[tuple[Any, str]]:
+    """Iterate over the record batches of a Parquet file, with what gives their subjects."""
     for batch in rows.columns(path):
         if "data" not in batch.schema.names:
             raise UsageError(f"{path!r} has no column 'data'.")
         chosen = column or (None if subject else "subject")
         if chosen is not None and chosen not in batch.schema.names:
             raise UsageError(f"{path!r} has no column {chosen!r}; give --subject-column.")
-        report = invocation.jetstream().publish_arrow(
-            batch,
-            subject=chosen or subject or "",
-            headers="headers" if "headers" in batch.schema.names else None,
-            expected_stream=stream,
-        )
-        done += report.stored
-        failed += [str(error) for _, error in report.failed]
-    return done, failed
+        yield rows.without_orders(batch), chosen or subject or ""
 
 
 COMMANDS = (
@@ -194,6 +231,8 @@ COMMANDS = (
         example="jetsync copy ORDERS orders.parquet\njetsync copy orders.jsonl ORDERS",
         description="Copy a stream into a file (.jsonl, or .parquet with jetsync[arrow]) with "
         "subject, data, headers, timestamp and stream_seq of each message, or publish the messages "
-        "of such a file, or of a .csv file, into a stream.",
+        "of such a file, or of a .csv file, into a stream. Headers that were orders for the stream "
+        "that stored a message (Nats-Rollup, Nats-Expected-*, Nats-Schedule*, Nats-Batch-*, "
+        "Nats-Incr) are not published again; its id and its life are.",
     ),
 )

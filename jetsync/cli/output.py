@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from jetsync._printable import printable, printable_json
 
-__all__ = ["Fields", "Output", "Table", "document"]
+__all__ = ["Fields", "Output", "Table", "document", "json_text"]
 
 
 class Table:
@@ -107,7 +107,7 @@ class Output:
     def show(self, data: Any, view: View) -> None:
         """Print a result: ``data`` as one JSON document, or ``view`` as text."""
         if self.json:
-            self._print(_json(document(data), indent=2))
+            self._print(json_text(document(data), indent=2))
             return
         if callable(view):
             view = view()
@@ -117,7 +117,7 @@ class Output:
     def item(self, data: Any, view: Callable[[], str]) -> None:
         """Print one item of a sequence: a line of JSON, or text."""
         if self.json:
-            self._print(_json(document(data)))
+            self._print(json_text(document(data)))
         else:
             self._print(view())
 
@@ -138,7 +138,7 @@ class Output:
         if self.json:
             code = getattr(error, "err_code", None)
             about = {"type": type(error).__name__, "message": sentence, "err_code": code}
-            self._print(_json({"error": about}))
+            self._print(json_text({"error": about}))
 
     def style(self, name: str, text: str) -> str:
         """Return a text as bold, dim, red, green or yellow, where the output takes colours."""
@@ -173,7 +173,8 @@ def document(value: Any) -> Any:
     return value
 
 
-def _json(value: Any, indent: int | None = None) -> str:
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a document as text that is always UTF-8 and steers no terminal."""
     return printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
 
 

@@ -70,8 +70,17 @@ def run(invocation: Invocation) -> None:
 def _check(told: Any, scheduled: bool) -> None:
     if told.subject_column is not None and told.file is None:
         raise UsageError("--subject-column goes with --file.")
-    if told.file is not None and (told.body is not None or scheduled or told.count > 1 or told.id):
-        raise UsageError("--file does not go with BODY, --count, --id, --at and --every.")
+    if told.file is not None and (
+        told.body is not None
+        or scheduled
+        or told.count > 1
+        or any((told.id, told.header, told.reply, told.sleep, told.ttl is not None))
+        or _PLACE.search(told.subject)
+    ):
+        raise UsageError(
+            "--file goes with --subject-column and --js only: not with BODY, --header, --reply, "
+            "--count, --sleep, --id, --ttl, --at and --every, nor with {{Count}} and the like."
+        )
     if told.at is not None and told.every is not None:
         raise UsageError("give either --at or --every.")
     if told.schedule_subject is not None and not scheduled:
@@ -137,7 +146,10 @@ COMMANDS = (
                 help="where that schedule is stored (default: SUBJECT.schedules.ID)",
             ),
             argument(
-                "--file", metavar="FILE", help="publish each row of a .jsonl, .csv or .parquet file"
+                "--file",
+                metavar="FILE",
+                help="publish each row of a .jsonl, .csv or .parquet file; takes no flags but "
+                "--subject-column and --js",
             ),
             argument("--subject-column", metavar="NAME", help="field of a row with its subject"),
         ),

@@ -6,12 +6,13 @@ import base64
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jetsync.cli.failure import UsageError
 
-__all__ = ["Row", "columns", "kind_of", "read"]
+__all__ = ["Row", "columns", "copied", "kind_of", "read", "without_orders"]
 
 Row = tuple[str, bytes, dict[str, list[str]]]
 """Subject, data and headers of a message."""
@@ -45,15 +46,23 @@ def read(path: str, subject: str | None, column: str | None) -> Iterator[Row]:
         yield named, *_content(fields, text, place)
 
 
+def copied(name: str) -> bool:
+    """Return whether a message from a file keeps its header of this name: orders for the stream
+    that stored it are left out, but for its id and its life."""
+    from jetsync.jetstream.publish.orders import is_order
+
+    return name.lower() in ("nats-msg-id", "nats-ttl") or not is_order(name)
+
+
 def _content(fields: Any, text: str, place: str) -> tuple[bytes, dict[str, list[str]]]:
     if not isinstance(fields, dict) or not ("data" in fields or "data_b64" in fields):
-        return text.encode(), {}
+        return text.encode("utf-8", "surrogateescape"), {}
     headers = fields.get("headers") or {}
     try:
         if "data_b64" in fields:
             data = base64.b64decode(fields["data_b64"], validate=True)
         elif isinstance(fields["data"], str):
-            data = fields["data"].encode()
+            data = fields["data"].encode("utf-8", "surrogateescape")
         else:  # a line of the user's with a field of this name
             return text.encode(), {}
         if isinstance(headers, str):
@@ -61,8 +70,9 @@ def _content(fields: Any, text: str, place: str) -> tuple[bytes, dict[str, list[
         return data, {
             str(name): [value] if isinstance(value, str) else [str(one) for one in value]
             for name, value in headers.items()
+            if copied(str(name))
         }
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, TypeError, AttributeError) as error:
         raise UsageError(f"{place}: not a message: {error}.") from None
 
 
@@ -74,7 +84,7 @@ def _json_lines(path: str) -> Iterator[tuple[int, str, Any]]:
                 continue
             try:
                 yield number, text, json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(f"{path!r}, line {number}: not JSON: {error}.") from None
 
 
@@ -88,9 +98,13 @@ def _csv_lines(path: str) -> Iterator[tuple[int, str, Any]]:
             raise UsageError(f"{path!r}, line {rows.line_num}: not CSV: {error}.") from None
 
 
-def _opened(path: str) -> Any:
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
     try:
-        return open(path, encoding="utf-8", newline="")
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError:
+        raise UsageError(f"{path!r} is not in UTF-8.") from None
     except OSError as error:
         raise UsageError(f"{path!r} cannot be read: {error.strerror}.") from None
 
@@ -106,3 +120,25 @@ def columns(path: str) -> Iterator[Any]:
         yield from pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=16_384)
     except (OSError, pyarrow.ArrowException) as error:
         raise UsageError(f"{path!r} cannot be read: {error}.") from None
+
+
+def without_orders(batch: Any) -> Any:
+    """Return a record batch whose column ``headers`` has only what :func:`copied` lets through."""
+    import pyarrow
+
+    place = batch.schema.get_field_index("headers")
+    if place < 0 or not pyarrow.types.is_map(batch.schema.field(place).type):
+        return batch
+    column = batch.column(place)
+    if all(name is None or copied(_text(name)) for name in column.keys.unique().to_pylist()):
+        return batch
+    kept = [
+        None if pairs is None else [pair for pair in pairs if copied(_text(pair[0]))]
+        for pairs in column.to_pylist()
+    ]
+    field = batch.schema.field(place)
+    return batch.set_column(place, field, pyarrow.array(kept, type=field.type))
+
+
+def _text(name: str | bytes) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")

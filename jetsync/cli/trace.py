@@ -31,7 +31,7 @@ def run(invocation: Invocation) -> int:
         timeout=told.wait,
     )
     rows = [
-        (hop.hop or "-", hop.server, hop.cluster or "-", hop.kind, _events(hop))
+        (hop.hop or "-", hop.server, hop.cluster or "-", hop.kind, _events(hop, told.deliver))
         for hop in trace.hops
     ]
     table = Table(("HOP", "SERVER", "CLUSTER", "CAME BY", "WHAT IT DID"), rows)
@@ -46,7 +46,7 @@ def run(invocation: Invocation) -> int:
     return 1 if trace.errors or not trace.complete else 0
 
 
-def _events(hop: Any) -> str:
+def _events(hop: Any, deliver: bool) -> str:
     texts = []
     for event in hop.events:
         kind = event.get("type")
@@ -55,7 +55,8 @@ def _events(hop: Any) -> str:
         target = event.get("stream") or event.get("name") or event.get("to") or event.get("sub")
         if kind == "sm":
             target = event.get("to")
-        text = f"{_WHAT.get(kind, str(kind))} {target or 'a client'}"
+        would = "would be " if kind in ("js", "eg") and not deliver else ""
+        text = f"{would}{_WHAT.get(kind, str(kind))} {target or 'a client'}"
         if kind == "eg" and event.get("queue"):
             text += f" (queue {event['queue']})"
         if event.get("nointerest"):

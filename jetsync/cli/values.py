@@ -86,9 +86,14 @@ def count(text: str) -> int:
 def moment(text: str) -> datetime:
     """Read a point in time (RFC 3339; without a zone it is local), or a duration before now."""
     try:
-        return datetime.now(timezone.utc) - timedelta(seconds=duration(text))
+        seconds: float | None = duration(text)
     except argparse.ArgumentTypeError:
-        pass
+        seconds = None
+    if seconds is not None:
+        try:
+            return datetime.now(timezone.utc) - timedelta(seconds=seconds)
+        except (OverflowError, ValueError):
+            raise argparse.ArgumentTypeError(f"no point in time: {text!r}") from None
     try:
         found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
     except ValueError:
@@ -101,16 +106,23 @@ def moment(text: str) -> datetime:
 def coming(text: str) -> datetime:
     """Read a point in time (RFC 3339; without a zone it is local), or a duration from now on."""
     try:
-        return datetime.now(timezone.utc) + timedelta(seconds=duration(text))
+        seconds = duration(text)
     except argparse.ArgumentTypeError:
         return moment(text)
+    try:
+        return datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        raise argparse.ArgumentTypeError(f"no point in time: {text!r}") from None
 
 
 def every(text: str) -> timedelta | str:
     """Read how often: a duration, or a pattern of cron with six fields, or one such as @daily."""
     if text.startswith("@") or len(text.split()) == 6:
         return text
-    return timedelta(seconds=duration(text))
+    try:
+        return timedelta(seconds=duration(text))
+    except (OverflowError, ValueError):
+        raise argparse.ArgumentTypeError(f"not how often: {text!r}") from None
 
 
 def headers(given: Iterable[str]) -> dict[str, list[str]]:

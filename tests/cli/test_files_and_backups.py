@@ -8,7 +8,8 @@ import json
 import pytest
 
 import jetsync
-from jetsync.cli import stream_data
+from jetsync.cli import copy, stream_data
+from jetsync.jetstream.ordered.consumer import OrderedConsumer
 
 
 @pytest.fixture
@@ -131,13 +132,90 @@ def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, end
     done = jet("copy", name, path, "--json")
     assert done.json == {"stream": name, "file": path, "messages": 2}
     assert jet("copy", name, path).code == 2  # it is there already
-    stream.purge()
-    # The copies have the ids of the originals, which the stream still remembers.
-    nc.jetstream().update_stream(name=name, duplicate_window=0.1)
+    # The copies have the ids of the originals, which the stream remembers.
+    again = jet("copy", path, name, "--json")
+    assert (again.json["published"], again.json["duplicates"]) == (0, 2)
+    nc.jetstream().delete_stream(name)
+    nc.jetstream().create_stream(stream.cached_info.config)
     again = jet("copy", path, name, "--json")
     assert (again.code, again.json["published"]) == (0, 2)
     assert jet("copy", path, "NONE").code == 3
     assert jet("copy", name, "OTHER").code == jet("copy", path, path).code == 2
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_orders_for_a_stream_are_not_published_again(jet, nc, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    js = nc.jetstream()
+    fields = {"subjects": ["cliorders.>"], "storage": "memory", "allow_rollup_hdrs": True}
+    stream = js.create_stream(name="CLIORDERS", **fields)
+    js.publish("cliorders.a", b"1", headers={"Nats-Rollup": "sub", "K": "v"}, msg_id="x")
+    path = str(tmp_path / f"o.{ending}")
+    assert jet("copy", "CLIORDERS", path).code == 0
+    again = jet("copy", path, "CLIORDERS", "--json").json
+    assert (again["published"], again["duplicates"]) == (0, 1)
+    assert "(duplicates)" in jet("copy", path, "CLIORDERS").out
+    js.delete_stream("CLIORDERS")
+    stream = js.create_stream(name="CLIORDERS", **fields)
+    js.publish("cliorders.a", b"kept")
+    assert jet("copy", path, "CLIORDERS", "--json").json["published"] == 1
+    assert stream.get_msg(1).data == b"kept"
+    assert stream.get_msg(2).headers["Nats-Msg-Id"] == "x"
+    assert "Nats-Rollup" not in stream.get_msg(2).headers
+    js.delete_stream("CLIORDERS")
+
+
+def test_headers_that_are_no_text_go_into_a_file_and_back(jet, nc, stream, tmp_path):
+    nc.jetstream().publish(f"{stream.name}.a", b"x", headers={"K": "caf\udce9"}, msg_id=None)
+    path = str(tmp_path / "h.jsonl")
+    assert jet("copy", stream.name, path).code == 0
+    stream.purge()
+    assert jet("copy", path, stream.name).code == 0
+    assert b"caf\xe9" in stream.get_msg(2).raw_headers
+
+
+def test_a_file_is_written_in_batches_of_bytes(jet, nc, stream, tmp_path, monkeypatch):
+    sizes, fetch = [], OrderedConsumer.fetch
+
+    def note(self, *arguments, **options):
+        batch = fetch(self, *arguments, **options)
+        sizes.append(sum(len(msg.data) for msg in batch))
+        return batch
+
+    monkeypatch.setattr(OrderedConsumer, "fetch", note)
+    monkeypatch.setattr(copy, "_BATCH_BYTES", 0)
+    nc.jetstream().publish_many((f"{stream.name}.a", bytes(500_000)) for _ in range(12))
+    path = tmp_path / "big.jsonl"
+    assert jet("copy", stream.name, str(path), "--json").json["messages"] == 12
+    assert len(path.read_text().splitlines()) == 12
+    assert max(sizes) < 3_000_000
+
+
+def test_a_file_of_no_messages_has_every_column(jet, stream, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = str(tmp_path / "none.parquet")
+    assert jet("copy", stream.name, path).code == 0
+    assert tuple(parquet.read_schema(path).names) == copy._COLUMNS
+
+
+def test_what_was_published_before_a_wrong_line_is_counted(jet, stream, tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"data": "a"}\n{"data": "b"}\n{\n{"data": "c"}\n')
+    for flags in (["--js"], []):
+        done = jet("pub", f"{stream.name}.a", "--file", str(path), *flags)
+        assert (done.code, "line 3" in done.err) == (1, True)
+        assert "2 messages before it had been published" in done.err
+
+
+def test_a_table_with_a_byte_order_mark_has_its_first_column(jet, stream, tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_bytes(b"\xef\xbb\xbfwhere,n\n" + f"{stream.name}.y,1\n".encode())
+    flags = ("--file", str(path), "--subject-column", "where", "--js")
+    assert jet("pub", "-", *flags).code == 0
+    path.write_bytes(b"where,n\ncaf\xe9,1\n")
+    done = jet("pub", "-", *flags)
+    assert (done.code, "is not in UTF-8" in done.err) == (2, True)
 
 
 def test_only_messages_of_a_subject_are_copied(jet, name, tmp_path):
@@ -174,6 +252,7 @@ def test_rows_of_files_are_published(jet, stream, tmp_path):
         ("m.txt", "", "no file of"),
         ("none.jsonl", None, "cannot be read"),
         ("m.jsonl", "{", "line 1: not JSON"),
+        ("m.jsonl", "[" * 200_000, "line 1: not JSON"),
         ("m.jsonl", '{"data_b64": "?"}', "line 1: not a message"),
     ],
 )
@@ -206,14 +285,31 @@ def test_the_server_publishes_at_its_time(jet, nc):
         ["--schedule-subject", "x"],
         ["--subject-column", "x"],
         ["--file", "x.jsonl", "--at", "1h"],
+        ["--file", "x.jsonl", "-H", "A:b"],
+        ["--file", "x.jsonl", "--ttl", "1h"],
+        ["--file", "x.jsonl", "--reply", "r"],
+        ["--file", "x.jsonl", "--sleep", "1s"],
+        ["--at", "inf"],
+        ["--at", "9999y"],
+        ["--every", "inf"],
+        ["--every", "nan"],
     ],
 )
 def test_flags_of_pub_that_exclude_each_other_are_refused(jet, flags):
     assert jet("pub", "a.b", *flags).code == 2
 
 
+def test_flags_that_copy_does_not_use_are_refused(jet):
+    assert jet("copy", "x.jsonl", "S", "--subject", "a.1").code == 2
+    assert jet("copy", "x.jsonl", "S", "--force").code == 2
+    assert jet("copy", "S", "x.jsonl", "--subject-column", "a").code == 2
+    assert jet("pub", "a.{{Count}}", "--file", "x.jsonl").code == 2
+
+
 def test_a_trace_says_who_gets_a_message(jet, name):
     done = jet("trace", f"{name}.a", "x", "--json")
     assert (done.code, done.json["egress"]) == (0, {"jetstream": 1})
+    assert "would be stored in stream" in jet("trace", f"{name}.a", "x").out
+    assert "would be" not in jet("trace", f"{name}.a", "x", "--deliver").out
     lost = jet("trace", "no.receiver")
     assert "no receiver gets this message" in lost.err

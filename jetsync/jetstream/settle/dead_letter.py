@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jetsync._printable import printable
 from jetsync.errors import ConfigError
 from jetsync.jetstream.context import api_of
+from jetsync.jetstream.publish.orders import is_order
 from jetsync.protocol.subjects import check_publish_subject
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ __all__ = ["DeadLetters", "copied_headers", "error_text"]
 
 _FIELDS = {"stream", "consumer", "subject"}
 _MOST_TEXT = 1024
-# Headers of the original that would be instructions for the stream that stores the copy.
-_ORDERS = ("nats-msg-id", "nats-ttl", "nats-rollup", "nats-incr")
-_ORDERS_BEGIN = ("nats-expected-", "nats-schedule", "nats-batch-", "dead-letter-")
 
 
 class DeadLetters:
@@ -85,8 +83,7 @@ def copied_headers(msg: JetStreamMsg) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     headers = msg.headers
     for name in headers or ():
-        low = name.lower()
-        if low not in _ORDERS and not low.startswith(_ORDERS_BEGIN):
+        if not is_order(name) and not name.lower().startswith("dead-letter-"):
             found[name] = [_line(value) for value in headers.get_all(name)]
     return found
 
