@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jetsync._deadline import Deadline
 from jetsync.client import Connection
 from jetsync.jetstream import (
     Consumer,
@@ -45,38 +46,39 @@ class ObservedBatch(PublishBatch):
 
     connection: Connection
     watch: Watch
-    begun: Running | None
+    begun: Running | None = None
 
     def add(self, subject: str, data: bytes = b"", **options: Any) -> None:
-        options["headers"] = self.watch.headers(self._begin().op, options.get("headers"))
-        super().add(subject, data, **options)
+        if self._over is None:  # else it is refused
+            options["headers"] = self.watch.headers(self._begin().op, options.get("headers"))
+        try:
+            super().add(subject, data, **options)
+        except BaseException as error:
+            if self._over is None and not len(self):  # it would have been the first one
+                self._end(error)
+            raise
 
     def add_arrow(self, batch: Any, **options: Any) -> None:
-        self._begin()
         super().add_arrow(batch, **options)
-
-    def commit(self, subject: str | None = None, data: bytes = b"", **options: Any) -> PubAck:
-        # A last message is added here, so that it has the headers of the hooks as well.
-        if subject is not None:
-            timeout = options.pop("timeout", None)
-            self.add(subject, data, **options)
-            subject, data, options = None, b"", {"timeout": timeout}
-        running = self._begin()
-        running.op.count = len(self)
-        try:
-            ack = super().commit(subject, data, **options)
-        except BaseException as error:
-            self._end(error)
-            raise
-        running.op.stream = ack.stream
-        self._end(None)
-        return ack
+        self._begin()
 
     def discard(self) -> None:
         super().discard()
-        if self.begun is not None:
+        if self._over == "discarded" and self.begun is not None:
             self.begun.op.count = 0
             self._end(None)
+
+    def _store(self, messages: list[Any], deadline: Deadline, seconds: float) -> PubAck:
+        op = self._begin().op
+        op.count = sum(message.count for message in messages)
+        try:
+            ack = super()._store(messages, deadline, seconds)
+        except BaseException as error:
+            self._end(error)
+            raise
+        op.stream = ack.stream
+        self._end(None)
+        return ack
 
     def _begin(self) -> Running:
         if self.begun is None:
@@ -89,6 +91,17 @@ class ObservedBatch(PublishBatch):
         running, self.begun = self.begun, None
         if running is not None:
             running.end(error)
+
+    def __del__(self) -> None:
+        # Dropped without commit() or discard(). This thread may hold any lock at this moment.
+        running, self.begun = self.begun, None
+        if running is None:
+            return
+        running.op.count = 0
+        if self._port.closed:
+            running.end(None)
+        else:
+            self._port.later(0, functools.partial(running.end, None))
 
 
 class ObservedJetStream(JetStream):
@@ -140,7 +153,6 @@ class ObservedJetStream(JetStream):
 
     def batch(self, **options: Any) -> PublishBatch:
         batch: ObservedBatch = self._as(ObservedBatch, super().batch(**options))
-        batch.begun = None
         return batch
 
     def _marked(self, messages: Iterable[tuple[Any, ...]], op: Operation) -> Iterator[Any]:

@@ -151,3 +151,40 @@ def test_a_propagator_finds_its_names_and_its_baggage_reaches_the_handler(url, n
     finally:
         jetsync.otel.uninstrument()
     assert found == [(17, "blue")]
+
+
+def test_the_operation_of_a_batch_ends_once_whatever_becomes_of_it(nc):
+    begun, over = [], []
+
+    class Watching(jetsync.observe.Hooks):
+        def begin(self, op):
+            begun.append(op.name)
+
+        def end(self, op):
+            over.append((op.name, op.count, type(op.error)))
+
+    jetsync.observe.install(Watching())
+    with jetsync.connect(nc.connected_url) as other:
+        js = other.jetstream()
+        js.create_stream(name="BATCHED", subjects=["batched"], allow_atomic=True)
+        batch = js.batch()
+        with pytest.raises(jetsync.ConfigError):
+            batch.commit()
+        assert begun == []
+        with pytest.raises(jetsync.ConfigError):
+            batch.add("no subject")
+        assert over == [("batch", None, jetsync.ConfigError)]
+        batch.add("batched", b"1")
+        with pytest.raises(jetsync.ConfigError):
+            batch.commit(None, b"x")
+        assert len(over) == 1
+        batch.commit("batched", b"2")
+        with pytest.raises(jetsync.ConfigError):
+            batch.commit()
+        assert over[1:] == [("batch", 2, type(None))]
+        dropped = js.batch()
+        dropped.add("batched", b"3")
+        del dropped
+        wait_until(lambda: over[2:] == [("batch", 0, type(None))])
+        js.delete_stream("BATCHED")
+    assert begun == ["batch"] * 3
