@@ -377,11 +377,11 @@ cdef class InFlight:
 
     @property
     def has_turn(self):
-        """Whether the first message that waits comes before those that wait in other windows."""
+        """Whether the first message that waits comes before those that wait in other windows; also
+        when none waits."""
         cdef int whose
-        cdef bint first
-        first = self._first_waiting(True) <= self._turn(&whose)
-        return first
+        cdef uint64_t place = self._first_waiting(True)
+        return place == NO_PLACE or place <= self._turn(&whose)
 
     # -- how much is in flight -------------------------------------------------------------------
 

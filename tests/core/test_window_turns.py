@@ -142,3 +142,13 @@ def test_a_window_that_has_ended_holds_up_nothing(windows):
     windows.first.ended = True
     windows.bulk.add_rows([("s", b"b")], 0)
     assert windows.sent() == [b"b"]
+
+
+def test_a_window_in_which_nothing_waits_has_its_turn(windows):
+    windows.bulk.add_rows([("s", b"a")], 0)
+    assert windows.sent() == [b"a"]
+    windows.publish(windows.first, b"b")
+    windows.link()
+    windows.first.mark_lost()
+    windows.bulk.settle(0)
+    assert windows.bulk.has_turn

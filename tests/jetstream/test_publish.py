@@ -166,6 +166,27 @@ def test_a_source_that_takes_its_time_is_not_a_server_that_does(js, stream, monk
     assert (report.stored, report.complete, report.failed) == (2, True, [])
 
 
+def test_an_outage_ends_it_although_other_messages_of_the_thread_wait_as_well(monkeypatch):
+    monkeypatch.setattr(many, "STALL", 0.5)
+    with NatsServer() as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s"], storage="memory")
+        server.pause()
+        earlier = js.publish_async("s", b"a", timeout=60)  # it goes first
+
+        def rows():
+            for n in range(1000):
+                if n == 900:  # what came before is read ahead, and some of it has been sent
+                    server.kill()
+                    wait_until(lambda: not nc.is_connected, timeout=20)
+                yield "s", b"b"
+
+        report = js.publish_many(rows())
+        assert not report.complete or report.failed
+        assert not earlier.done()
+        nc.close()
+
+
 def test_publish_many_survives_kills_and_stores_each_message_once():
     total = 30_000
     with NatsServer() as server, jetsync.connect(server.url) as nc:

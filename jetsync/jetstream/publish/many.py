@@ -175,7 +175,9 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def _collect(self, timeout: float) -> None:
         before = self.window.open_count
         self.collect(timeout)
-        if self.window.open_count < before or not self.window.has_turn:
+        # Messages of this thread that go first count while there is a link to send them on.
+        waits = self._port.linked and not self.window.has_turn
+        if waits or self.window.open_count < before:
             self._progress = time.monotonic()
 
     def confirmed(self, number: int, ack: PubAck, text: bytes) -> None:
