@@ -66,6 +66,11 @@ class Thread(threading.Thread):
     def is_alive(self) -> bool:
         return not self._over.is_set()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether the caller is this thread."""
+        return self._runs_on == threading.get_ident() and self.is_alive()
+
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end of the thread; the thread itself does not wait.
 
@@ -86,9 +91,7 @@ def _unpatched_start() -> Callable[..., object] | None:
     return start
 
 
-def start_thread(
-    role: str, target: Callable[[], Any], number: str | int | None = None
-) -> threading.Thread:
+def start_thread(role: str, target: Callable[[], Any], number: str | int | None = None) -> Thread:
     """Start a daemon thread that takes no signals and runs ``target()``. Thread-safe.
 
     Its name is ``jetsync-<role>-<number>``: the number of the connection that it serves, or else

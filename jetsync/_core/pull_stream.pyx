@@ -14,8 +14,10 @@ from jetsync._core.mailbox cimport counts_of
 from jetsync._core.pulls cimport PullOptions
 from jetsync._core.sync cimport monotonic
 
+from jetsync._core.pulls import DEFAULT_EXPIRES
 from jetsync._deadline import Deadline
 
+cdef double default_expires = DEFAULT_EXPIRES
 cdef object FOREVER = Deadline(None)
 cdef object AT_ONCE = Deadline(0.0)
 
@@ -231,7 +233,7 @@ cdef class PullLoop(PrefetchBuffer):
         if not count:
             self._set_threshold(threshold)
             return 0
-        expires = inbox.state.length(self._expires, now)
+        expires = inbox.state.length(self._expires, now, self._expires == default_expires)
         self._came = False
         self._is_settled = inbox.send(
             PullOptions(

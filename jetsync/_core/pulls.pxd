@@ -45,5 +45,5 @@ cdef class PullLedger:
     cdef int forget_served(self) except -1
     cdef Pull remove(self, uint64_t number)
     cdef double due(self, double now, double last_put, double *patience) noexcept
-    cdef double length(self, double expires, double now) noexcept
+    cdef double length(self, double expires, double now, bint on_grid) noexcept
     cdef object heartbeat_of(self, object wanted, double expires, double now)

@@ -22,12 +22,12 @@ WARY_HEARTBEAT = 0.25
 """After a change of leader the next pull may get lost without an answer. So for a moment pulls ask
 for quick heartbeats, and one that gets none is sent again."""
 
-GRID = 0.25
-"""Pulls that last long, and looks that are far away, end at multiples of so many seconds: then the
-heartbeats of many idle pulls come together, and cost few wake-ups."""
+DEFAULT_EXPIRES = 30.0
+"""How long the pulls of messages() and consume() last by default, in seconds."""
 
-# Seconds: shorter pulls end when they were asked to.
-cdef double LONG = 10.0
+GRID = 0.25
+"""Pulls of the default length, and looks that are far away, end at multiples of so many seconds:
+then the heartbeats of many idle pulls come together, and cost few wake-ups."""
 
 cdef double grid = GRID
 cdef double lapse = LAPSE
@@ -81,7 +81,11 @@ cdef class PullOptions:
         if self.max_bytes is not None:
             fields.append(f'"max_bytes":{self.max_bytes}')
         if self.heartbeat:
-            fields.append(f'"idle_heartbeat":{llround(<double>self.heartbeat * 1e9)}')
+            beat = llround(<double>self.heartbeat * 1e9)
+            if self.expires:
+                # The server refuses a nanosecond more than half.
+                beat = min(beat, llround(min(self.expires, LONGEST) * 1e9) // 2)
+            fields.append(f'"idle_heartbeat":{beat}')
         if self.no_wait:
             fields.append('"no_wait":true')
         for name, value in (
@@ -340,27 +344,27 @@ cdef class PullLedger:
         """Up to `until` pulls are short and ask for quick heartbeats: see `WARY_HEARTBEAT`."""
         self.wary_until = until
 
-    def pull_length(self, double expires, double now):
-        """How long a pull may last: right after a change of leader only a moment, and a long one
-        up to a multiple of `GRID`."""
-        return self.length(expires, now)
+    def pull_length(self, double expires, double now, bint on_grid=False):
+        """How long a pull may last: right after a change of leader only a moment. `on_grid`: it
+        ends at a multiple of `GRID`, a little earlier."""
+        return self.length(expires, now, on_grid)
 
-    cdef double length(self, double expires, double now) noexcept:
+    cdef double length(self, double expires, double now, bint on_grid) noexcept:
         if now < self.wary_until:
             return min(expires, 8 * wary_heartbeat)
-        return expires - fmod(now + expires, grid) if expires >= LONG else expires
+        return expires - fmod(now + expires, grid) if on_grid else expires
 
     def heartbeat(self, wanted, double expires, double now):
-        """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader,
-        and none for one that is shorter than two of them."""
+        """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader, at
+        most half of the pull, and none for a pull that ends before the first one."""
         return self.heartbeat_of(wanted, expires, now)
 
     cdef object heartbeat_of(self, object wanted, double expires, double now):
         if now < self.wary_until:
             wanted = wary_heartbeat if wanted is None else min(wanted, wary_heartbeat)
-        if wanted is None or <double>wanted * 2 > expires:
+        if wanted is None or <double>wanted > expires:
             return None
-        return wanted
+        return min(wanted, expires / 2)
 
     # -- silence ---------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from jetsync._core.dispatch import Group, Task
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox, abandon
 from jetsync._deadline import Deadline
-from jetsync._threads import start_thread
+from jetsync._threads import Thread, start_thread
 
 __all__ = ["RECOVERING", "Dispatcher", "Task"]
 
@@ -32,7 +31,7 @@ class Dispatcher:
         self._label = label
         self._purpose = purpose
         self._numbers = itertools.count(1)
-        self._threads: dict[int, threading.Thread] = {}
+        self._threads: dict[int, Thread] = {}
 
     def run(
         self,
@@ -68,6 +67,11 @@ class Dispatcher:
         self._threads[number] = start_thread(
             self._purpose, self.group.work, f"{self._label}-{number}"
         )
+
+    @property
+    def on_this_thread(self) -> bool:
+        """Whether the caller is one of the threads."""
+        return any(thread.runs_here for thread in list(self._threads.values()))
 
     def abandon(self) -> None:
         """Forget the threads in a forked child, where they do not exist."""

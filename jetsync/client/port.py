@@ -305,6 +305,11 @@ class Port:
         exceptions of the callback are reported. See ``Task``. Does not block."""
         return self._nc._dispatcher.run(mailbox, callback, self.callback_failed, ended, step)
 
+    @property
+    def is_dispatching(self) -> bool:
+        """Whether the caller is a thread of the dispatcher: inside some callback."""
+        return self._nc._dispatcher.on_this_thread
+
     def recover(
         self, function: Callable[[], object], ended: Callable[[BaseException | None], Any]
     ) -> None:

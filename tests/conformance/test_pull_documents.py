@@ -168,7 +168,8 @@ def test_adr37_fetch_heartbeats_are_asked_for(consumer, asked):
     consumer.fetch(1, timeout=1.5, heartbeat=0.5)
     consumer.fetch(1, timeout=0.3)
     first, second = (json.loads(msg.data) for msg in asked())
-    assert first["idle_heartbeat"] == 0.5e9
+    assert 0.25e9 <= first["idle_heartbeat"] <= 0.5e9
+    assert first["idle_heartbeat"] * 2 <= first["expires"]
     assert "idle_heartbeat" not in second
 
 
@@ -178,10 +179,20 @@ def test_adr37_consume_defaults(consumer, asked):
         messages.next(timeout=0.2)
     (msg,) = asked()
     body = json.loads(msg.data)
-    assert body["expires"] == 30e9
+    assert 29.75e9 < body["expires"] <= 30e9  # it ends with those of other consumers
     assert 0.5e9 <= body["idle_heartbeat"] <= 15e9
     assert 100 <= body["batch"] <= 1000
     assert "max_bytes" not in body
+
+
+def test_adr37_consume_heartbeats_of_half_of_expires_are_asked_for(consumer, asked):
+    """ADR-37: the heartbeat is at most half of ``expires``, and that much is allowed."""
+    for options in ({"expires": 30, "heartbeat": 15}, {"expires": 12.3, "heartbeat": 6.15}):
+        with consumer.messages(**options) as messages, pytest.raises(jetsync.TimeoutError):
+            messages.next(timeout=0.05)
+    first, second = (json.loads(msg.data) for msg in asked())
+    assert 14.8e9 < first["idle_heartbeat"] <= first["expires"] / 2
+    assert (second["expires"], second["idle_heartbeat"]) == (12.3e9, 6.15e9)
 
 
 def test_adr37_consume_bounds_exclude_each_other(consumer):

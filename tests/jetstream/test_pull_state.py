@@ -150,12 +150,13 @@ def test_pulls_are_short_with_quick_heartbeats_after_a_change_of_leader(state):
     say(state, pull(state, 1), "409 Leadership Change")
     assert state.pull_length(30.0, NOW + 0.1) <= 2
     assert state.heartbeat(2.0, 2.0, NOW + 0.1) == WARY_HEARTBEAT
-    assert 29.7 < state.pull_length(30.0, NOW + 1.1) <= 30.0
+    assert state.pull_length(30.0, NOW + 1.1) == 30.0
     assert state.heartbeat(2.0, 30.0, NOW + 1.1) == 2.0
 
 
-def test_a_pull_shorter_than_two_heartbeats_asks_for_none(state):
-    assert state.heartbeat(2.0, 3.9, NOW) is None
+def test_the_heartbeat_is_at_most_half_of_the_pull_and_none_of_a_shorter_one(state):
+    assert state.heartbeat(2.0, 3.9, NOW) == 1.95
+    assert state.heartbeat(2.0, 1.9, NOW) is None
 
 
 # -- silence ---------------------------------------------------------------------------------------

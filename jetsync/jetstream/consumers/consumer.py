@@ -27,7 +27,12 @@ from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.batch import BatchOptions, Mode
 from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
-from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_for
+from jetsync.jetstream.pull.options import (
+    DEFAULT_EXPIRES,
+    BufferLimits,
+    check_count,
+    heartbeat_for,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -163,7 +168,7 @@ class Consumer(Handle):
         *,
         max_messages: int | None = None,
         max_bytes: int | None = None,
-        expires: Seconds = 30.0,
+        expires: Seconds = DEFAULT_EXPIRES,
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,

@@ -27,7 +27,12 @@ from jetsync.jetstream.ordered.messages import OrderedMessages, release
 from jetsync.jetstream.ordered.reader import OrderedReader
 from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.consume import ConsumeContext
-from jetsync.jetstream.pull.options import BufferLimits, check_count, heartbeat_for
+from jetsync.jetstream.pull.options import (
+    DEFAULT_EXPIRES,
+    BufferLimits,
+    check_count,
+    heartbeat_for,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,7 +119,7 @@ class OrderedConsumer(Handle):
         *,
         max_messages: int | None = None,
         max_bytes: int | None = None,
-        expires: Seconds = 30.0,
+        expires: Seconds = DEFAULT_EXPIRES,
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,

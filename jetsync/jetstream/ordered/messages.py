@@ -88,7 +88,8 @@ class OrderedMessages(PullStream):
 
     def _recover(self) -> None:
         self._thread = threading.get_ident()
-        self._in_turn(self._reader.attempt, Deadline(None))
+        if not self._is_over():  # asked to end meanwhile: no server consumer is needed
+            self._in_turn(self._reader.attempt, Deadline(None))
 
     # -- ending ------------------------------------------------------------------------------------
 

@@ -173,6 +173,8 @@ class OrderedReader:
 
     def attempt(self, deadline: Deadline) -> None:
         """Try once to make the next generation. Blocks; raises when reading cannot go on."""
+        if self.error is not None:
+            raise self.error
         try:
             # A request that is not answered is repeated soon: it may be lost in an election.
             patience = min(self.api.timeout, 1.0 + self._recovery.failures)

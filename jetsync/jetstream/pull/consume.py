@@ -13,7 +13,7 @@ from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
 from jetsync.client.delivery import Delivery
 from jetsync.client.port import Member
-from jetsync.errors import ForkedError, TimeoutError
+from jetsync.errors import Error, ForkedError, TimeoutError
 from jetsync.jetstream.message import JetStreamMsg, origin
 from jetsync.jetstream.pull.alarm import Alarm
 from jetsync.jetstream.pull.stream import Steps
@@ -25,6 +25,9 @@ __all__ = ["ConsumeContext"]
 
 _TURN = 64
 """Messages that go to the callback before the dispatcher looks at others that wait."""
+
+_NO_THREAD_WAIT = 1.0
+"""Seconds before recovery is tried again for which the system had no thread."""
 
 
 class _Running(Member):
@@ -46,7 +49,8 @@ class _Running(Member):
         self._stream.stop()
 
     def join(self, timeout: float | None) -> None:
-        if not self._context._is_callback:
+        # The callbacks that share the caller's thread end after the one that it is in.
+        if not self._context._port.is_dispatching:
             self._context._done.wait(timeout)
 
 
@@ -95,14 +99,14 @@ class ConsumeContext(Handle):
         if given < _TURN and steps.is_over():
             return None
         inbox = steps.current()
-        if inbox is None:
-            self._recover()
-            return self._mailbox
+        mailbox = self._mailbox if inbox is None else inbox.mailbox
         if given == _TURN:
-            inbox.mailbox.wake()  # there is more, maybe in the stream's own buffer
+            mailbox.wake()  # there is more, maybe in the stream's own buffer
+        elif inbox is None:
+            self._recover()
         else:
-            self._alarm.set(inbox.mailbox, *inbox.looks())
-        return inbox.mailbox
+            self._alarm.set(mailbox, *inbox.looks())
+        return mailbox
 
     def _recover(self) -> None:
         """Have the stream make its next inbox, where waiting for the server delays no callback."""
@@ -115,7 +119,13 @@ class ConsumeContext(Handle):
             self._alarm.set(self._mailbox, at)
             return
         self._is_recovering = True
-        self._port.recover(self._steps.recover, self._recovered)
+        try:
+            self._port.recover(self._steps.recover, self._recovered)
+        except (RuntimeError, MemoryError) as error:
+            # The system has no thread, or no memory, for it just now.
+            self._is_recovering = False
+            self._steps.warn(Error(f"reading goes on in {_NO_THREAD_WAIT:g} s: {error!r}"))
+            self._alarm.set(self._mailbox, time.monotonic() + _NO_THREAD_WAIT)
 
     def _recovered(self, error: BaseException | None) -> None:
         self._failure = error
@@ -157,7 +167,9 @@ class ConsumeContext(Handle):
     def drain(self, timeout: Seconds | None = None) -> None:
         """Send no more pulls and wait until the callback has processed the buffered messages.
 
-        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then.
+        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then. Also
+        when a callback drains another context while callbacks occupy all ``dispatch_threads``: the
+        other one ends when a thread is free. In its own callback it does not wait.
         """
         self._stream.drain()
         if not self._is_callback and not self.wait(self._port.seconds(timeout)):

@@ -13,11 +13,12 @@ from jetsync._core.pull_window import (
     LARGEST_WINDOW,
     Window,
 )
-from jetsync._core.pulls import WARY_HEARTBEAT, PullOptions
+from jetsync._core.pulls import DEFAULT_EXPIRES, WARY_HEARTBEAT, PullOptions
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 
 __all__ = [
+    "DEFAULT_EXPIRES",
     "DEFAULT_MESSAGES",
     "HUGE_BATCH",
     "IDLE_HEARTBEAT",
@@ -107,7 +108,7 @@ class BufferLimits:
         *,
         max_messages: int | None = None,
         max_bytes: int | None = None,
-        expires: Seconds = 30.0,
+        expires: Seconds = DEFAULT_EXPIRES,
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,

@@ -339,3 +339,7 @@ class Steps:
     def recover(self) -> None:
         """Make the next inbox. Blocks while it asks the server."""
         self._stream._recover()
+
+    def warn(self, error: Error) -> None:
+        """Report a trouble that the stream is recovering from."""
+        self._stream._warn(error)
