@@ -45,6 +45,8 @@ Progress = Callable[[int, int], object]
 _META, _DATA = "backup.json", "stream.tar.s2"
 _SILENCE = 30.0
 """Seconds without a piece after which a backup without a timeout gives up."""
+_CHECKING = 86_400.0
+"""Seconds that the server may read all messages to check them, without a timeout."""
 _PIECE = 65_536
 _UNDER_WAY = 8
 """Pieces of a restore that the server has not confirmed."""
@@ -91,7 +93,8 @@ def back_up(
     place.mkdir(parents=True, exist_ok=True)
     with _new_file(place / _DATA) as file, _Pieces(api.port) as pieces:
         request["deliver_subject"] = pieces.subject
-        answer = api.request(operation, request, timeout=deadline.remaining())
+        first = deadline.within(_CHECKING if check else _SILENCE)
+        answer = api.request(operation, request, timeout=first)
         with reading("the answer to STREAM.SNAPSHOT"):
             about = {"config": answer["config"], "state": answer["state"]}
             config = StreamConfig.from_wire(about["config"])
