@@ -146,7 +146,7 @@ def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, end
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_orders_for_a_stream_are_not_published_again(jet, nc, tmp_path, ending):
     if ending == "parquet":
-        pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow", reason="writes parquet")
     js = nc.jetstream()
     fields = {"subjects": ["cliorders.>"], "storage": "memory", "allow_rollup_hdrs": True}
     stream = js.create_stream(name="CLIORDERS", **fields)
@@ -193,7 +193,7 @@ def test_a_file_is_written_in_batches_of_bytes(jet, nc, stream, tmp_path, monkey
 
 
 def test_a_file_of_no_messages_has_every_column(jet, stream, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="reads parquet")
     path = str(tmp_path / "none.parquet")
     assert jet("copy", stream.name, path).code == 0
     assert tuple(parquet.read_schema(path).names) == copy._COLUMNS
