@@ -355,14 +355,16 @@ cdef class PullLedger:
         return expires - fmod(now + expires, grid) if on_grid else expires
 
     def heartbeat(self, wanted, double expires, double now):
-        """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader, at
-        most half of the pull, and none for a pull that ends before the first one."""
+        """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader, and
+        none for one that is shorter than two of them. A pull that only the grid made so short has
+        one of half its length."""
         return self.heartbeat_of(wanted, expires, now)
 
     cdef object heartbeat_of(self, object wanted, double expires, double now):
         if now < self.wary_until:
             wanted = wary_heartbeat if wanted is None else min(wanted, wary_heartbeat)
-        if wanted is None or <double>wanted > expires:
+        cdef double full = DEFAULT_EXPIRES if expires > DEFAULT_EXPIRES - grid else expires
+        if wanted is None or <double>wanted * 2 > max(expires, full):
             return None
         return min(wanted, expires / 2)
 

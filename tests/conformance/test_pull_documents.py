@@ -167,10 +167,9 @@ def test_adr37_fetch_heartbeats_are_asked_for(consumer, asked):
     """ADR-37, Fetch, Options: idle_heartbeat; by default only in long fetches (rev 3)."""
     consumer.fetch(1, timeout=1.5, heartbeat=0.5)
     consumer.fetch(1, timeout=0.3)
-    first, second = (json.loads(msg.data) for msg in asked())
-    assert 0.25e9 <= first["idle_heartbeat"] <= 0.5e9
-    assert first["idle_heartbeat"] * 2 <= first["expires"]
-    assert "idle_heartbeat" not in second
+    bodies = [json.loads(msg.data) for msg in asked()]  # the first fetch may pull twice
+    assert bodies[0]["idle_heartbeat"] == 0.5e9
+    assert "idle_heartbeat" not in bodies[-1]
 
 
 def test_adr37_consume_defaults(consumer, asked):

@@ -154,9 +154,14 @@ def test_pulls_are_short_with_quick_heartbeats_after_a_change_of_leader(state):
     assert state.heartbeat(2.0, 30.0, NOW + 1.1) == 2.0
 
 
-def test_the_heartbeat_is_at_most_half_of_the_pull_and_none_of_a_shorter_one(state):
-    assert state.heartbeat(2.0, 3.9, NOW) == 1.95
-    assert state.heartbeat(2.0, 1.9, NOW) is None
+def test_a_pull_shorter_than_two_heartbeats_asks_for_none(state):
+    assert state.heartbeat(2.0, 3.9, NOW) is None
+    assert state.heartbeat(2.0, 4.0, NOW) == 2.0
+
+
+def test_a_pull_that_ends_a_little_earlier_with_others_keeps_its_heartbeat(state):
+    assert state.heartbeat(15.0, 29.8, NOW) == 14.9
+    assert state.heartbeat(15.1, 29.8, NOW) is None
 
 
 # -- silence ---------------------------------------------------------------------------------------
