@@ -82,9 +82,9 @@ cdef class PullOptions:
             fields.append(f'"max_bytes":{self.max_bytes}')
         if self.heartbeat:
             beat = llround(<double>self.heartbeat * 1e9)
-            if self.expires:
-                # The server refuses a nanosecond more than half.
-                beat = min(beat, llround(min(self.expires, LONGEST) * 1e9) // 2)
+            half = llround(min(self.expires, LONGEST) * 1e9) // 2
+            if beat == half + 1:
+                beat = half  # half, but for the rounding: the server refuses a nanosecond more
             fields.append(f'"idle_heartbeat":{beat}')
         if self.no_wait:
             fields.append('"no_wait":true')

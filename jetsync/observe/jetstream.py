@@ -22,6 +22,7 @@ from jetsync.jetstream import (
     PullSubscription,
     PushSubscription,
 )
+from jetsync.jetstream.publish.batch import ended_by
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from jetsync.observe.consuming import (
     ObservedConsumer,
@@ -49,12 +50,12 @@ class ObservedBatch(PublishBatch):
     begun: Running | None = None
 
     def add(self, subject: str, data: bytes = b"", **options: Any) -> None:
-        if self._over is None:  # else it is refused
+        if ended_by(self) is None:  # else it is refused
             options["headers"] = self.watch.headers(self._begin().op, options.get("headers"))
         try:
             super().add(subject, data, **options)
         except BaseException as error:
-            if self._over is None and not len(self):  # it would have been the first one
+            if ended_by(self) is None and not len(self):  # it would have been the first one
                 self._end(error)
             raise
 
@@ -64,7 +65,7 @@ class ObservedBatch(PublishBatch):
 
     def discard(self) -> None:
         super().discard()
-        if self._over == "discarded" and self.begun is not None:
+        if ended_by(self) == "discarded" and self.begun is not None:
             self.begun.op.count = 0
             self._end(None)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jetsync.client.port import Port
     from jetsync.jetstream.publish.headers import PublishOptions
 
-__all__ = ["PublishBatch"]
+__all__ = ["PublishBatch", "ended_by"]
 
 _API_LEVEL = 2
 
@@ -325,6 +325,11 @@ class _Rows:
             None if commit_reply is None else commit_reply.encode(),
             limit,
         )
+
+
+def ended_by(batch: PublishBatch) -> str | None:
+    """How a batch has ended: "committed" (whatever came of it), "discarded", or None: not yet."""
+    return batch._over
 
 
 def _batch_headers(batch: str, number: int, is_last: bool) -> dict[str, str]:
