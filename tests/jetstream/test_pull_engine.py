@@ -449,6 +449,8 @@ def test_fetch_no_wait_ends_when_the_server_says_nothing(js, stream):
     """The server does not answer no_wait at max_ack_pending."""
     consumer = stream.create_consumer(durable_name="held", max_ack_pending=2)
     fill(js, stream, 5)
+    # The server tells its consumers of new messages a moment after it has confirmed them.
+    wait_until(lambda: consumer.info().num_pending == 5)
     assert len(consumer.fetch_no_wait(5)) == 2
     start = time.monotonic()
     assert len(consumer.fetch_no_wait(5)) == 0
