@@ -51,7 +51,7 @@ def test_a_trace_shows_the_stream_and_what_nobody_wants(far):
     trace = near.trace("traced.stored")
     assert trace.egress["jetstream"] == 1
     assert js.stream("TRACEDS").cached_info.state.messages == 0
-    assert near.trace("traced.nobody").egress == {}
+    assert near.trace("traced.unheard").egress == {}
     js.delete_stream("TRACEDS")
 
 
@@ -60,7 +60,7 @@ def test_a_refused_message_has_no_trace_and_a_bad_subject_is_an_error(far):
     with pytest.raises(jetsync.ConfigError):
         near.trace("bad subject")
     with pytest.raises(jetsync.TimeoutError, match="no server"):
-        near.trace("traced.nobody", timeout=0)
+        near.trace("traced.unheard", timeout=0)
 
 
 def test_an_older_server_cannot_trace():

@@ -97,7 +97,7 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
             bucket.put("k", b"v")
             link.refuse()
             link.cut()
-            wait_until(lambda: not far.is_connected)
+            wait_until(lambda: far.status is jetsync.Status.RECONNECTING)
             fill_to_the_brim(far)
             back = threading.Timer(0.5, lambda: link.refuse(False))
             back.start()
@@ -105,7 +105,7 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
                 assert js.stream("S").name == "S"
                 link.refuse()
                 link.cut()
-                wait_until(lambda: not far.is_connected)
+                wait_until(lambda: far.status is jetsync.Status.RECONNECTING)
                 fill_to_the_brim(far)
                 again = threading.Timer(0.3, lambda: link.refuse(False))
                 again.start()
@@ -120,7 +120,7 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
                 back.join()
             link.refuse()
             link.cut()
-            wait_until(lambda: not far.is_connected)
+            wait_until(lambda: far.status is jetsync.Status.RECONNECTING)
             fill_to_the_brim(far)
             with pytest.raises((jetsync.TimeoutError, jetsync.OutboundFullError)):
                 js.create_consumer("S", timeout=0.1)
