@@ -18,8 +18,7 @@ cdef enum:
 @cython.no_gc
 cdef class Delivered(Msg):
     """The part of a consumer's message that is used for every single one: an acknowledgement costs
-    no Python frame. The subclass in jetstream/ adds the rest, and `_late`, which is called when a
-    message is acknowledged long after it was received."""
+    no Python frame. The subclass in jetstream/ adds the rest."""
 
     def ack(self):
         """Acknowledge the message: its consumer does not deliver it again. Does not wait for the
@@ -100,6 +99,12 @@ cdef class Delivered(Msg):
     def _settle(self, bytes payload not None, uint8_t flags, bint keep):
         """Send a terminal acknowledgement, unless one was sent before."""
         self.settle(payload, flags, keep)
+
+    # -- the subclass implements -----------------------------------------------------------------
+
+    def _late(self):
+        """The message is acknowledged long after it was received: report it if that was too late."""
+        raise NotImplementedError
 
 
 def is_settled(Delivered msg not None):

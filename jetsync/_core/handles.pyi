@@ -74,6 +74,17 @@ class AsyncPublishing:
         be sent, ConnectionClosedError. Thread-safe; may be called from callbacks.
         """
 
+    # The subclass implements:
+    def _publish_async(
+        self,
+        subject: str,
+        data: bytes,
+        headers: HeaderInput | None,
+        timeout: float | timedelta | None,
+        msg_id: str | Auto | None,
+        options: PublishOptions,
+    ) -> PubAckFuture: ...
+
 class Receiving:
     """The receiving half of a subscription."""
 
@@ -92,3 +103,6 @@ class Receiving:
         subscription has ended, PermissionsError when the server refused it, ConfigError when the
         subscription has a callback. Ctrl-C interrupts; a message is never lost by it. Thread-safe.
         """
+
+    # The subclass implements:
+    def _await_next(self, timeout: float | timedelta | None) -> Msg: ...

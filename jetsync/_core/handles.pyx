@@ -78,6 +78,12 @@ cdef class AsyncPublishing:
             window.keeper.wake()
         return future
 
+    # -- the subclass implements -----------------------------------------------------------------
+
+    def _publish_async(self, subject, data, headers, timeout, msg_id, options):
+        """`publish_async` with options, and when the window is full or has ended."""
+        raise NotImplementedError
+
 
 cdef class Receiving:
     """The receiving half of a subscription."""
@@ -106,3 +112,9 @@ cdef class Receiving:
             if msg is not None:
                 return msg
         return self._await_next(timeout)
+
+    # -- the subclass implements -----------------------------------------------------------------
+
+    def _await_next(self, timeout):
+        """`next` when no message is there, or none may be taken."""
+        raise NotImplementedError

@@ -26,8 +26,8 @@ cdef class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time.
 
     Its steady state costs no Python frame but one for each look at the connection. The subclass
-    handles exceptional events: `_open` another inbox, `_on_end` of a pull, `_look` when nothing
-    came, `stop`, `_close`. Times are seconds.
+    handles exceptional events, by the methods that raise NotImplementedError here. Times are
+    seconds.
     """
 
     def __init__(self, port, source, Window window not None, *, double expires, double heartbeat,
@@ -243,3 +243,29 @@ cdef class PullLoop(PrefetchBuffer):
             False, None, now if deadline == 0 else deadline,
         ) > 0
         return 0
+
+    # -- the subclass implements -----------------------------------------------------------------
+
+    def _open(self, deadline):
+        """The inbox to take from; None when there is none in time."""
+        raise NotImplementedError
+
+    def _is_over(self):
+        """Whether nothing more will be handed out."""
+        raise NotImplementedError
+
+    def _empty_batch(self):
+        """A batch to move messages into."""
+        raise NotImplementedError
+
+    def _on_end(self, inbox, ended):
+        """A pull has ended early."""
+        raise NotImplementedError
+
+    def _look(self, inbox):
+        """Nothing came: check the link, the server and the inbox."""
+        raise NotImplementedError
+
+    def stop(self):
+        """End now. Any thread."""
+        raise NotImplementedError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CONNECTION", "OUTPUT", "SIGN_IN", "Argument", "argument"]
+__all__ = ["COMPRESS", "CONNECTION", "HEADER", "OUTPUT", "SIGN_IN", "Argument", "argument"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,21 @@ def _flag(*names: str, **options: Any) -> Argument:
     return argument(*names, default=argparse.SUPPRESS, **options)
 
 
+HEADER = argument(
+    "-H",
+    "--header",
+    metavar="NAME:VALUE",
+    action="append",
+    default=[],
+    help="add a header; may be repeated",
+)
+COMPRESS = argument(
+    "--compress",
+    dest="compression",
+    action="store_true",
+    default=None,
+    help="compress the files",
+)
 SIGN_IN = {
     "user": "NATS_USER",
     "password": "NATS_PASSWORD",

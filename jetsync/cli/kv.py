@@ -7,7 +7,7 @@ from typing import Any
 from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, confirm
-from jetsync.cli.flags import Argument, argument
+from jetsync.cli.flags import COMPRESS, Argument, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.registry import Command
@@ -26,13 +26,7 @@ _CONFIG: tuple[Argument, ...] = (
     argument("--description", metavar="TEXT", help="what it is for"),
     argument("--storage", choices=("file", "memory"), help="where values are kept"),
     argument("--marker-ttl", type=values.duration, metavar="TIME", help="life of delete markers"),
-    argument(
-        "--compress",
-        dest="compression",
-        action="store_true",
-        default=None,
-        help="compress the files",
-    ),
+    COMPRESS,
 )
 _NAMES = {"max_bucket_size": "max_bytes", "marker_ttl": "limit_marker_ttl"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, confirm
 from jetsync.cli.failure import UsageError
-from jetsync.cli.flags import argument
+from jetsync.cli.flags import COMPRESS, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.progress import Progress
@@ -258,13 +258,7 @@ COMMANDS = (
             ),
             argument("--description", metavar="TEXT", help="what it is for"),
             argument("--storage", choices=("file", "memory"), help="where objects are kept"),
-            argument(
-                "--compress",
-                dest="compression",
-                action="store_true",
-                default=None,
-                help="compress the files",
-            ),
+            COMPRESS,
         ),
         example="jetsync object add FILES --max-bucket-size 10GiB",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 from jetsync.cli import values
 from jetsync.cli.failure import UsageError
+from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
 
@@ -109,14 +110,7 @@ COMMANDS = (
             argument("SUBJECT", help="subject to publish to"),
             argument("BODY", nargs="?", help='data of the message; "-" reads standard input'),
             argument("--js", "-J", action="store_true", help="wait until a stream has stored it"),
-            argument(
-                "-H",
-                "--header",
-                metavar="NAME:VALUE",
-                action="append",
-                default=[],
-                help="add a header; may be repeated",
-            ),
+            HEADER,
             argument("--reply", metavar="SUBJECT", help="subject for replies"),
             argument("--count", type=values.count, default=1, help="how many (default: 1)"),
             argument(

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from jetsync.cli import values
+from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
 from jetsync.errors import TimeoutError
@@ -50,14 +51,7 @@ COMMANDS = (
         (
             argument("SUBJECT", help="subject of the service"),
             argument("BODY", nargs="?", help='data of the request; "-" reads standard input'),
-            argument(
-                "-H",
-                "--header",
-                metavar="NAME:VALUE",
-                action="append",
-                default=[],
-                help="add a header; may be repeated",
-            ),
+            HEADER,
             argument(
                 "--replies",
                 type=int,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jetsync.cli import values
+from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
@@ -75,14 +76,7 @@ COMMANDS = (
         (
             argument("SUBJECT", help="subject to publish to"),
             argument("BODY", nargs="?", help='data of the message; "-" reads standard input'),
-            argument(
-                "-H",
-                "--header",
-                metavar="NAME:VALUE",
-                action="append",
-                default=[],
-                help="add a header; may be repeated",
-            ),
+            HEADER,
             argument("--deliver", action="store_true", help="deliver and store the message too"),
             argument(
                 "--wait",

@@ -55,7 +55,7 @@ class Watcher(BucketWatcher[Entry]):
         return str(ResumeToken(created_ns, self._handed))
 
     def _read(self, msg: JetStreamMsg) -> Entry | None:
-        entry = from_delivery(self._bucket, msg.subject[len(self._place.prefix) :], msg)
+        entry = from_delivery(self._place.bucket, msg.subject[len(self._place.prefix) :], msg)
         self._handed = entry.revision
         is_left_out = self._ignore_deletes and entry.operation is not KeyValueOperation.PUT
         return None if is_left_out else entry
@@ -64,4 +64,4 @@ class Watcher(BucketWatcher[Entry]):
         return self._place.last_revision(self._patterns, deadline)
 
     def _gone(self) -> BucketNotFoundError:
-        return gone(self._bucket)
+        return gone(self._place.bucket)

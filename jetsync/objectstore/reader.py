@@ -269,7 +269,7 @@ class ObjectReader(io.BufferedIOBase):
         if self._got != self.info.size:
             raise self._failed(f"it has {self.info.size} bytes, {self._got} came")
         told = self.info.digest.rstrip("=")
-        if told and told != digest_of(self._content).rstrip("="):
+        if told and told != digest_of(self._content.digest()).rstrip("="):
             raise self._failed("its digest is another one")
 
     def _failed(self, why: str) -> ObjectIntegrityError:

@@ -52,8 +52,9 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
         self._ignore_deletes = ignore_deletes
 
     def _read(self, msg: JetStreamMsg) -> ObjectInfo | None:
+        bucket = self._place.bucket
         try:
-            info = load(parse(msg.data, self._bucket), self._bucket, msg.metadata.timestamp_ns)
+            info = load(parse(msg.data, bucket), bucket, msg.metadata.timestamp_ns)
         except ObjectMetaError as error:
             self._place.api.port.report(error)
             return None
@@ -63,7 +64,7 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
         return self._place.last_change(deadline)
 
     def _gone(self) -> ObjectStoreNotFoundError:
-        return gone(self._bucket)
+        return gone(self._place.bucket)
 
 
 class FoundWatcher(BucketWatcher[Found]):
@@ -80,7 +81,7 @@ class FoundWatcher(BucketWatcher[Found]):
         return self._place.last_change(deadline)
 
     def _gone(self) -> ObjectStoreNotFoundError:
-        return gone(self._bucket)
+        return gone(self._place.bucket)
 
 
 def found_in(place: Place, msg: JetStreamMsg) -> Found:

@@ -101,7 +101,7 @@ class ObjectWriter(io.BufferedIOBase):
                 nuid=upload.nuid,
                 size=upload.size,
                 chunks=upload.chunks,
-                digest=digest_of(upload.content),
+                digest=digest_of(upload.content.digest()),
             )
 
             def show(_: Found | None) -> ObjectInfo:

@@ -1,18 +1,15 @@
-"""Observed consumers and subscriptions: what receives messages, as operations.
-
-The methods pass their arguments on as they are; their signatures are those of the base classes.
-"""
+"""Observed consumers and subscriptions: what receives messages, as operations."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from jetsync.client import Connection, Msg, Subscription
 from jetsync.jetstream import (
-    ConsumeContext,
     Consumer,
     JetStreamMsg,
     OrderedConsumer,
@@ -32,6 +29,8 @@ __all__ = [
     "ObservedSubscription",
     "observed",
 ]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _LINKED = 128
 """The largest batch of which the hooks may read the headers of every message."""
@@ -71,144 +70,125 @@ class _Inside(threading.local):
 _inside = _Inside()
 
 
-def _batch(observed: Any, name: str, take: Any, arguments: Any, options: Any) -> MsgBatch:
-    """Receive a batch as an operation."""
+def _operation(receive: Any, tell: Callable[[Operation, Any], None]) -> Any:
+    """The method as an operation; ``tell`` notes what it returned."""
 
-    def told(op: Operation, batch: MsgBatch) -> None:
+    @wraps(receive)
+    def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
+        if _inside.receives:
+            return receive(self, *arguments, **options)
+        stream, consumer = self.origin()
+        op = Operation(
+            "receive", receive.__name__, self.connection, stream=stream, consumer=consumer
+        )
+        op.memo = self.memo
+        _inside.receives = True
+        try:
+            with self.watch.running(op):
+                found = receive(self, *arguments, **options)
+                tell(op, found)
+            return found
+        finally:
+            _inside.receives = False
+
+    return observed_receive
+
+
+def _batch(receive: Method) -> Method:
+    """A method that returns a batch, as an operation."""
+
+    def tell(op: Operation, batch: MsgBatch) -> None:
         op.count, op.headers = len(batch), _headers(batch)
 
-    batch: MsgBatch = _received(observed, name, take, arguments, options, told)
-    return batch
+    return cast("Method", _operation(receive, tell))
 
 
-def _one(observed: Any, name: str, take: Any, arguments: Any, options: Any) -> JetStreamMsg:
-    """Receive one message as an operation."""
+def _one(receive: Method) -> Method:
+    """A method that returns one message, as an operation."""
 
-    def told(op: Operation, msg: JetStreamMsg) -> None:
+    def tell(op: Operation, msg: JetStreamMsg) -> None:
         op.count, op.headers, op.subject = 1, _headers([msg]), msg.subject
 
-    msg: JetStreamMsg = _received(observed, name, take, arguments, options, told)
-    return msg
+    return cast("Method", _operation(receive, tell))
 
 
-def _received(observed: Any, name: str, take: Any, arguments: Any, options: Any, told: Any) -> Any:
-    if _inside.receives:
-        return take(*arguments, **options)
-    stream, consumer = observed.place()
-    op = Operation("receive", name, observed.connection, stream=stream, consumer=consumer)
-    op.memo = observed.memo
-    _inside.receives = True
-    try:
-        with observed.watch.running(op):
-            found = take(*arguments, **options)
-            told(op, found)
-        return found
-    finally:
-        _inside.receives = False
+def _handling(consume: Method) -> Method:
+    """``consume`` with a callback whose calls are operations."""
+
+    @wraps(consume)
+    def observed_consume(self: Any, callback: Any, **options: Any) -> Any:
+        return consume(self, handled(self.connection, self.watch, callback), **options)
+
+    return cast("Method", observed_consume)
 
 
-def _handler(observed: Any, callback: Any) -> Any:
-    return handled(observed.connection, observed.watch, callback)
+class _Observed:
+    """The attributes that ``observed`` gives to an object."""
 
-
-class ObservedConsumer(Consumer):
-    """A consumer with hooks."""
-
+    __slots__ = ()
     connection: Connection
     watch: Watch
     memo: dict[str, Any]
 
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:
-        return _batch(self, "fetch", super().fetch, arguments, options)
 
-    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:
-        return _batch(self, "fetch_no_wait", super().fetch_no_wait, arguments, options)
+class ObservedConsumer(Consumer, _Observed):
+    """A consumer with hooks."""
 
-    def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
-        return _one(self, "next", super().next, arguments, options)
+    fetch = _batch(Consumer.fetch)
+    fetch_no_wait = _batch(Consumer.fetch_no_wait)
+    next = _one(Consumer.next)
+    consume = _handling(Consumer.consume)
 
-    def consume(self, callback: Any, **options: Any) -> ConsumeContext:
-        return super().consume(_handler(self, callback), **options)
-
-    def place(self) -> tuple[str | None, str | None]:
+    def origin(self) -> tuple[str | None, str | None]:
         """Return its stream and consumer."""
         info = self.cached_info
         return info.stream_name, info.name
 
 
-class ObservedOrderedConsumer(OrderedConsumer):
+class ObservedOrderedConsumer(OrderedConsumer, _Observed):
     """An ordered consumer with hooks."""
 
-    connection: Connection
-    watch: Watch
-    memo: dict[str, Any]
     stream: str
 
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:
-        return _batch(self, "fetch", super().fetch, arguments, options)
+    fetch = _batch(OrderedConsumer.fetch)
+    fetch_no_wait = _batch(OrderedConsumer.fetch_no_wait)
+    next = _one(OrderedConsumer.next)
+    consume = _handling(OrderedConsumer.consume)
 
-    def fetch_no_wait(self, *arguments: Any, **options: Any) -> MsgBatch:
-        return _batch(self, "fetch_no_wait", super().fetch_no_wait, arguments, options)
-
-    def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
-        return _one(self, "next", super().next, arguments, options)
-
-    def consume(self, callback: Any, **options: Any) -> ConsumeContext:
-        return super().consume(_handler(self, callback), **options)
-
-    def place(self) -> tuple[str | None, str | None]:
+    def origin(self) -> tuple[str | None, str | None]:
         """Return its stream and consumer."""
         return self.stream, None  # it has another consumer after each reset
 
 
-class ObservedPullSubscription(PullSubscription):
+class ObservedPullSubscription(PullSubscription, _Observed):
     """A pull subscription with hooks."""
 
-    connection: Connection
-    watch: Watch
-    memo: dict[str, Any]
+    fetch = _batch(PullSubscription.fetch)
+    next = _one(PullSubscription.next)
+    consume = _handling(PullSubscription.consume)
 
-    def fetch(self, *arguments: Any, **options: Any) -> MsgBatch:
-        return _batch(self, "fetch", super().fetch, arguments, options)
-
-    def next(self, *arguments: Any, **options: Any) -> JetStreamMsg:
-        return _one(self, "next", super().next, arguments, options)
-
-    def consume(self, callback: Any, **options: Any) -> ConsumeContext:
-        return super().consume(_handler(self, callback), **options)
-
-    def place(self) -> tuple[str | None, str | None]:
+    def origin(self) -> tuple[str | None, str | None]:
         """Return its stream and consumer."""
         return self.stream_name, self.name
 
 
-class ObservedPushSubscription(PushSubscription):
+class ObservedPushSubscription(PushSubscription, _Observed):
     """A push subscription with hooks."""
 
-    connection: Connection
-    watch: Watch
-    memo: dict[str, Any]
+    next = _one(PushSubscription.next)
 
-    def next(self, timeout: Any = None) -> JetStreamMsg:
-        return _one(self, "next", super().next, (timeout,), {})
-
-    def place(self) -> tuple[str | None, str | None]:
+    def origin(self) -> tuple[str | None, str | None]:
         """Return its stream and consumer."""
         info = self.cached_info
         return info.stream_name, info.name
 
 
-class ObservedOrderedPush(OrderedPushSubscription):
+class ObservedOrderedPush(OrderedPushSubscription, _Observed):
     """An ordered push subscription with hooks."""
 
-    connection: Connection
-    watch: Watch
-    memo: dict[str, Any]
+    next = _one(OrderedPushSubscription.next)
 
-    def next(self, timeout: Any = None) -> JetStreamMsg:
-        return _one(self, "next", super().next, (timeout,), {})
-
-    def place(self) -> tuple[str | None, str | None]:
+    def origin(self) -> tuple[str | None, str | None]:
         """Return its stream and consumer."""
         return self.cached_info.stream_name, None  # it has another consumer after each reset
 

@@ -229,7 +229,7 @@ class Consumer(Handle):
         ``on_error``; the message is not acknowledged for you and the next one is delivered.
         """
         check_callback(callback)
-        return ConsumeContext(self.messages(**options), callback)
+        return ConsumeContext(self._port, self.messages(**options), callback)
 
     # -- managing it -------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ class OrderedConsumer(Handle):
         ``on_error``, and the next message is delivered.
         """
         check_callback(callback)
-        return ConsumeContext(self.messages(**options), callback)
+        return ConsumeContext(self._port, self.messages(**options), callback)
 
     # -- inside ------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from jetsync.jetstream.pull.alarm import Alarm
 from jetsync.jetstream.pull.stream import Steps
 
 if TYPE_CHECKING:
+    from jetsync.client.port import Port
     from jetsync.jetstream.pull.stream import PullStream
 
 __all__ = ["ConsumeContext"]
@@ -63,7 +64,10 @@ class ConsumeContext(Handle):
     context manager it drains on success and stops on an exception.
     """
 
-    def __init__(self, stream: PullStream, callback: Callable[[JetStreamMsg], Any]) -> None:
+    def __init__(
+        self, port: Port, stream: PullStream, callback: Callable[[JetStreamMsg], Any]
+    ) -> None:
+        self._port = port
         self._stream = stream
         self._done = threading.Event()
         self._callback = callback
@@ -73,18 +77,17 @@ class ConsumeContext(Handle):
         self._mailbox = Mailbox()
         self._mailbox.wake()
         self._steps = Steps(stream, self._wake)
-        self._port = self._steps.port
-        self._alarm = Alarm(self._port, self._mailbox)
+        self._alarm = Alarm(port, self._mailbox)
         self._is_recovering = False
         self._failure: BaseException | None = None
         self._member = _Running(self, stream)
-        self._port.attach(self._member)
+        port.attach(self._member)
         self._delivery: Delivery | None = None
         try:
-            self._delivery = Delivery(self._port, self._mailbox, self._on_end, step=self._step)
+            self._delivery = Delivery(port, self._mailbox, self._on_end, step=self._step)
         except BaseException:
             stream.stop()
-            self._port.detach(self._member)
+            port.detach(self._member)
             raise
 
     # -- on a thread of the dispatcher -------------------------------------------------------------

@@ -308,7 +308,6 @@ class Steps:
 
     def __init__(self, stream: PullStream, wake: Callable[[], object]) -> None:
         self._stream = stream
-        self.port = stream._port
         stream._consumer = wake
 
     def give(
