@@ -25,32 +25,28 @@ def spells_out(source: Any, *, without: tuple[str, ...] = ()) -> Callable[[F], F
     """Show the ``**fields`` of a function one by one where its signature is read at run time.
 
     help(), inspect.signature() and the completion of IPython and Jupyter then name them, with
-    types and defaults. ``source`` is a dataclass or a TypedDict, whose fields they are, or a
-    callable, whose keyword-only parameters they are, or a text ``module:class`` for one that is
-    imported when the signature is read first; ``without`` names those that the function does not
-    take. A field of a TypedDict has the default ``...``: what is not given stays as it is.
-    The call itself is not changed.
+    types and defaults, which are looked up when the signature is read first. ``source`` is a
+    dataclass or a TypedDict, whose fields they are, or a callable, whose keyword-only parameters
+    they are, or a text ``module:class`` for one that is imported only then; ``without`` names those
+    that the function does not take. A field of a TypedDict has the default ``...``: what is not
+    given stays as it is. The call itself is not changed.
     """
 
     def mark(function: F) -> F:
         signature = inspect.signature(function)
-        shown = (
-            _Later(signature, source, without)
-            if isinstance(source, str)
-            else _spelled_out(signature, source, without)
-        )
-        function.__signature__ = shown  # type: ignore[attr-defined]
+        function.__signature__ = _Later(signature, source, without)  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
 class _Later(inspect.Signature):
-    """A signature that imports what it spells out when its parameters are read first, so that the
-    import of a room that makes buckets does not bring the rooms of the buckets."""
+    """A signature that spells out, and imports what it spells out, when its parameters are read
+    first: few programs do, and the import of a room that makes buckets brings no rooms of buckets.
+    """
 
-    def __init__(self, short: inspect.Signature, source: str, without: tuple[str, ...]) -> None:
-        super().__init__(list(short.parameters.values()), return_annotation=short.return_annotation)
+    def __init__(self, short: inspect.Signature, source: Any, without: tuple[str, ...]) -> None:
+        super().__init__(return_annotation=short.return_annotation)
         self._short = short
         self._source = source
         self._without = without
@@ -59,8 +55,10 @@ class _Later(inspect.Signature):
     @property
     def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
         if self._whole is None:
-            module, _, name = self._source.partition(":")
-            source = getattr(importlib.import_module(module), name)
+            source = self._source
+            if isinstance(source, str):
+                module, _, name = source.partition(":")
+                source = getattr(importlib.import_module(module), name)
             self._whole = _spelled_out(self._short, source, self._without)
         return self._whole.parameters
 

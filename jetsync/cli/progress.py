@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from types import TracebackType
@@ -89,6 +88,8 @@ class Progress:
 
     def _print(self, line: str, *, last: bool) -> None:
         if self._terminal:
+            import shutil
+
             width = shutil.get_terminal_size().columns - 1
             line = "\r\x1b[K" + line[:width]
         self._stream.write(line + ("\n" if last else ""))

@@ -19,7 +19,7 @@ from jetsync.client.options import ConnectOptions
 from jetsync.client.shared import shared_connection
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
-from jetsync.client.tls import TLSConfig
+from jetsync.client.tls_config import TLSConfig
 from jetsync.protocol.serverpool import ReconnectAttempt, ServerState
 
 __all__ = [

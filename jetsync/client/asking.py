@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
+import base64
+import os
 import threading
 from functools import partial
 from typing import TYPE_CHECKING
@@ -93,7 +94,7 @@ class Asking(Member):
         deadline = Deadline(seconds)
         line = self._current()
         assert line.reply is not None
-        key = secrets.token_urlsafe(12)
+        key = base64.urlsafe_b64encode(os.urandom(12)).decode()  # 16 characters
         asked = _Asked(self, line, key, subject)
         try:
             self._open[key] = asked

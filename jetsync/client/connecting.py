@@ -17,7 +17,7 @@ from jetsync.client.options import (
     WebSocketHeaders,
     options_of_context,
 )
-from jetsync.client.tls import TLS
+from jetsync.client.tls_config import TLS
 from jetsync.errors import ConfigError
 from jetsync.protocol.auth import CredsSource, Signer
 
@@ -102,7 +102,7 @@ def connect(
     if options is None and context is None:
         options = ConnectOptions(**given)
     else:
-        said = {key: value for key, value in given.items() if value != getattr(_DEFAULTS, key)}
+        said = {key: value for key, value in given.items() if value != getattr(ConnectOptions, key)}
         if options is None:
             options = options_of_context(context, said)
         elif said or context is not None:
@@ -126,8 +126,6 @@ def _make(options: ConnectOptions, hooks: Hooks | None) -> Connection:
 
     return ObservedConnection(options, hooks)
 
-
-_DEFAULTS = ConnectOptions()
 
 observer: Hooks | None = None
 """The hooks of connections that are made without any; ``jetsync.observe.install`` sets them."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from jetsync.client.tls import TLSConfig
+from jetsync.client.tls_config import TLSConfig
 from jetsync.errors import ConfigError
 from jetsync.protocol.contexts import Context, ContextFolder, read_context
 from jetsync.protocol.references import Content, Reference, Seed, Text, nsc_profile, scheme_of

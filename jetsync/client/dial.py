@@ -7,10 +7,9 @@ import ipaddress
 import os
 import random
 import socket
-import ssl
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._core.websocket import WebSocket
 from jetsync._deadline import Deadline
@@ -18,7 +17,7 @@ from jetsync._latch import Once
 from jetsync._native import original
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pongs, RoundTrip
-from jetsync.client.tls import make_context
+from jetsync.client.tls_config import is_tls_error
 from jetsync.client.trace import traced
 from jetsync.client.wire import ByteFilter, Step, Wire
 from jetsync.errors import (
@@ -35,6 +34,9 @@ from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.proxy import ProxyURL
 from jetsync.protocol.server_errors import ServerErrorInfo
 from jetsync.protocol.url import ServerURL
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Link", "dial"]
 
@@ -173,7 +175,9 @@ def _shake_hands(
         info = _await_pong(wire, info, server, len(hello))
         round_trip = time.monotonic() - sent
         info = _await_account(wire, info)
-    except ssl.SSLError as error:
+    except OSError as error:
+        if not is_tls_error(error):
+            raise
         raise _tls_trouble(error, server, options) from error
     sock = wire.sock
     sock.settimeout(None)
@@ -200,7 +204,7 @@ def _greet(
     name = options.tls_hostname or server.hostname
     asked = bool(options.tls) or server.requires_tls or require_tls
     if options.tls_handshake_first or (server.is_websocket and asked):
-        wire.start_tls(make_context(options.tls), name)
+        wire.start_tls(options.tls, name)
     if server.is_websocket:
         path = options.ws_path or server.path or "/"
         wire.start_websocket(path, options.make_ws_headers(), deflate=options.ws_compression)
@@ -219,12 +223,14 @@ def _greet(
             "server, or drop tls:// and the tls option and connect anew"
         )
     if asked or info.tls_required:
-        wire.start_tls(make_context(options.tls), name)
+        wire.start_tls(options.tls, name)
         return dataclasses.replace(info, connect_urls=()), info.connect_urls
     return info, ()
 
 
 def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions) -> ConnectError:
+    import ssl
+
     text = str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         hint = f"the certificate was not accepted: {error.verify_message}"

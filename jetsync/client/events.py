@@ -12,6 +12,7 @@ from collections.abc import Callable
 from queue import Empty
 from typing import TYPE_CHECKING
 
+from jetsync._dataclass import dataclass
 from jetsync._latch import Once
 from jetsync._log import Log
 from jetsync._native import NativeQueue
@@ -47,7 +48,7 @@ _WITH_LOCALS = 16
 """How many waiting errors keep the local variables of their tracebacks, which hold messages."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Event:
     """Something that happened to a connection outside of any call.
 

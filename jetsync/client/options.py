@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
+from jetsync._dataclass import dataclass
 from jetsync._deadline import to_seconds
 from jetsync._signatures import spells_out
 from jetsync.client.contexts import (
@@ -18,13 +18,12 @@ from jetsync.client.contexts import (
     overridden,
 )
 from jetsync.client.events import Handler
-from jetsync.client.tls import TLS, TLSConfig, make_context
+from jetsync.client.tls_config import TLS, TLSConfig, is_context
 from jetsync.errors import ConfigError, ConnectError
 from jetsync.protocol.auth import Credentials, CredsSource, Signer
 from jetsync.protocol.ids import check_inbox_prefix
 from jetsync.protocol.proxy import ProxyURL, proxy_from_environment
 from jetsync.protocol.serverpool import ReconnectAttempt
-from jetsync.protocol.upgrade import check_headers, check_path
 from jetsync.protocol.url import ServerURL, parse_servers
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class ConnectFields(TypedDict, total=False):
     on_event: Handler | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConnectOptions:
     """The options of a connection: the keywords of :func:`jetsync.connect`, picklable.
 
@@ -235,15 +234,25 @@ class ConnectOptions:
         if self.jetstream_domain is not None and self.jetstream_api_prefix is not None:
             raise ConfigError("give either jetstream_domain or jetstream_api_prefix, not both")
         self.proxy_to("")
-        if self.ws_path is not None:
-            check_path(self.ws_path)
-        if self.ws_headers is not None and not callable(self.ws_headers):
-            object.__setattr__(self, "ws_headers", dict(check_headers(self.ws_headers)))
+        self._check_websocket()
         self._check_tls()
         self.make_credentials()
 
+    def _check_websocket(self) -> None:
+        headers = self.ws_headers
+        if self.ws_path is None and headers is None:
+            return
+        from jetsync.protocol.upgrade import check_headers, check_path
+
+        if self.ws_path is not None:
+            check_path(self.ws_path)
+        if headers is not None and not callable(headers):
+            object.__setattr__(self, "ws_headers", dict(check_headers(headers)))
+
     def _check_tls(self) -> None:
-        if self.tls is not None and not isinstance(self.tls, TLS):
+        if not (
+            self.tls is None or isinstance(self.tls, (bool, TLSConfig)) or is_context(self.tls)
+        ):
             raise ConfigError(
                 "tls must be True, an ssl.SSLContext or a jetsync.TLSConfig, not "
                 f"{type(self.tls).__name__}"
@@ -255,6 +264,8 @@ class ConnectOptions:
         if name is not None and not (isinstance(name, str) and name and name.isprintable()):
             raise ConfigError("tls_hostname must be the name that the certificates show")
         if isinstance(self.tls, TLSConfig):
+            from jetsync.client.tls import make_context
+
             make_context(self.tls)  # a wrong file is found now, not at the first connection
 
     def server_urls(self) -> list[ServerURL]:
@@ -299,7 +310,11 @@ class ConnectOptions:
                 headers = headers()
             except Exception as error:
                 raise ConnectError(f"ws_headers raised {type(error).__name__}") from error
-        return check_headers(headers) if headers is not None else {}
+        if headers is None:
+            return {}
+        from jetsync.protocol.upgrade import check_headers
+
+        return check_headers(headers)
 
     @classmethod
     def from_context(  # type: ignore[misc]  # overrides: every field but name
@@ -339,7 +354,7 @@ class ConnectOptions:
         return cls(**overridden(found, overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        if isinstance(self.tls, ssl.SSLContext):
+        if is_context(self.tls):
             raise TypeError(
                 "an ssl.SSLContext cannot be pickled: give tls=jetsync.TLSConfig(ca_file=..., "
                 "cert_file=..., key_file=...) instead, which names the files"

@@ -8,6 +8,7 @@ import types
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
+from jetsync._dataclass import dataclass
 from jetsync.client.options import ConnectOptions
 
 __all__ = ["identity"]
@@ -25,7 +26,7 @@ def identity(options: ConnectOptions) -> Hashable:
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Itself:
     """A value that has no hash: equal to the same object only, which is kept alive for that."""
 

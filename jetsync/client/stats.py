@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
+from jetsync._dataclass import dataclass
 
 __all__ = ["ConnectionStats"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConnectionStats:
     """A snapshot of the counters of a connection since it was made.
 

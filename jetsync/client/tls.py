@@ -7,45 +7,17 @@ sending thread encrypts what it sends, both under one lock that is never held du
 
 from __future__ import annotations
 
-import dataclasses
 import ssl
-from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from jetsync._deadline import Deadline
 from jetsync._locks import lock
+from jetsync.client.tls_config import TLS, TLSConfig
 from jetsync.errors import ConfigError, ConnectError
 
-__all__ = ["TLS", "TLSConfig", "TLSFilter", "make_context"]
+__all__ = ["TLSFilter", "make_context"]
 
 _READ = 256 * 1024
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TLSConfig:
-    """The files of a TLS setup: picklable, and read anew at every connection attempt.
-
-    So certificates may be replaced while a connection lives, and options may travel to other
-    processes, which an ``ssl.SSLContext`` cannot. ``ca_file`` holds the certificates to trust
-    (None: the system's); ``cert_file`` and ``key_file`` are the client's own certificate and its
-    key (None: in the same file), ``key_password`` opens an encrypted key. All are PEM files.
-    """
-
-    ca_file: str | Path | None = None
-    cert_file: str | Path | None = None
-    key_file: str | Path | None = None
-    key_password: str | Callable[[], str] | None = dataclasses.field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.key_file is not None and self.cert_file is None:
-            raise ConfigError("TLSConfig has a key_file without the cert_file that belongs to it")
-        if self.key_password is not None and self.cert_file is None:
-            raise ConfigError("TLSConfig has a key_password without a cert_file")
-
-
-TLS = bool | ssl.SSLContext | TLSConfig
-"""The values of ``connect(tls=...)``."""
 
 
 def make_context(tls: TLS | None) -> ssl.SSLContext:

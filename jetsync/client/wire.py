@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -11,10 +10,9 @@ from typing import Protocol, TypeVar
 from jetsync._core.websocket import WebSocket
 from jetsync._deadline import Deadline
 from jetsync._printable import printable
-from jetsync.client.tls import TLSFilter, make_context
+from jetsync.client.tls_config import TLS, is_tls_error
 from jetsync.errors import ConnectError, ProtocolError
 from jetsync.protocol.proxy import ProxyURL, ask_proxy
-from jetsync.protocol.upgrade import ask_websocket
 from jetsync.protocol.url import ServerURL
 
 __all__ = ["ByteFilter", "Step", "Wire"]
@@ -109,10 +107,14 @@ class Wire:
         what it says, OSError."""
         self.step = Step.PROXY
         if proxy.scheme == "https":
+            from jetsync.client.tls import TLSFilter, make_context
+
             outer = TLSFilter(make_context(None), proxy.host)
             try:
                 outer.handshake(self.sock, self._deadline)
-            except ssl.SSLError as error:
+            except OSError as error:
+                if not is_tls_error(error):
+                    raise
                 raise ConnectError(
                     f"TLS with the proxy {proxy.netloc} failed: {error.reason or error}"
                 ) from error
@@ -120,10 +122,12 @@ class Wire:
         self._bytes = bytearray(self._converse(ask_proxy(proxy, target, self._server.port)))
         self.step = Step.INFO
 
-    def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
+    def start_tls(self, tls: TLS | None, hostname: str) -> None:
         """Speak TLS from now on. Bytes that came in plain and were not read yet are thrown away."""
+        from jetsync.client.tls import TLSFilter, make_context
+
         self._bytes = bytearray()
-        inner, outer = TLSFilter(context, hostname), self.filter
+        inner, outer = TLSFilter(make_context(tls), hostname), self.filter
         if outer is None:
             inner.handshake(self.sock, self._deadline)
             self.filter = inner
@@ -135,6 +139,8 @@ class Wire:
     def start_websocket(self, path: str, headers: Mapping[str, str], *, deflate: bool) -> None:
         """Ask for a WebSocket, and speak in its frames from now on. Raises ConnectError with the
         answer of the server, OSError."""
+        from jetsync.protocol.upgrade import ask_websocket
+
         self.step = Step.UPGRADE
         talk = ask_websocket(self._server.netloc, path, headers, deflate=deflate)
         agreed, behind = self._converse(talk)

@@ -18,11 +18,11 @@ only when asked for, because servers from 2.12 on refuse what they do not know.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._codecs import (
@@ -50,7 +50,6 @@ from jetsync.jetstream._codecs import (
     to_nanoseconds,
 )
 from jetsync.jetstream._field_docs import FieldDocs
-from jetsync.jetstream._html import as_table
 
 __all__ = [
     "INT64_MAX",
@@ -253,7 +252,7 @@ def _reading(kind: type[WireObject]) -> dict[str, _ReadField]:
     return fields
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class WireObject:
     """Base of the objects that are sent as JSON. Its fields cannot be changed, so threads can share
     it.
@@ -298,6 +297,8 @@ class WireObject:
 
     def _repr_html_(self) -> str:
         """Return the fields without those that have their default as a table, for notebooks."""
+        from jetsync.jetstream._html import as_table
+
         return as_table(type(self).__name__, self._shown())
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -424,6 +425,8 @@ def build(cls: type[W], config: W | Mapping[str, Any] | None, fields: Mapping[st
     known = [slot.name for slot in _layout(cls)]
     for name in fields:
         if name not in known and name != "extra":
+            import difflib
+
             near = difflib.get_close_matches(str(name), known, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"{cls.__name__} has no field {name!r}{meant}")

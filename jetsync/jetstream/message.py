@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from jetsync._core.batch import ack_all
 from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
+from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.client.port import port_of
@@ -42,7 +42,7 @@ _LONG = 1.0  # seconds: a message that the user held for less cannot have been l
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MsgMetadata:
     """Where a message stands in its stream and how often it was delivered (ADR-15).
 

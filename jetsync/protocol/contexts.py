@@ -8,14 +8,13 @@ the ``nats`` command. What is written here reads there, and the other way round.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 __all__ = ["Context", "ContextFolder", "read_context"]
@@ -46,7 +45,7 @@ _WINDOWS = ("windows_cert_store", "windows_cert_match_by", "windows_cert_match")
 _WINDOWS_LIST = "windows_ca_certs_match"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Context:
     """One context: its name and the fields of its file, as they are there.
 
@@ -208,6 +207,8 @@ def _wrong_name(name: str) -> str | None:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file for its user alone; readers see the old one or the new one, nothing between."""
+    import tempfile
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, NoReturn
 
+from jetsync._dataclass import dataclass
 from jetsync.errors import ProtocolError
 
 __all__ = ["ServerInfo"]

@@ -13,9 +13,9 @@ import dataclasses
 import json
 import os
 import re
-import subprocess
 from typing import Any
 
+from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 __all__ = ["Content", "Reference", "Seed", "Text", "nsc_profile", "scheme_of"]
@@ -41,7 +41,7 @@ def _expand(path: str) -> str:
     return os.path.expanduser(os.path.expandvars(path))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reference:
     """The source of a secret of a context, read anew whenever the secret is needed. Picklable.
 
@@ -165,6 +165,8 @@ def _decoded(field: str, text: str) -> bytes:
 
 
 def _run(*command: str) -> bytes:
+    import subprocess
+
     try:
         done = subprocess.run(
             command, capture_output=True, check=False, timeout=_PROGRAM_TIME, stdin=None

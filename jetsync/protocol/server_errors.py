@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from jetsync._dataclass import dataclass
 from jetsync.errors import (
     AuthorizationError,
     Error,

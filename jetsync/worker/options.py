@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream.settle import Backoff, Settler
@@ -26,7 +27,7 @@ _MARK = "__jetsync_task__"
 _TOKEN = re.compile(r"subject:([1-9]\d*)")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkSource:
     """Where a worker takes its messages: it connects itself, so this can be pickled.
 
@@ -42,7 +43,7 @@ class WorkSource:
     group: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
     """The options of ``run`` and ``Worker``, checked. See the guide for what each one does."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import time
 from typing import TYPE_CHECKING
+
+from jetsync._dataclass import dataclass
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
@@ -17,7 +18,7 @@ KINDS = ("done", "retried", "dead", "terminated", "released")
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of one delivery: ``done``, ``retried`` (after ``delay`` seconds), ``dead`` (a
     dead letter was stored), ``terminated`` (given up without one) or ``released`` (handed back).
@@ -32,7 +33,7 @@ class Outcome:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkerReport:
     """Counts of outcomes from start to end. ``unfinished``: handlers that were still running when
     the time for draining was over; ``reason``: why the worker ended."""
@@ -47,7 +48,7 @@ class WorkerReport:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkerHealth:
     """The health of a worker: ``alive`` while its threads run, ``ready`` while it takes and handles
     messages. ``last_outcome`` is in seconds on the wall clock; ``problems`` are sentences."""

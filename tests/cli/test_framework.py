@@ -34,7 +34,15 @@ def test_a_start_loads_neither_client_nor_jetstream(arguments: list[str]) -> Non
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = ast.literal_eval(done.stderr.splitlines()[-1])
     rooms = {module.split(".")[1] for module in loaded}
-    assert rooms <= {"_core", "_printable", "_version", "cli", "errors", "headers"}
+    assert rooms <= {
+        "_core",
+        "_dataclass",
+        "_printable",
+        "_version",
+        "cli",
+        "errors",
+        "headers",
+    }
     words = {module.split(".")[2] for module in loaded if module.count(".") > 1}
     assert not {"demo", "server", "version"} & words
 

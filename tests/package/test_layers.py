@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 HALLWAY = {
     "errors",
     "headers",
+    "_dataclass",
     "_deadline",
     "_futures",
     "_handles",

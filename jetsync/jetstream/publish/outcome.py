@@ -7,8 +7,7 @@ Every way of publishing asks here: what an answer or an error says about the cop
 
 from __future__ import annotations
 
-import dataclasses
-
+from jetsync._dataclass import dataclass
 from jetsync.errors import (
     APIError,
     ConnectionClosedError,
@@ -27,7 +26,7 @@ from jetsync.errors.api import refused_publish
 __all__ = ["PERSISTENCE", "Persistence", "Verdict", "failure", "judge", "unknown_outcome"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Persistence:
     """How persistent a publish is. All in seconds."""
 
@@ -52,7 +51,7 @@ class Persistence:
 PERSISTENCE = Persistence()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of one attempt for its copy of the message."""
 

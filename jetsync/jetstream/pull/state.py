@@ -13,10 +13,10 @@ oldest pull, and the status that ends a pull corrects the charge (ADR-13, ADR-37
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 
 from jetsync._core.pulls import PullLedger
+from jetsync._dataclass import dataclass
 from jetsync.jetstream.pull.statuses import Fate, fate_of
 
 __all__ = ["Ended", "PullState", "Silence"]
@@ -41,7 +41,7 @@ class Silence(enum.Enum):
     DEAD = "the pulls are lost: they were called off, pull again"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Ended:
     """A status that ended a pull, or refused one."""
 

@@ -9,7 +9,6 @@ alarm, for which no thread waits, runs on the connection's timer.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import threading
 import time
 import weakref
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jetsync._core.deliveries import Deliveries
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
+from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync._locks import lock, rlock
 from jetsync.client import Subscription
@@ -62,7 +62,7 @@ _LOOKUP = 1.0
 _LOOK_AGAIN = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PushOptions:
     """How a push subscription behaves on this side."""
 

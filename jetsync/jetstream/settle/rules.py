@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from jetsync._dataclass import dataclass
 from jetsync._log import Log
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Never, Reject, Retry
@@ -25,7 +25,7 @@ RetryRule = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Verdict:
     """The decision about a message: try again after ``delay`` seconds, or, when that is None, give
     it up for ``reason`` (``rejected``, ``tries``, ``crashed``, ``decode``)."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jetsync._core.mailbox import Mailbox
+from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync.client.members import Member
 from jetsync.errors import (
@@ -321,6 +320,8 @@ def _read(path: Path) -> dict[str, Any]:
 @contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file that only its owner reads, and give it its name when all of it is there."""
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     part = Path(name)
     try:
