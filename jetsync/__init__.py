@@ -34,7 +34,9 @@ except ImportError as error:  # pragma: no cover - only in a process of its own
         '"pip install ." in the source tree, or install a wheel'
     ) from error
 
+from jetsync import errors
 from jetsync._version import __version__
+from jetsync.errors import *  # noqa: F403 - they are imported anyway, and listed there
 
 if TYPE_CHECKING:
     from jetsync.client import (
@@ -57,99 +59,6 @@ if TYPE_CHECKING:
     from jetsync.client.message_trace import (
         MessageTrace,
         TraceHop,
-    )
-    from jetsync.errors import (
-        APIError,
-        ApiLevelRequiredError,
-        AuthorizationError,
-        BackupError,
-        BatchPublishError,
-        BucketExistsError,
-        BucketNotFoundError,
-        ClusterError,
-        ConfigError,
-        ConnectError,
-        ConnectionClosedError,
-        ConsumerDeletedError,
-        ConsumerDoesNotExistError,
-        ConsumerExistsError,
-        ConsumerInUseError,
-        ConsumerMismatchError,
-        ConsumerNotFoundError,
-        ConsumerResetError,
-        CounterError,
-        DeliverGroupMismatchError,
-        DirectGetNotAllowedError,
-        DisconnectedError,
-        DrainingError,
-        DuplicateInProcessError,
-        DuplicateSubscriptionError,
-        Error,
-        ExpectedStreamMismatchError,
-        ForkedError,
-        HeaderTooLargeError,
-        InvalidConsumerConfigError,
-        InvalidRequestError,
-        InvalidStreamConfigError,
-        JetStreamError,
-        JetStreamNotEnabledError,
-        JetStreamUnavailableError,
-        KeyDeletedError,
-        KeyExistsError,
-        KeyNotFoundError,
-        KeyValueError,
-        KeyWrongRevisionError,
-        LimitsExceededError,
-        MaxPayloadError,
-        MessageGapError,
-        MessageNotFoundError,
-        MessageTooLargeError,
-        MissedHeartbeatError,
-        NoRespondersError,
-        NoServersError,
-        NotJetStreamMessageError,
-        NotStoredError,
-        ObjectExistsError,
-        ObjectIntegrityError,
-        ObjectLinkError,
-        ObjectMetaError,
-        ObjectNotFoundError,
-        ObjectReplacedError,
-        ObjectStoreError,
-        ObjectStoreExistsError,
-        ObjectStoreNotFoundError,
-        OutboundFullError,
-        PedanticError,
-        PermissionsError,
-        PriorityGroupError,
-        ProtocolError,
-        PublishError,
-        PublishUnknownError,
-        PullConsumerError,
-        PullTerminatedError,
-        PullUnansweredError,
-        PushConsumerError,
-        QueueStatusError,
-        ScheduleError,
-        ServerError,
-        ServerUnavailableError,
-        ServiceError,
-        SlowAckWarning,
-        SlowConsumerError,
-        StaleConnectionError,
-        StoreFailedError,
-        StreamNameInUseError,
-        StreamNotFoundError,
-        StreamSealedError,
-        SubjectMismatchError,
-        SubscribeError,
-        TimeoutError,
-        TLSRequiredError,
-        TooManyPendingError,
-        TTLError,
-        UnexpectedStatusError,
-        WrongLastMsgIdError,
-        WrongLastSequenceError,
     )
     from jetsync.headers import (
         Headers,
@@ -244,39 +153,14 @@ if TYPE_CHECKING:
         Status,
     )
 
-# Where each name is. A room is imported when the first of its names is used: most programs use few
-# of them, and a command such as "jetsync --help" uses none.
+# Where each name is but the errors. A room is imported when the first of its names is used: most
+# programs use few of them, and a command such as "jetsync --help" uses none.
 _HOMES = {
     "jetsync.client": """
         Connection ConnectionStats ConnectOptions DoneAndNotDone Event Msg ReconnectAttempt
         RequestFuture ServerState Subscription TLSConfig as_completed connect shared_connection wait
     """,
     "jetsync.client.message_trace": "MessageTrace TraceHop",
-    "jetsync.errors": """
-        APIError ApiLevelRequiredError AuthorizationError BackupError BatchPublishError
-        BucketExistsError BucketNotFoundError ClusterError ConfigError ConnectError
-        ConnectionClosedError ConsumerDeletedError ConsumerDoesNotExistError
-        ConsumerExistsError ConsumerInUseError ConsumerMismatchError
-        ConsumerNotFoundError ConsumerResetError CounterError DeliverGroupMismatchError
-        DirectGetNotAllowedError DisconnectedError DrainingError DuplicateInProcessError
-        DuplicateSubscriptionError Error ExpectedStreamMismatchError ForkedError
-        HeaderTooLargeError InvalidConsumerConfigError InvalidRequestError
-        InvalidStreamConfigError JetStreamError JetStreamNotEnabledError
-        JetStreamUnavailableError KeyDeletedError KeyExistsError KeyNotFoundError
-        KeyValueError KeyWrongRevisionError LimitsExceededError MaxPayloadError
-        MessageGapError MessageNotFoundError MessageTooLargeError MissedHeartbeatError
-        NoRespondersError NoServersError NotJetStreamMessageError NotStoredError
-        ObjectExistsError ObjectIntegrityError ObjectLinkError ObjectMetaError
-        ObjectNotFoundError ObjectReplacedError ObjectStoreError ObjectStoreExistsError
-        ObjectStoreNotFoundError OutboundFullError PedanticError PermissionsError
-        PriorityGroupError ProtocolError PublishError PublishUnknownError
-        PullConsumerError PullTerminatedError PullUnansweredError PushConsumerError
-        QueueStatusError ScheduleError ServerError ServerUnavailableError ServiceError
-        SlowAckWarning SlowConsumerError StaleConnectionError StoreFailedError StreamNameInUseError
-        StreamNotFoundError StreamSealedError SubjectMismatchError SubscribeError
-        TimeoutError TLSRequiredError TooManyPendingError TTLError UnexpectedStatusError
-        WrongLastMsgIdError WrongLastSequenceError
-    """,
     "jetsync.headers": "Headers",
     "jetsync.jetstream": """
         AUTO AccountInfo BackupInfo ConsumeContext Consumer DirectBatch DirectMsg JetStream
@@ -424,96 +308,5 @@ __all__ = [  # noqa: RUF022 - in the order of use
     "StreamSourceInfo",
     "StreamState",
     "SubjectTransform",
-    # Errors: also in jetsync.errors.
-    "APIError",
-    "ApiLevelRequiredError",
-    "AuthorizationError",
-    "BackupError",
-    "BatchPublishError",
-    "BucketExistsError",
-    "BucketNotFoundError",
-    "ClusterError",
-    "ConfigError",
-    "ConnectError",
-    "ConnectionClosedError",
-    "ConsumerDeletedError",
-    "ConsumerDoesNotExistError",
-    "ConsumerExistsError",
-    "ConsumerInUseError",
-    "ConsumerMismatchError",
-    "ConsumerNotFoundError",
-    "ConsumerResetError",
-    "CounterError",
-    "DeliverGroupMismatchError",
-    "DirectGetNotAllowedError",
-    "DisconnectedError",
-    "DrainingError",
-    "DuplicateInProcessError",
-    "DuplicateSubscriptionError",
-    "Error",
-    "ExpectedStreamMismatchError",
-    "ForkedError",
-    "HeaderTooLargeError",
-    "InvalidConsumerConfigError",
-    "InvalidRequestError",
-    "InvalidStreamConfigError",
-    "JetStreamError",
-    "JetStreamNotEnabledError",
-    "JetStreamUnavailableError",
-    "KeyDeletedError",
-    "KeyExistsError",
-    "KeyNotFoundError",
-    "KeyValueError",
-    "KeyWrongRevisionError",
-    "LimitsExceededError",
-    "MaxPayloadError",
-    "MessageGapError",
-    "MessageNotFoundError",
-    "MessageTooLargeError",
-    "MissedHeartbeatError",
-    "NoRespondersError",
-    "NoServersError",
-    "NotJetStreamMessageError",
-    "NotStoredError",
-    "ObjectExistsError",
-    "ObjectIntegrityError",
-    "ObjectLinkError",
-    "ObjectMetaError",
-    "ObjectNotFoundError",
-    "ObjectReplacedError",
-    "ObjectStoreError",
-    "ObjectStoreExistsError",
-    "ObjectStoreNotFoundError",
-    "OutboundFullError",
-    "PedanticError",
-    "PermissionsError",
-    "PriorityGroupError",
-    "ProtocolError",
-    "PublishError",
-    "PublishUnknownError",
-    "PullConsumerError",
-    "PullTerminatedError",
-    "PullUnansweredError",
-    "PushConsumerError",
-    "QueueStatusError",
-    "ScheduleError",
-    "ServerError",
-    "ServerUnavailableError",
-    "ServiceError",
-    "SlowAckWarning",
-    "SlowConsumerError",
-    "StaleConnectionError",
-    "StoreFailedError",
-    "StreamNameInUseError",
-    "StreamNotFoundError",
-    "StreamSealedError",
-    "SubjectMismatchError",
-    "SubscribeError",
-    "TLSRequiredError",
-    "TTLError",
-    "TimeoutError",
-    "TooManyPendingError",
-    "UnexpectedStatusError",
-    "WrongLastMsgIdError",
-    "WrongLastSequenceError",
 ]
+__all__ += errors.__all__
