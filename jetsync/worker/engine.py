@@ -20,10 +20,16 @@ from jetsync.errors import (
     Error,
     NoRespondersError,
 )
-from jetsync.jetstream.settle import DeadLetters, Settler, is_refused, is_terminated
+from jetsync.jetstream.settle import (
+    DeadLetters,
+    Settler,
+    delivery_of,
+    is_refused,
+    is_terminated,
+)
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
-from jetsync.worker.intake import Order, make_job
+from jetsync.worker.intake import Order
 from jetsync.worker.lanes import Job, Lanes
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, check_handler, key_function
@@ -237,6 +243,7 @@ class Engine(Lifetime):
         assert self._opened is not None
         feed, order = self._opened.feed, self._order
         self._starving = True
+        self._opened.prefetch.note(self.stats.handled)
         if free := self._room(feed.credit):
             feed.free(free)
         if feed.credit <= 0:
@@ -246,15 +253,15 @@ class Engine(Lifetime):
                 pass
         else:
             self._starving = False
-            for msg in feed.take(_LOOK):
-                self._admit(msg)
+            self._admit(feed.take(_LOOK))
         if order is not None:
             order.look()
 
     def _room(self, credit: int) -> int:
         """How many messages more to ask for: half of what may be held, so that few pulls do, or
         less when a thread has nothing to do."""
-        limit = self._options.held
+        assert self._opened is not None
+        limit = self._opened.prefetch.limit
         free = limit - len(self._held) - credit
         if free > 0 and free < limit // 2:
             idle = self._options.threads - len(self._running)
@@ -262,35 +269,37 @@ class Engine(Lifetime):
                 return 0
         return max(0, free)
 
-    def _admit(self, msg: JetStreamMsg) -> None:
-        assert self._opened is not None
-        job, consumer_seq = make_job(msg)
-        if self._order is not None:
-            self._order.saw(consumer_seq)
-        held = self._held.get(job.seq)
-        if held is not None and held.stamp == job.stamp:
-            if held.in_hand is not None and is_refused(held.in_hand):
-                held.came_again = True  # its handler's outcome does not count
-            held.msg = msg  # delivered again although it is alive here: it is settled by this one
-            held.deliveries = max(held.deliveries, job.deliveries)
-        else:  # even when it was done before: after a reset of the consumer that is wanted
-            self._held[job.seq] = self._waiting[job.seq] = job
-            if self._order is None:
-                self._ready.put(job)
-            else:
-                self._order.give(job)
+    def _admit(self, messages: list[JetStreamMsg]) -> None:
+        """Make jobs of messages, for the threads that wait for one."""
+        held, waiting, order = self._held, self._waiting, self._order
+        start = self._ready.put if order is None else order.give
+        for msg in messages:
+            deliveries, seq, consumer_seq, stamp = delivery_of(msg)
+            if order is not None:
+                order.saw(consumer_seq)
+            here = held.get(seq)
+            if here is None or here.stamp != stamp:
+                # Even when it was done before: after a reset of the consumer that is wanted.
+                held[seq] = waiting[seq] = job = Job(msg, deliveries, seq, stamp)
+                start(job)
+            else:  # delivered again although it is alive here: it is settled by this one
+                if here.in_hand is not None and is_refused(here.in_hand):
+                    here.came_again = True  # its handler's outcome does not count
+                here.msg = msg
+                here.deliveries = max(here.deliveries, deliveries)
 
     # -- working -----------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (job := self._ready.get()) is not None:
+        next_job, running = self._ready.get, self._running
+        while (job := next_job()) is not None:
             if self._claim(job):
-                self._running[job.seq] = job
+                running[job.seq] = job
                 try:
                     self._run(job)
                 except Exception:
                     logger.exception("message %s could not be settled", job.seq)
-                    if self._running.get(job.seq) is job:
+                    if running.get(job.seq) is job:
                         self._settled(job, "released", None, None, 0.0)
                         if self._lanes is not None and not self._draining.is_set():
                             self._lanes.over(job)  # otherwise its key would wait for ever
@@ -447,7 +456,8 @@ class Engine(Lifetime):
                 problems.append("it waits for what a worker before it has left unsettled")
             if self._order.problem is not None:
                 problems.append(self._order.problem)
-            if len(self._held) >= self._options.held and len(running) < self._options.threads:
+            limit = opened.prefetch.limit if opened is not None else 1
+            if len(self._held) >= limit and len(running) < self._options.threads:
                 problems.append("prefetch is full of messages whose keys are held: raise prefetch")
         return WorkerHealth(
             alive=self.is_running,

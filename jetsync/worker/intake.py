@@ -1,4 +1,4 @@
-"""Intake: makes jobs of messages, and keeps those of a key in order."""
+"""Intake: keeps the messages of a key in order, also when deliveries were lost on their way."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from jetsync._log import Log
-from jetsync.jetstream.settle import delivery_of
 from jetsync.worker.lanes import Job, Lanes
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
     from jetsync.jetstream.settle import Feed
 
-__all__ = ["Order", "make_job"]
+__all__ = ["Order"]
 
 logger = Log("jetsync.worker")
 
@@ -96,9 +95,3 @@ class Order:
         """Return the jobs that wait for lost deliveries, which come no more: no lane gets them."""
         parked, self._parked = sorted(self._parked), []
         return parked
-
-
-def make_job(msg: JetStreamMsg) -> tuple[Job, int]:
-    """Return the job of a message, and the number of its delivery."""
-    deliveries, seq, consumer_seq, stamp = delivery_of(msg)
-    return Job(msg, deliveries, seq, stamp, time.monotonic()), consumer_seq

@@ -17,38 +17,21 @@ __all__ = ["Job", "Lanes"]
 class Job:
     """One message that is held: waiting, running, or (with a key) waiting for its next try."""
 
-    __slots__ = (
-        "begun",
-        "came_again",
-        "deliveries",
-        "in_hand",
-        "is_over",
-        "is_stuck",
-        "key",
-        "msg",
-        "seq",
-        "stamp",
-        "taken",
-        "tries_here",
-        "verdict",
-    )
+    # Defaults in the class: most jobs are made, run and dropped without setting them.
+    key: Hashable = None
+    tries_here: int = 0
+    in_hand: JetStreamMsg | None = None  # what its handler got
+    came_again: bool = False  # after its handler, which goes on, has refused it
+    begun: float = 0.0
+    verdict: tuple[str, BaseException | None, int] | None = None  # reason, tries
+    is_stuck: bool = False
+    is_over: bool = False
 
-    def __init__(
-        self, msg: JetStreamMsg, deliveries: int, seq: int, stamp: int, taken: float
-    ) -> None:
+    def __init__(self, msg: JetStreamMsg, deliveries: int, seq: int, stamp: int) -> None:
         self.msg: JetStreamMsg = msg
         self.deliveries: int = deliveries
         self.seq: int = seq
         self.stamp: int = stamp
-        self.taken: float = taken
-        self.key: Hashable = None
-        self.tries_here: int = 0
-        self.in_hand: JetStreamMsg | None = None  # what its handler got
-        self.came_again: bool = False  # after its handler, which goes on, has refused it
-        self.begun: float = 0.0
-        self.verdict: tuple[str, BaseException | None, int] | None = None  # reason, tries
-        self.is_stuck: bool = False
-        self.is_over: bool = False
 
     def __lt__(self, other: Job) -> bool:
         return self.seq < other.seq

@@ -74,7 +74,10 @@ class WorkerStats:
 
     def count(self, kind: str, seconds: float) -> None:
         """Count an outcome. The caller sees to it that one thread at a time does."""
-        vars(self)[kind] += 1
+        if kind == "done":
+            self.done += 1
+        else:
+            setattr(self, kind, getattr(self, kind) + 1)
         self.last_outcome = time.time()
         if kind != "released":
             self.handled += 1
