@@ -126,19 +126,18 @@ static int replies_to(const uint8_t *line, const uint8_t *end, jet_span reply) {
     return p && (size_t)(end - ++p) > reply.len && memcmp(p, reply.ptr, reply.len) == 0;
 }
 
-size_t jet_encode_retract(jet_buf *out, jet_span reply) {
-    size_t dropped = 0;
+size_t jet_encode_retract(jet_buf *out, jet_span reply, size_t first) {
     const uint8_t *p = out->data + out->start;
+    const uint8_t *last = p + first;
     const uint8_t *end = out->data + out->end;
     uint8_t *to = out->data + out->start;
-    while (p < end) {
-        const uint8_t *lf = memchr(p, '\n', (size_t)(end - p));
+    while (p < last) {
+        const uint8_t *lf = memchr(p, '\n', (size_t)(last - p));
         size_t n = (size_t)(lf + 1 - p);
         int keep = 1;
         if (p[0] == 'H' || (p[0] == 'P' && p[1] == 'U')) {
             n += size_before(lf - 1) + 2;
             keep = !replies_to(p, lf, reply);
-            dropped += !keep;
         }
         if (keep) {
             memmove(to, p, n);
@@ -146,7 +145,9 @@ size_t jet_encode_retract(jet_buf *out, jet_span reply) {
         }
         p += n;
     }
-    out->end = (size_t)(to - out->data);
+    size_t dropped = (size_t)(p - to);
+    memmove(to, p, (size_t)(end - p));
+    out->end -= dropped;
     return dropped;
 }
 

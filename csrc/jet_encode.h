@@ -28,9 +28,10 @@ jet_status jet_encode_pong(jet_buf *out);
  * subscriptions. Returns how many messages were dropped. `out` holds whole frames of the functions
  * above. */
 size_t jet_encode_sift(jet_buf *out, size_t max_payload);
-/* Drop every message whose reply begins with `reply`, which is not empty: its publisher sends it
- * again itself. Returns how many messages were dropped. `out` as for jet_encode_sift. */
-size_t jet_encode_retract(jet_buf *out, jet_span reply);
+/* Drop every message whose reply begins with `reply`, which is not empty, of the frames in the first
+ * `first` bytes: its publisher sends it again itself. Returns how many bytes were dropped. `out` as
+ * for jet_encode_sift. */
+size_t jet_encode_retract(jet_buf *out, jet_span reply, size_t first);
 /* Write `value` in decimal; `to` has room for 20 bytes. Returns the number of digits. */
 size_t jet_encode_u64(uint8_t *to, uint64_t value);
 

@@ -71,6 +71,19 @@ void link_room_dissolve(link_outbound *o) {
     }
 }
 
+void link_room_leave_link(link_outbound *o) {
+    link_assert_held(&o->lock);
+    if (is_online(o)) o->left = jet_buf_len(&o->pending);
+    o->fd = -1;
+    link_room_dissolve(o);
+}
+
+/* The number of the link on which what is put in now leaves. */
+static inline uint64_t link_to_leave_on(const link_outbound *o) {
+    link_assert_held(&o->lock);
+    return is_online(o) ? o->links : o->links + 1;
+}
+
 /* The bytes that are counted against the limits. */
 static size_t size_of(const link_put *p) {
     return p->kind == LINK_PUB ? p->header.len + p->payload.len : p->subject.len + p->payload.len;
@@ -110,7 +123,7 @@ static inline int append(link_outbound *o, link_put *p) {
 static inline int try_append(link_outbound *o, link_put *p, int has_room_now) {
     link_assert_held(&o->lock);
     if (o->closed) return LINK_CLOSED;
-    if (p->link && (!is_online(o) || p->link != o->links)) return LINK_GONE;
+    if (p->link && p->link != link_to_leave_on(o)) return LINK_GONE;
     if (has_room_now) return append(o, p);
     return is_online(o) ? LINK_FULL : LINK_OFFLINE;
 }
@@ -203,7 +216,7 @@ uint64_t link_outbound_ping(link_outbound *o) {
     uint64_t number = 0;
     rest_when_quiet(o);
     link_lock(&o->lock);
-    if (!o->closed && jet_encode_ping(&o->pending) == JET_OK) {
+    if (!o->closed && is_online(o) && jet_encode_ping(&o->pending) == JET_OK) {
         link_add(&o->pings, 1);
         number = o->pings;
         link_gate_open(&o->work);
@@ -232,12 +245,18 @@ uint64_t link_outbound_link(link_outbound *o) {
     return number;
 }
 
-size_t link_outbound_retract(link_outbound *o, jet_span reply) {
+uint64_t link_outbound_link_to_leave_on(link_outbound *o) {
     link_lock(&o->lock);
-    size_t n = jet_buf_len(&o->pending) ? jet_encode_retract(&o->pending, reply) : 0;
-    link_room_promise(o);
+    uint64_t number = link_to_leave_on(o);
     link_unlock(&o->lock);
-    return n;
+    return number;
+}
+
+void link_outbound_retract(link_outbound *o, jet_span reply) {
+    link_lock(&o->lock);
+    if (!is_online(o) && !o->closed && o->left)
+        o->left -= jet_encode_retract(&o->pending, reply, o->left);
+    link_unlock(&o->lock);
 }
 
 size_t link_outbound_pending(link_outbound *o) {

@@ -30,7 +30,8 @@ typedef struct link_outbound {
     size_t promised; /* bytes of room that belong to waiters who were woken and have not put in */
     link_gate work;  /* the writer waits here for bytes */
     link_resend resend;
-    int fd; /* -1: no link */
+    int fd; /* -1: no link. Nothing else says whether there is one */
+    size_t left; /* without a link: how many of the pending bytes were put in for the last one */
     int closed;
     int hurried;         /* the writer has more to send than what may be gathered for longer */
     int nudged;          /* there may be something to send besides `pending` */
@@ -60,7 +61,7 @@ typedef struct link_put {
     jet_span subject, reply, header;
     jet_span payload;  /* LINK_FRAMES: frames that were encoded and checked elsewhere */
     uint64_t messages; /* in them */
-    uint64_t link;     /* number of the only link on which it may leave; 0: any, or none yet */
+    uint64_t link;     /* number of the only link on which it may leave, or which it waits for; 0: any */
     int keep;          /* send it again over the next link, unless it is known to have arrived */
     int wake;          /* wake the writer; else the caller has to send */
     link_question question; /* out: whether a PING is due for the resend buffer */
@@ -98,15 +99,19 @@ int link_outbound_is_lost(const link_outbound *o, const link_waiter *w);
 /* Answer a PING. For the reading thread: never waits. A peer that does not take what is there gets
  * no more of it. */
 void link_outbound_pong(link_outbound *o);
-/* Append a PING. Returns which one it is on this link, beginning with 1; 0: closed, or no memory. */
+/* Append a PING. Returns which one it is on this link, beginning with 1; 0: no link, closed, or no
+ * memory. */
 uint64_t link_outbound_ping(link_outbound *o);
 /* Append a line that means nothing to another link, if there is a link. LINK_OK, LINK_CLOSED or
  * JET_ERR_MEMORY. */
 int link_outbound_line(link_outbound *o, jet_span line);
 /* The number of the link; 0: there is none. */
 uint64_t link_outbound_link(link_outbound *o);
-/* Drop pending messages whose reply begins with `reply`; returns how many. */
-size_t link_outbound_retract(link_outbound *o, jet_span reply);
+/* The number of the link, or of the next one while there is none: what is put in now leaves on it. */
+uint64_t link_outbound_link_to_leave_on(link_outbound *o);
+/* Without a link: drop the messages whose reply begins with `reply` that were put in for the last
+ * one. What was put in since stays. */
+void link_outbound_retract(link_outbound *o, jet_span reply);
 size_t link_outbound_pending(link_outbound *o);
 /* How many threads stand in line for room. */
 size_t link_outbound_waiting(link_outbound *o);
@@ -137,8 +142,8 @@ void link_outbound_pump(link_outbound *o);
  * Blocks while another thread sends. */
 ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
                                link_encode encode, void *context, int writer_only);
-/* Stop using the descriptor and wake the publishers that wait for room. It should be shut down
- * before, so that a send that blocks ends. */
+/* There is no link from here on: stop using the descriptor and wake the publishers that wait for
+ * room. It should be shut down before, so that a send that blocks ends. */
 void link_outbound_detach(link_outbound *o);
 /* Then: drop what was half sent, since sending it again could store it twice. Blocks while another
  * thread sends. */

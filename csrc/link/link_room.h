@@ -9,5 +9,8 @@
 void link_room_promise(link_outbound *o);
 /* The link or the whole buffer is gone: wake all who stand in line, to look again. */
 void link_room_dissolve(link_outbound *o);
+/* The one way in which a link ends here: nothing that waits, and nothing put in from now on, leaves
+ * before the next one. */
+void link_room_leave_link(link_outbound *o);
 
 #endif

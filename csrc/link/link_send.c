@@ -126,8 +126,7 @@ static void give_up(link_outbound *o) {
     forget_sending(o);
     link_lock(&o->lock);
     if (o->fd >= 0) shutdown(o->fd, SHUT_RDWR);
-    o->fd = -1;
-    link_room_dissolve(o);
+    link_room_leave_link(o);
     link_unlock(&o->lock);
 }
 
@@ -185,8 +184,7 @@ ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t 
 
 void link_outbound_detach(link_outbound *o) {
     link_lock(&o->lock);
-    o->fd = -1;
-    link_room_dissolve(o);
+    link_room_leave_link(o);
     link_unlock(&o->lock);
 }
 

@@ -16,7 +16,8 @@ from jetsync._core.link cimport (
     LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_arrived, link_outbound_attach,
     link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_forget,
     link_outbound_free, link_outbound_init, link_outbound_is_lost,
-    link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link, link_outbound_nudge, link_outbound_offer,
+    link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link,
+    link_outbound_link_to_leave_on, link_outbound_nudge, link_outbound_offer,
     link_outbound_peek, link_outbound_pending, link_outbound_ping, link_outbound_pump,
     link_outbound_put, link_outbound_put_promised, link_outbound_reset, link_outbound_retract,
     link_outbound_send,
@@ -144,7 +145,7 @@ cdef class Outbound:
     cdef int publish_spans(self, jet_span subject, jet_span reply, jet_span header,
                            jet_span payload, bint wake, double deadline,
                            uint64_t link) except -1:
-        """Append one PUB or HPUB; on link number `link` only, or with 0 on any and without one."""
+        """Append one PUB or HPUB, for link number `link` only, or with 0 for any."""
         cdef link_put p
         cdef size_t size = header.len + payload.len
         if size > self.max_payload:
@@ -161,7 +162,7 @@ cdef class Outbound:
         return self._put(&p, deadline)
 
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=False, double deadline=-1) except -1:
+                          bint keep=False, double deadline=-1, uint64_t link=0) except -1:
         """Publish without headers to a reply subject, which is only checked for safe framing.
 
         With `keep` it may be received twice: it is sent again over the next link, unless it is
@@ -173,7 +174,7 @@ cdef class Outbound:
         p.header = span_of(NULL, 0)
         p.payload = payload
         p.messages = 1
-        p.link = 0
+        p.link = link
         p.keep = keep
         p.wake = True
         return self._put(&p, deadline)
@@ -196,8 +197,8 @@ cdef class Outbound:
                            bint wake) noexcept:
         """Append frames if that is possible now; never waits. Returns whether they were taken.
 
-        They are taken on link number `link` only; with 0 on any link and without one. With
-        `wake=False` the caller has to call `send_now`."""
+        They are taken for link number `link` only; with 0 for any. With `wake=False` the caller has
+        to call `send_now`."""
         cdef link_put p
         p.kind = LINK_FRAMES
         p.subject = p.reply = p.header = span_of(NULL, 0)
@@ -230,7 +231,7 @@ cdef class Outbound:
         self.windows = tuple(filter(lambda one: one is not window, self.windows))
 
     cdef int _retract(self) except -1:
-        """Drop the waiting messages of publish windows."""
+        """Drop the messages of publish windows that waited for the last link."""
         cdef bytes prefix
         cdef jet_span span
         for prefix in self.retracted:
@@ -244,7 +245,8 @@ cdef class Outbound:
         """Append one PUB or HPUB. With `wake=False` the caller has to call `send_now`. Waits for room
         up to `seconds`, at most for `write_timeout`.
 
-        With `link` it leaves on the link of this number only (`links`), else raises OutboundFullError."""
+        With `link` it leaves on the link of this number only, or waits for it (`link_to_leave_on`),
+        else raises OutboundFullError."""
         put_message(self, subject, data, reply, header, wake,
                     -1 if seconds is None else deadline_of(seconds), link)
 
@@ -253,16 +255,16 @@ cdef class Outbound:
         `send_now`. Waits for room up to `seconds`, at most for `write_timeout`."""
         self.append_frames(span_of_bytes(frames), count, False, False, deadline_of(seconds))
 
-    def ask(self, subject, reply, bytes data not None, seconds=None):
+    def ask(self, subject, reply, bytes data not None, seconds=None, uint64_t link=0):
         """Append one PUB to a subject that may hold wildcards, as the server's own API has them
         (the filter at the end of a consumer's creation). The caller has to call `send_now`. Waits
-        for room up to `seconds`, at most for `write_timeout`."""
+        for room up to `seconds`, at most for `write_timeout`. `link` as for `publish`."""
         cdef bytes subject_bytes = text_bytes(subject, "subject")
         cdef bytes reply_bytes = text_bytes(reply, "reply")
         if len(data) > <Py_ssize_t>self.max_payload:
             too_large(len(data), self.max_payload)
         self.reply_spans(span_of_bytes(subject_bytes), span_of_bytes(reply_bytes),
-                          span_of_bytes(data), False, deadline_of(seconds))
+                          span_of_bytes(data), False, deadline_of(seconds), link)
 
     def subscribe(self, subject, queue, uint64_t sid, dict lines=None, numbers=None):
         """Append a SUB line. While there is no link nothing is appended: a new link begins with the
@@ -294,7 +296,7 @@ cdef class Outbound:
         return result != LINK_CLOSED
 
     def ping(self):
-        """Append a PING; returns which one it is on this link, beginning with 1; 0: not any more."""
+        """Append a PING; returns which one it is on this link, beginning with 1; 0: no link."""
         return link_outbound_ping(&self.link)
 
     def resend_point(self):
@@ -375,7 +377,8 @@ cdef class Outbound:
     def detach(self):
         """Stop using the descriptor (shut down before, so that a blocked send ends). What was half
         sent is dropped: sending it again could store it twice. Whole pending frames stay, but those
-        of publish windows, which would overtake what the window sends again."""
+        of publish windows, which would overtake what the window sends again. What is put in from
+        now on waits for the next link."""
         with nogil:
             link_outbound_detach(&self.link)
             link_outbound_forget(&self.link)
@@ -404,6 +407,17 @@ cdef class Outbound:
     def links(self):
         """The number of the last link that there was; the first has number 2."""
         return self.link_number()
+
+    @property
+    def is_linked(self):
+        """Whether there is a link. Nothing else says so: what is put in without one waits for the
+        next, and what was put in before leaves on the link or not at all."""
+        return self.link_now() != 0
+
+    @property
+    def link_to_leave_on(self):
+        """The number of the link, or of the next one: what is put in now leaves on it."""
+        return link_outbound_link_to_leave_on(&self.link)
 
     @property
     def pings(self):

@@ -17,7 +17,12 @@ from jetsync._threads import start_thread
 from jetsync.client.futures import RequestFuture
 from jetsync.client.members import Member
 from jetsync.client.requests import Reply
-from jetsync.errors import ConnectionClosedError, NoRespondersError, TimeoutError
+from jetsync.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    NoRespondersError,
+    TimeoutError,
+)
 from jetsync.headers import HeaderInput
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ class _Line:
     @property
     def finished(self) -> bool:
         """Whether no request can be answered on it any more."""
-        return self.reply is None or self.reply.mailbox.finished
+        return self.reply is None or self.reply.is_over
 
 
 class _Asked:
@@ -100,7 +105,12 @@ class Asking(Member):
             self._open[key] = asked
             line.keys.add(key)
             self._nc._routes.watch(subject, asked)
-            self._nc._requests.put(subject, data, line.reply, header, deadline, suffix=f"-{key}")
+            try:
+                suffix = f"-{key}"
+                self._nc._requests.put(subject, data, line.reply, header, deadline, suffix=suffix)
+            except DisconnectedError as lost:  # the line ended meanwhile
+                asked.finish(lost)
+                return asked.future
             asked.timer = self._nc._timer.call_later(
                 deadline.within(seconds), partial(self._late, key, seconds)
             )

@@ -120,6 +120,10 @@ class Port:
         """How many times bytes were received; the parts of a large message count too."""
         return self._nc._inbound.reads
 
+    def has_unread(self) -> bool:
+        """Whether bytes of the server wait in the system for the reader thread. Does not block."""
+        return self._nc._session.sockets.has_unread()
+
     @property
     def round_trip(self) -> RoundTrip:
         """The measurement of the round trip to the server; :attr:`rtt` is its ``seconds``."""
@@ -265,12 +269,15 @@ class Port:
         subject: str,
         data: bytes = b"",
         headers: HeaderInput | None = None,
-        seconds: float | None = None,
+        *,
+        seconds: float,
     ) -> Reply:
-        """Send a question and return where the answer will be. Does not wait for it; blocks and
-        raises like :meth:`send`."""
-        reply = self._nc._requests.open(subject)
-        self.send(subject, data, reply.subject, encode_headers(headers), seconds)
+        """Send a question and return where the answer will be. Does not wait for it. Blocks while
+        the buffer is full, up to ``seconds``, and raises like ``Connection.publish``; also
+        DisconnectedError when the link was lost before the question could leave."""
+        requests = self._nc._requests
+        reply = requests.open(subject)
+        requests.put(subject, data, reply, encode_headers(headers), Deadline(seconds))
         return reply
 
     def flush(self, deadline: Deadline) -> None:

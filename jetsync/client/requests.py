@@ -28,21 +28,32 @@ __all__ = ["Exchange", "Reply", "Requests"]
 
 _LINK_WAIT = 0.01
 """Seconds between the looks for a link of a request that finds the buffer full."""
+_GONE = "the link was lost before the request could leave on it; try again"
 
 
 class Reply:
     """A reply subject that no other request ever had, and the mailbox of what comes there.
 
+    It belongs to the link that there is when it is made, or to the next one while there is none:
+    it ends with that link.
+
     ``-`` and anything may follow the subject, to tell several replies apart. A context manager;
     dropping the object closes it, so that an interrupt leaves nothing behind.
     """
 
-    __slots__ = ("__weakref__", "_requests", "mailbox", "subject")
+    __slots__ = ("__weakref__", "_requests", "link", "mailbox", "subject")
 
-    def __init__(self, requests: Requests, mailbox: Mailbox) -> None:
+    def __init__(self, requests: Requests, mailbox: Mailbox, link: int) -> None:
         self._requests = requests
         self.mailbox: Mailbox = mailbox
+        self.link: int = link
+        """The number of its link."""
         self.subject: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no answer comes any more to what is asked now."""
+        return self.mailbox.finished or self._requests.link != self.link
 
     def close(self) -> None:
         """Expect nothing more; what still comes is dropped and counted. Safe to repeat."""
@@ -76,10 +87,15 @@ class Requests:
         self._inbound = nc._inbound
         self._outbound = nc._outbound
         self._guard = nc._timer.guard
-        # By the mailbox of each reply: the subject that was asked, its token, and its guard.
-        self._pending: dict[Mailbox, tuple[str | None, list[int], object]] = {}
+        # By the mailbox of each reply: the subject that was asked, its token, its link, its guard.
+        self._pending: dict[Mailbox, tuple[str | None, list[int], int, object]] = {}
         # One of them is current. The next request replaces one that the server refused.
         self._inboxes: dict[str, _ReplyInbox] = {}
+
+    @property
+    def link(self) -> int:
+        """The number of the link on which a question leaves that is asked now."""
+        return self._outbound.link_to_leave_on
 
     def _reply_inbox(self) -> _ReplyInbox:
         """The current inbox; subscribes at first use."""
@@ -103,12 +119,13 @@ class Requests:
         the caller watches what it asks."""
         inbox = self._reply_inbox()
         mailbox = Mailbox(owner=self._nc)
-        reply = Reply(self, mailbox)
+        reply = Reply(self, mailbox, self.link)
         tokens: list[int] = []
         # From here on an interrupt leaves nothing behind: the guard undoes the steps.
         self._pending[mailbox] = (
             subject,
             tokens,
+            reply.link,
             self._guard(reply, lambda: self.forget(mailbox)),
         )
         # One step in C, so that an interrupt cannot come between taking and noting the token.
@@ -132,27 +149,33 @@ class Requests:
         link: int = 0,
         suffix: str = "",
     ) -> None:
-        """Send a question from this thread. Without a header block the subject may be wild. With
-        ``link`` it leaves on the link of that number only; else it waits up to the deadline for a
-        link when the buffer for the time without one is full. The answer is asked for on the
-        subject of ``reply`` with ``suffix`` behind it.
+        """Send a question from this thread. Without a header block the subject may be wild. It
+        leaves on the link of ``reply``, and waits for it up to the deadline when the buffer for the
+        time without a link is full. With ``link`` it leaves on the link of that number only. The
+        answer is asked for on the subject of ``reply`` with ``suffix`` behind it.
 
-        Raises the error of a reply that was ended meanwhile: its answer would not arrive.
+        Raises the error of a reply that was ended meanwhile, DisconnectedError when its link is
+        gone: nothing was sent.
         """
         address = reply.subject + suffix
+        number = link or reply.link
         while True:
             if reply.mailbox.error is not None:
                 raise reply.mailbox.error
             seconds = deadline.remaining()
-            linked = self._nc.is_connected  # read first: the link may come back meanwhile
+            linked = self._outbound.is_linked  # read first: the link may come back meanwhile
             try:
                 if header is None:
-                    self._outbound.ask(subject, address, data, seconds)
+                    self._outbound.ask(subject, address, data, seconds, number)
                 else:
-                    self._outbound.publish(subject, data, address, header, False, seconds, link)
+                    self._outbound.publish(subject, data, address, header, False, seconds, number)
                 break
             except OutboundFullError:
-                if link or (linked and self._nc.is_connected) or deadline.expired:
+                if link or deadline.expired:
+                    raise
+                if self.link != number:
+                    raise reply.mailbox.error or DisconnectedError(_GONE) from None
+                if linked:
                     raise
             self._nc._lifecycle.wait_closed(deadline.within(_LINK_WAIT))
         self._outbound.send_now()
@@ -161,7 +184,7 @@ class Requests:
         """End a reply; see ``Reply.close``. Safe to repeat, also when an interrupt broke it off."""
         pending = self._pending.get(mailbox)
         if pending is not None:
-            subject, tokens, _ = pending
+            subject, tokens, *_ = pending
             for token in tokens:
                 self._inbound.remove_reply(token)
             if subject is not None:
@@ -245,11 +268,14 @@ class Requests:
     def _is_sentinel(sentinel: object, msg: Msg) -> bool:
         return bool(sentinel(msg)) if callable(sentinel) else not msg.data
 
-    def fail_all(self, reason: str, *, closed: bool = False) -> None:
-        """End every pending request: its answer may be lost with the link."""
+    def fail_all(self, reason: str, *, link: int | None = None, closed: bool = False) -> None:
+        """End the pending requests of the links up to that number, None: all. Their answers may be
+        lost with the link."""
         kind = ConnectionClosedError if closed else DisconnectedError
         for mailbox in self._inbound.pending_replies():
-            mailbox.finish(kind(reason))
+            pending = self._pending.get(mailbox)
+            if link is None or pending is None or pending[2] <= link:
+                mailbox.finish(kind(reason))
 
     def inbox_refused(self, subject: str | None, error: Error) -> None:
         """If the subscription that the server refused is the inbox: fail what waits; the next
@@ -282,7 +308,7 @@ class Exchange:
     """A question that may be asked several times, always with the same reply subject: the first
     answer counts, whichever asking it is to. For one thread; a context manager."""
 
-    __slots__ = ("_data", "_header", "_reply", "_requests", "_subject")
+    __slots__ = ("_data", "_header", "_is_asked", "_reply", "_requests", "_subject")
 
     def __init__(self, requests: Requests, subject: str, data: bytes, header: bytes | None) -> None:
         self._requests = requests
@@ -290,6 +316,13 @@ class Exchange:
         self._data = data
         self._header = header  # None: the subject may hold wildcards
         self._reply: Reply | None = None
+        self._is_asked = False
+
+    def ask_ahead(self, seconds: float) -> None:
+        """Ask without waiting: the next :meth:`ask` waits for the answer and does not ask again.
+        Blocks only while the buffer is full. Raises OutboundFullError, DisconnectedError."""
+        self._send(Deadline(seconds), 0)
+        self._is_asked = True
 
     def ask(self, seconds: float, link: int = 0) -> Msg:
         """Ask (again) and return the first answer. Blocks up to ``seconds``. With ``link`` the
@@ -300,7 +333,8 @@ class Exchange:
         """
         deadline = Deadline(seconds)
         reply = self._reply
-        if reply is None or not reply.mailbox.pending_messages:
+        is_asked, self._is_asked = self._is_asked, False
+        if reply is None or not (is_asked or reply.mailbox.pending_messages):
             reply = self._send(deadline, link)
         return self._take(reply, deadline.remaining(), seconds)
 
@@ -330,7 +364,7 @@ class Exchange:
 
     def _send(self, deadline: Deadline, link: int) -> Reply:
         requests, reply = self._requests, self._reply
-        if reply is None or reply.mailbox.finished:
+        if reply is None or reply.is_over:
             # The first attempt, or the link broke: no answer comes to the old subject any more.
             self.close()
             self._reply = reply = requests.open(self._subject)

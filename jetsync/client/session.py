@@ -153,12 +153,14 @@ class Session:
         routes = self._nc._routes
         lines, covered = routes.replay()
         fd = link.sock.fileno()
-        refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
-        routes.catch_up(covered)
         link.pongs = Pongs(self.round_trip)
         self.round_trip.measured(link.round_trip)
         self._vitals.restart()
-        self._link = link  # from here on PINGs are this link's
+        self.info = link.info
+        self._link = link
+        # From here on there is a link, and all that is told of it is this link's.
+        refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
+        routes.catch_up(covered)
         if link.filter is None or is_native(link.filter):
             # Other filters are Python code, which Ctrl-C may break off in the thread of a caller.
             self._inbound.link(fd)
@@ -210,15 +212,16 @@ class Session:
         return DisconnectedError(f"{link.server.netloc}: {text}")
 
     def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
-        """Leave a dead link: no thread may use its descriptor once it is closed."""
-        self._link = None
+        """Leave a dead link: no thread may use its descriptor once it is closed. What is asked or
+        published from the moment on at which there is no link waits for the next one."""
         self.sockets.cut()
         self._outbound.detach()
+        self._link = None
         self._inbound.unlink()
         self.sockets.close()
         lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
         link.pongs.fail(lost)
-        self._nc._requests.fail_all(str(lost))
+        self._nc._requests.fail_all(str(lost), link=self._outbound.links)
         if self._stop.is_set():
             return
         if reason is not None:
@@ -354,7 +357,7 @@ class Session:
     @property
     def linked(self) -> bool:
         """Whether there is a link right now."""
-        return self._link is not None
+        return self._outbound.is_linked
 
     @property
     def server(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 
 from jetsync._locks import rlock
@@ -37,6 +38,22 @@ class Sockets:
             if sock is not None:
                 with contextlib.suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
+        finally:
+            self._guard.release()
+
+    def has_unread(self) -> bool:
+        """Whether there is something to read, which the reader thread has not come to. Does not
+        wait; False while another thread cuts or closes."""
+        if not self._guard.acquire(blocking=False):
+            return False
+        try:
+            if self._sock is None:
+                return False
+            look = select.poll()
+            look.register(self._sock, select.POLLIN)
+            return bool(look.poll(0))
+        except (OSError, ValueError):  # it was closed
+            return False
         finally:
             self._guard.release()
 

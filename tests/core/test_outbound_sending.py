@@ -224,6 +224,31 @@ def test_replayed_lines_that_were_not_sent_are_not_sent_twice():
         outbound.close()
 
 
+def test_what_is_put_in_after_the_end_of_a_link_waits_for_the_next_one():
+    """Also when the writer finds the link broken before the reader does. Only what a publish window
+    has put in for the old link is dropped, since the window sends it again."""
+    outbound = Outbound()
+    outbound.enter_window(b"_I.w.", None)
+    assert not outbound.is_linked
+    with pair() as first, pair() as second:
+        outbound.attach(first[0].fileno(), b"", 1 << 20)
+        assert (outbound.is_linked, outbound.link_to_leave_on, outbound.ping()) == (True, 2, 1)
+        first[1].close()
+        outbound.send_now()
+        assert (outbound.is_linked, outbound.link_to_leave_on, outbound.ping()) == (False, 3, 0)
+        outbound.publish("s", b"1", "_I.w.1", link=3)
+        with pytest.raises(OutboundFullError, match="broke"):
+            outbound.publish("s", b"2", "_I.w.2", link=2)
+        outbound.detach()
+        outbound.publish("s", b"3", "_I.w.3")
+        outbound.attach(second[0].fileno(), b"", 1 << 20)
+        outbound.publish("s", b"4", "_I.w.4", link=3)
+        outbound.send_now()
+        expected = b"".join(b"PUB s _I.w.%d 1\r\n%d\r\n" % (n, n) for n in (1, 3, 4))
+        assert read(second[1], len(expected)) == expected
+        outbound.close()
+
+
 def test_a_broken_link_ends_quietly_and_the_next_one_works():
     """The reader finds out; the writer only stops using the descriptor."""
     with link() as (outbound, peer):

@@ -427,11 +427,23 @@ void suite_send(void) {
     /* Messages of a window are taken back by their reply. */
     link_put mine = {.kind = LINK_PUB, .subject = S("a"), .reply = S("_I.w.1"), .messages = 1};
     CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_put(&o, &p, 0) == LINK_OK);
-    CHECK(link_outbound_retract(&o, S("_I.w.")) == 1 && link_outbound_ping(&o) == 1);
+    link_outbound_retract(&o, S("_I.w."));
+    CHECK(link_outbound_pending(&o) == 30 && link_outbound_link_to_leave_on(&o) == 3);
+    link_outbound_detach(&o);
+    /* What is put in without a link is for the next one, and stays. */
+    mine.link = 3;
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_GONE && link_outbound_link_to_leave_on(&o) == 4);
+    mine.link = 4;
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o) == 0);
+    link_outbound_retract(&o, S("_I.w."));
+    link_outbound_retract(&o, S("_I.w."));
+    CHECK(link_outbound_pending(&o) == 30);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL, 0) == 0 && o.links == 4);
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o) == 1);
     /* The writer ends at the close; a dead peer does not end it. */
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);
-    arrived(pair[1], "PUB a 1\r\nx\r\nPING\r\n");
+    arrived(pair[1], "PUB a 1\r\nx\r\nPUB a _I.w.1 0\r\n\r\nPUB a _I.w.1 0\r\n\r\nPING\r\n");
     /* Behind the last frame nothing is sent, by any thread, and what waits is kept. */
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
     o.encode = end, o.context = &o;
