@@ -20,6 +20,7 @@ cdef class PullLine:
     cdef public bint closed
     cdef Outbound outbound
     cdef object presence
+    cdef object round_trip        # its `seconds` are the round trip to the server
     cdef str subject
     cdef str prefix               # of the subjects that pulls are answered on
     cdef object batch_type

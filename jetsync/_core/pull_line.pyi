@@ -31,6 +31,7 @@ class PullLine:
         outbound: Outbound,
         presence: object,
         batch_type: type[MsgBatch],
+        round_trip: object,
     ) -> None: ...
     # Batches have the type that was given; rooms narrow it themselves.
     def new_batch(self) -> Any: ...

@@ -17,14 +17,15 @@ cdef class PullLine:
     """
 
     def _bind(self, consumer, str subject, str prefix, Mailbox mailbox not None,
-              PullLedger state not None, Outbound outbound not None, presence, batch_type):
+              PullLedger state not None, Outbound outbound not None, presence, batch_type,
+              round_trip):
         """Set the objects that it uses, once. Pulls are asked for on `subject` and answered on
         `prefix` and their number; `presence.asked` is not None while a sign of life is of interest,
-        and `presence.seen()` is called then."""
+        and `presence.seen()` is called then. `round_trip.seconds` is that to the server."""
         self.consumer = consumer
         self.subject, self.prefix = subject, prefix
         self.mailbox, self.state, self.outbound = mailbox, state, outbound
-        self.presence, self.batch_type = presence, batch_type
+        self.presence, self.batch_type, self.round_trip = presence, batch_type, round_trip
         self.rest = PrefetchBuffer()
         self.batch = self.new_batch()
 
@@ -47,7 +48,8 @@ cdef class PullLine:
             reads = link_count(&self.mailbox.reader.reads)
         options = options.within(self.consumer.cached_info.config,
                                  None if self.pin is None else self.pin.id, is_exact)
-        number = self.state.note_sent(options, monotonic(), waiting, reads)
+        number = self.state.note_sent(options, monotonic(), waiting, reads,
+                                      self.round_trip.seconds)
         data, reply = options.body(), f"{self.prefix}{number}"
         try:
             if ack is None:

@@ -25,7 +25,8 @@ cdef class PullLedger:
     cdef readonly uint64_t number
     cdef uint64_t first
     cdef int64_t unclaimed
-    cdef double since
+    cdef double since                # when a sign of life may have come since the last pull
+    cdef double round_trip
     cdef double last_lapse
     cdef double beat
     cdef readonly uint64_t sign_reads
@@ -39,11 +40,12 @@ cdef class PullLedger:
     cdef int64_t count_waiting(self, int64_t pending) noexcept
     cdef int64_t count_waiting_bytes(self, int64_t pending_bytes) noexcept
     cdef uint64_t note_sent(self, PullOptions options, double now, size_t waiting,
-                            uint64_t reads) except? 0
+                            uint64_t reads, double round_trip) except? 0
     cdef int note_took(self, int64_t count, int64_t size, uint64_t reads) except -1
     cdef int charge(self, int64_t count, int64_t size) except -1
     cdef int forget_served(self) except -1
     cdef Pull remove(self, uint64_t number)
+    cdef double patience_now(self) noexcept
     cdef double due(self, double now, double last_put, double *patience) noexcept
     cdef double length(self, double expires, double now, bint on_grid) noexcept
     cdef object heartbeat_of(self, object wanted, double expires, double now)

@@ -189,13 +189,15 @@ cdef class PullLedger:
         self.sign_reads = reads
         self.asked_at = 0
 
-    def sent(self, PullOptions options not None, double now, size_t waiting, uint64_t reads=0):
+    def sent(self, PullOptions options not None, double now, size_t waiting, uint64_t reads=0,
+             double round_trip=0):
         """Note a pull that is being sent; returns its number. `waiting`: messages in the mailbox;
-        `reads`: how often something was received on the link."""
-        return self.note_sent(options, now, waiting, reads)
+        `reads`: how often something was received on the link; `round_trip`: seconds before which
+        the server cannot have answered."""
+        return self.note_sent(options, now, waiting, reads, round_trip)
 
     cdef uint64_t note_sent(self, PullOptions options, double now, size_t waiting,
-                            uint64_t reads) except? 0:
+                            uint64_t reads, double round_trip) except? 0:
         cdef Pull pull = Pull.__new__(Pull)
         if not waiting:
             self.unclaimed = 0
@@ -208,7 +210,7 @@ cdef class PullLedger:
         self.last_lapse = max(self.last_lapse, pull.lapses) if self.pulls else pull.lapses
         self.beat = 0 if options.heartbeat is None else options.heartbeat
         self.pulls.append(pull)
-        self.since = now
+        self.since, self.round_trip = now + round_trip, round_trip
         self.sign_reads, self.asked_at = reads, 0
         self.not_before = 0
         return self.number
@@ -372,12 +374,15 @@ cdef class PullLedger:
 
     def patience(self):
         """Seconds for which the PONG is awaited that looks into a silence."""
-        return lapse if self.beat == 0 else min(lapse, 2 * self.beat)
+        return self.patience_now()
+
+    cdef double patience_now(self) noexcept:
+        return self.round_trip + (lapse if self.beat == 0 else min(lapse, 2 * self.beat))
 
     def silence_due(self, double last_put):
         """When the silence after the last sign of life means something. `last_put`: when that
         came."""
-        cdef double at = self.last_lapse + lapse
+        cdef double at = self.last_lapse + self.round_trip + lapse
         if self.beat:
             at = min(at, max(last_put, self.since) + 2 * self.beat)
         return at
@@ -388,11 +393,11 @@ cdef class PullLedger:
         cdef double at = now + 3600.0
         patience[0] = 0
         if self.pulls:
-            at = self.last_lapse + lapse
+            at = self.last_lapse + self.round_trip + lapse
             if self.asked_at:
                 if self.beat:
                     at = min(at, max(last_put, self.since) + 2 * self.beat)
-                at = max(at, now + (lapse if self.beat == 0 else min(lapse, 2 * self.beat)))
+                at = max(at, now + self.patience_now())
             elif self.beat:
                 patience[0] = 2 * self.beat + 0.001
         if 0 < self.not_before < at:

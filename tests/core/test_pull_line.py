@@ -50,7 +50,9 @@ def line_of(outbound: Outbound) -> PullLine:
     made = PullLine()
     consumer = types.SimpleNamespace(cached_info=types.SimpleNamespace(config=None), ack_none=False)
     presence = types.SimpleNamespace(asked=None)
-    made._bind(consumer, "pull", "inbox.", Mailbox(), PullLedger(0.0), outbound, presence, MsgBatch)
+    rtt = types.SimpleNamespace(seconds=0.0)
+    state = PullLedger(0.0)
+    made._bind(consumer, "pull", "inbox.", Mailbox(), state, outbound, presence, MsgBatch, rtt)
     return made
 
 

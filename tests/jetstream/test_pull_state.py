@@ -211,6 +211,39 @@ def test_a_link_that_falls_silent_in_a_doubt_is_silent(state):
     assert hear(state, 2.3, reads=9) is Silence.DEAD
 
 
+def test_what_waits_here_to_be_received_counts_as_received(state):
+    """This process got no processor: its reader thread has not come to what arrived in time."""
+    pull(state, 1, heartbeat=0.5)
+    unread = [True]
+
+    def look(at, **now):
+        return state.silence(NOW + at, NOW, 0, now.get("ponged", False), 0, lambda: unread[0])
+
+    assert look(1.1) is Silence.DOUBT
+    assert look(9.0) is Silence.NONE
+    unread[0] = False
+    assert look(9.1, ponged=True) is Silence.DEAD
+
+
+def test_the_time_for_heartbeats_begins_a_round_trip_after_the_pull(state):
+    state.sent(PullOptions(1, 30.0, heartbeat=0.5), NOW, 0, round_trip=0.6)
+    assert hear(state, 1.5) is Silence.NONE
+    assert state.next_look(NOW, NOW) == pytest.approx(1.601)
+    assert hear(state, 1.7) is Silence.DEAD
+
+
+def test_after_a_sign_of_life_the_round_trip_does_not_count(state):
+    state.sent(PullOptions(1, 30.0, heartbeat=0.5), NOW, 0, round_trip=0.6)
+    assert hear(state, 1.9, last_put=NOW + 1.0) is Silence.NONE
+    assert hear(state, 2.1, last_put=NOW + 1.0) is Silence.DEAD
+
+
+def test_the_end_of_a_pull_is_awaited_a_round_trip_longer(state):
+    state.sent(PullOptions(1, 2.0), NOW, 0, round_trip=0.6)
+    assert hear(state, 3.5) is Silence.NONE
+    assert hear(state, 3.7) is Silence.DEAD
+
+
 def test_a_pull_that_the_server_does_not_end_is_lost_a_while_after_its_time(state):
     pull(state, 1, expires=2.0)
     assert hear(state, 2.9) is Silence.NONE

@@ -71,6 +71,7 @@ class PullInbox(PullLine, Member):
             port.outbound,
             self._presence,
             MsgBatch,
+            port.round_trip,
         )
         self._prefix = prefix
         self._received = port.open_inbox(f"{prefix}*", mailbox, asks=subject)
@@ -182,6 +183,7 @@ class PullInbox(PullLine, Member):
             self._port.reads,
             self._ponged,
             mailbox.pending_messages,
+            self._port.has_unread,
         )
         if silence is Silence.DOUBT:
             self._ponged = False
@@ -211,7 +213,7 @@ class PullInbox(PullLine, Member):
     @property
     def is_receiving(self) -> bool:
         """Whether bytes came on the link after the last message or status of this inbox."""
-        return self.state.is_receiving(self._port.reads)
+        return self.state.is_receiving(self._port.reads) or self._port.has_unread()
 
     def _on_pong(self) -> None:
         self._ponged = True

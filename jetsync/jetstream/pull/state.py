@@ -14,6 +14,7 @@ oldest pull, and the status that ends a pull corrects the charge (ADR-13, ADR-37
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 from jetsync._core.pulls import PullLedger
 from jetsync._dataclass import dataclass
@@ -113,26 +114,34 @@ class PullState(PullLedger):
         return reads != self.sign_reads
 
     def silence(
-        self, now: float, last_put: float, reads: int, ponged: bool, waiting: int
+        self,
+        now: float,
+        last_put: float,
+        reads: int,
+        ponged: bool,
+        waiting: int,
+        has_unread: Callable[[], bool] = lambda: False,
     ) -> Silence:
         """Judge the silence on this inbox at ``now``.
 
         ``last_put`` is when the last message or status came, ``reads`` how often anything was
         received on the link, ``ponged`` whether the PING that DOUBT asked for was answered,
-        ``waiting`` how many messages are in the mailbox. A large message, of any subscription,
-        holds up the heartbeats behind it, and so does everything that waits in a slow link. A PONG
-        comes behind all of that: until then silence means nothing as long as bytes arrive.
+        ``waiting`` how many messages are in the mailbox, ``has_unread`` whether there are bytes
+        that were not received yet. A large message, of any subscription, holds up the heartbeats
+        behind it, and so does everything that waits in a slow link, or here because this process
+        got no processor. A PONG comes behind all of that: until then silence means nothing as long
+        as bytes arrive.
         """
         if reads != self._reads:
             self._reads, self._read_at = reads, now
         if not self.is_open or now <= self.silence_due(last_put):
             return Silence.NONE
-        if not self.asked_at and reads != self.sign_reads:
+        if not self.asked_at and (reads != self.sign_reads or has_unread()):
             self.asked_at = now
             return Silence.DOUBT
         if self.asked_at and not ponged:
             given_up = max(self.asked_at, self._read_at) + self.patience()
-            if now <= given_up:
+            if now <= given_up or has_unread():
                 return Silence.NONE
         self.call_off(waiting)
         return Silence.DEAD

@@ -18,9 +18,10 @@ ALARM_INTERVALS = 3
 class HeartbeatWatch:
     """Checks every ``beat`` seconds whether there was a sign of life within ``alarm`` seconds.
 
-    ``last_sign`` returns when the last one came, on the monotonic clock; None ends the watch.
-    ``on_silence`` is called once in each silence, ``on_tick`` every time; both on the timer thread,
-    so they must not block. Time without a link does not count as silence.
+    ``last_sign`` returns when the last one came, on the monotonic clock; None ends the watch. What
+    waits here to be received counts as one. ``on_silence`` is called once in each silence,
+    ``on_tick`` every time; both on the timer thread, so they must not block. Time without a link
+    does not count as silence.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class HeartbeatWatch:
         silent = now - max(last, self._since)
         if silent < self.alarm:
             self._told = False
-        elif not self._told:
+        elif not self._told and not self._port.has_unread():
             self._told = True
             self._on_silence()
         until_alarm = self.alarm - silent
