@@ -27,7 +27,7 @@ from jetsync.protocol.subjects import check_name, check_publish_subject
 
 if TYPE_CHECKING:
     from jetsync.client import Connection, Msg
-    from jetsync.client.port import Port
+    from jetsync.client.port import Exchange, Port
 
 __all__ = ["API", "decode", "reading"]
 
@@ -107,6 +107,7 @@ class API:
         *,
         timeout: Seconds | None = None,
         repeatable: bool = False,
+        ahead: Exchange | None = None,
     ) -> dict[str, Any]:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
@@ -114,7 +115,8 @@ class API:
         an API that has answered before: a leaf node's or gateway's link may be away for a moment.
         In neither case was it carried out. A ``repeatable`` one is also sent again when the link
         broke before the answer came, and after silence (no server answers for a stream that is
-        getting a new leader). Raises APIError (a subclass by
+        getting a new leader). ``ahead``: what :meth:`ask_ahead` returned for this operation. Raises
+        APIError (a subclass by
         ``err_code``), JetStreamNotEnabledError when no server serves the API,
         JetStreamUnavailableError when none does any more, TimeoutError, DisconnectedError.
         """
@@ -126,7 +128,7 @@ class API:
                 self.port.check()
                 left = self.port.seconds(deadline.remaining())
                 if repeatable:
-                    answer = self._ask_until_answered(subject, payload, Deadline(left))
+                    answer = self._ask_until_answered(subject, payload, Deadline(left), ahead)
                 else:
                     # Wildcards are allowed: a consumer's filter is part of the subject that creates
                     # it.
@@ -158,11 +160,21 @@ class API:
                 self._answered = True
                 return decoded
 
-    def _ask_until_answered(self, subject: str, payload: bytes, deadline: Deadline) -> Msg:
+    def ask_ahead(self, operation: str, deadline: Deadline) -> Exchange:
+        """Ask without waiting, so that another question can be asked meanwhile; ``request`` takes
+        what is returned and waits for the answer. A context manager."""
+        exchange = self.port.exchange(self.subject(operation), b"", wild=True)
+        with contextlib.suppress(Error):  # the request asks again and says what is wrong
+            exchange.ask_ahead(deadline.within(self.timeout))
+        return exchange
+
+    def _ask_until_answered(
+        self, subject: str, payload: bytes, deadline: Deadline, ahead: Exchange | None
+    ) -> Msg:
         """Ask, and again after silence. The first answer counts, also one to an earlier copy: a
         listing takes servers of a damaged cluster four seconds."""
         silence = _FIRST_SILENCE
-        with self.port.exchange(subject, payload, wild=True) as exchange:
+        with ahead or self.port.exchange(subject, payload, wild=True) as exchange:
             while True:
                 try:
                     return exchange.ask(deadline.within(silence))

@@ -9,6 +9,7 @@ pulls).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
@@ -20,6 +21,7 @@ from jetsync._core.message import message_jsack
 from jetsync._deadline import Deadline
 from jetsync._log import Log
 from jetsync.errors import (
+    APIError,
     ConnectionClosedError,
     DisconnectedError,
     Error,
@@ -46,7 +48,7 @@ from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
-    from jetsync.client.port import Port
+    from jetsync.client.port import Exchange, Port
     from jetsync.jetstream.pull.state import Ended
 
 __all__ = ["Generation", "OrderedReader"]
@@ -110,14 +112,11 @@ class OrderedReader:
 
     def begin(self, timeout: float) -> None:
         """Make the first generation; what is wrong with the request is raised. Blocks."""
-        deadline = Deadline(timeout)
-        stream = self._stream_info(deadline.within(timeout))
-        self._recovery.begin(stream)
-        limit = stream.config.consumer_limits
-        longest = limit.inactive_threshold if limit is not None else None
-        if longest and longest < (self._config.inactive_threshold or 0):
-            self._config = dataclasses.replace(self._config, inactive_threshold=longest)
-        info = self._make_first(deadline)
+        try:
+            info = self._look_and_make(timeout)
+        except BaseException:
+            self.close()
+            raise
         if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
             # From now on the position is a sequence, whichever policy the reader began with.
             self.last = info.delivered.stream_seq
@@ -126,6 +125,25 @@ class OrderedReader:
         else:
             self.last = self._recovery.head
         self._begun = True
+
+    def _look_and_make(self, timeout: float) -> ConsumerInfo:
+        """Look at the stream and make the first server consumer.
+
+        Both questions are on their way together, but for ``last_per_subject``: the first values end
+        at the head that the stream had before.
+        """
+        info, deadline = None, Deadline(timeout)
+        with self.api.ask_ahead(self._looking, deadline) as ahead:
+            if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
+                with contextlib.suppress(APIError):  # what the stream says explains or mends it
+                    info = self._make_first(deadline)
+            stream = self._stream_info(deadline.within(timeout), ahead)
+        self._recovery.begin(stream)
+        limit = stream.config.consumer_limits
+        longest = limit.inactive_threshold if limit is not None else None
+        if longest and longest < (self._config.inactive_threshold or 0):
+            self._config = dataclasses.replace(self._config, inactive_threshold=longest)
+        return info or self._make_first(deadline)
 
     def _make_first(self, deadline: Deadline) -> ConsumerInfo:
         """Make the first server consumer. A request without an answer is repeated under another
@@ -186,9 +204,12 @@ class OrderedReader:
         except Error as error:
             self._failed(error)
 
-    def _stream_info(self, timeout: float) -> StreamInfo:
-        operation = f"STREAM.INFO.{check_name('stream', self.stream)}"
-        answer = self.api.request(operation, timeout=timeout, repeatable=True)
+    @property
+    def _looking(self) -> str:
+        return f"STREAM.INFO.{check_name('stream', self.stream)}"
+
+    def _stream_info(self, timeout: float, ahead: Exchange | None = None) -> StreamInfo:
+        answer = self.api.request(self._looking, timeout=timeout, repeatable=True, ahead=ahead)
         return StreamInfo.from_wire(answer)
 
     def _make(self, timeout: float) -> ConsumerInfo:
