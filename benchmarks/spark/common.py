@@ -54,9 +54,9 @@ def publish_rows(js: Any, subject: str, count: int, size: int) -> None:
     report.raise_for_failed()
 
 
-def make_stream(js: Any, stream: str) -> None:
-    """Make a memory stream with the subjects ``<stream>.>``."""
-    js.create_stream(name=stream, subjects=[f"{stream}.>"], storage="memory", allow_direct=True)
+def make_stream(js: Any, stream: str, storage: str = "memory") -> None:
+    """Make a stream with the subjects ``<stream>.>``."""
+    js.create_stream(name=stream, subjects=[f"{stream}.>"], storage=storage, allow_direct=True)
 
 
 @contextlib.contextmanager

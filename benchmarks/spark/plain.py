@@ -3,17 +3,20 @@
     python -m benchmarks.spark.plain --rows 300000 --size 128 --peer-path venv/lib/.../site-packages
 
 Readers and writers are called as Spark's Python workers call them, in this process, against one
-server with memory streams. For each case: rows per second, CPU seconds for a million rows here and
-in the server, and the speed beside the case that its goal is compared with. Each case runs
-``--rounds`` times, in turns with the others; the medians are shown. ``--rtt`` puts a link with that
-round trip (and for comparison one without) between this process and the server. The peer is given
-and measured as in ``benchmarks.spark.sink``. ``--record`` keeps the figures for the page.
+server. What is read is a stream in files (in memory the server counts what lies before each range
+one by one), what is written one in memory. For each case: rows per second, CPU seconds for a
+million rows here and in the server, and the speed beside the case that its goal is compared with.
+Each case runs ``--rounds`` times, in turns with the others; the medians are shown. ``--rtt`` puts a
+link with that round trip (and for comparison one without) between this process and the server. The
+peer is given and measured as in ``benchmarks.spark.sink``. ``--pin`` gives the server one processor
+and this process another, as if they were two machines. ``--record`` keeps the figures for the page.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
 import sys
 import time
@@ -141,6 +144,13 @@ def cases(chosen: argparse.Namespace, url: str, near: str, far: str) -> Iterator
             yield Case(f"nats-py, {name}", len(few), lambda publish=publish: publish(few), "sink")
 
 
+def pin(pid: int | None, processor: int) -> None:
+    """Keep a process and all of its threads on one processor."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.sched_setaffinity(int(thread.name), {processor})
+
+
 def renew(js: Any) -> None:
     """A server looks through the ids of a purged stream; a new one has none."""
     with contextlib.suppress(jetsync.StreamNotFoundError):
@@ -156,7 +166,8 @@ def main() -> None:
     parser.add_argument("--rtt", type=float, default=0.0)
     parser.add_argument("--peer-path", default="")
     parser.add_argument("--peer-rows", type=int, default=10_000)
-    parser.add_argument("--only", default="", help="words, with commas: cases that have one")
+    parser.add_argument("--only", default="", help="words between |: cases that have one")
+    parser.add_argument("--pin", action="store_true", help="a processor each for both sides")
     parser.add_argument("--record", action="store_true", help="keep it for docs/performance.md")
     chosen = parser.parse_args()
     with NatsServer(config={"max_pending": 2 * 2**30}) as server, contextlib.ExitStack() as links:
@@ -166,11 +177,14 @@ def main() -> None:
             far = links.enter_context(Link(server.url, rtt=chosen.rtt)).url
         with jetsync.connect(server.url) as nc:
             js = nc.jetstream(timeout=60)
-            make_stream(js, STREAM)
+            make_stream(js, STREAM, "file")
             publish_rows(js, f"{STREAM}.x", chosen.rows, chosen.size)
             all_cases = {case.name: case for case in cases(chosen, server.url, near, far)}
-            words = chosen.only.split(",")
+            words = chosen.only.split("|")
             used = [case for name, case in all_cases.items() if any(w in name for w in words)]
+            if chosen.pin:
+                pin(server.pid, 0)
+                pin(os.getpid(), 1)
             for number in range(chosen.rounds + 1):
                 for case in used:
                     renew(js)
@@ -182,10 +196,11 @@ def main() -> None:
             print(f"{chosen.rows:,} rows of {chosen.size} bytes; CPU seconds for a million rows")
             print(f"{'case':<30}{'rows':>13}{'here':>8}{'server':>8}")
             for case in used:
-                print(case.line(all_cases))
+                print(case.line({case.name: case for case in used}))
             if chosen.record:
                 about = {name: getattr(chosen, name) for name in ("rows", "size", "rounds", "rtt")}
-                record.keep({case.name: case.figures for case in used}, about)
+                how = ", pinned" if chosen.pin else ""
+                record.keep({case.name + how: case.figures for case in used}, about)
 
 
 if __name__ == "__main__":

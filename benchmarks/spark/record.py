@@ -24,6 +24,7 @@ class Goal(NamedTuple):
 
 GOALS = (
     Goal("source, of the server's delivery to a bare client", "source", "bare", "speed", 0.85),
+    Goal("the same, each side on a processor of its own", "source pin", "bare pin", "speed", 0.85),
     Goal("source, link with 10 ms, of the same without", "source far", "source near", "speed", 0.8),
     Goal("sink, link with 10 ms, of the same without", "sink far", "sink near", "speed", 0.8),
     Goal("sink with content ids, times nats-py awaiting each", "sink", "peer", "speed", 15),
@@ -33,6 +34,8 @@ GOALS = (
 CASES = {
     "bare": "server to a bare client",
     "source": "source",
+    "bare pin": "server to a bare client, pinned",
+    "source pin": "source, pinned",
     "source near": "source, link",
     "source far": "source, link with rtt",
     "sink": "sink",

@@ -70,6 +70,9 @@ _REST = 1.0
 _SIGN_OF_LIFE = 2.0
 # How many requests of one process run at a time.
 _AT_A_TIME = 32
+_connections: weakref.WeakValueDictionary[tuple[int, LinkOptions], Connection] = (
+    weakref.WeakValueDictionary()
+)
 _last_used: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
 
 _REFUSED = (AuthorizationError, PermissionsError, TLSRequiredError)
@@ -158,7 +161,11 @@ def shared(link: LinkOptions) -> Connection:
     """
     import jetsync
 
-    nc = jetsync.shared_connection(connect_options(link))
+    key = os.getpid(), link
+    nc = _connections.get(key)
+    if nc is None or nc.is_closed:
+        # Comparing options that may hold functions takes long; each range asks several times.
+        nc = _connections[key] = jetsync.shared_connection(connect_options(link))
     now = time.monotonic()
     rested = now - _last_used.get(nc, now)
     _last_used[nc] = now

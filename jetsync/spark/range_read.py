@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
 from jetsync._log import Log
+from jetsync._threads import ThreadPool
 from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
 from jetsync.spark.connection import coded, is_transient, with_patience
 from jetsync.spark.delivery import (
@@ -86,25 +87,25 @@ class _RangeRead:
         self._asked_leader = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        if self._range.only_direct or not takes_consumer(self._options, len(self._range)):
-            return self._batches(None)
-        return self._with_early_consumer()
+        with ThreadPool("spark-read") as thread:
+            if self._range.only_direct or not takes_consumer(self._options, len(self._range)):
+                yield from self._batches(thread, None)
+                return
+            name, headers_only = self._range.stream, not self._layout.wants_content
+            with contextlib.closing(
+                EarlyConsumer(thread, name, self._options, self._next, headers_only)
+            ) as made:
+                yield from self._batches(thread, made)
 
-    def _with_early_consumer(self) -> Iterator[pa.RecordBatch]:
-        name, headers_only = self._range.stream, not self._layout.wants_content
-        with contextlib.closing(
-            EarlyConsumer(name, self._options, self._next, headers_only)
-        ) as made:
-            yield from self._batches(made)
-
-    def _batches(self, made: EarlyConsumer | None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, thread: ThreadPool, made: EarlyConsumer | None) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         stuck = False
         while (stream := with_patience(link, self._what, self._not_finished)) is not None:
             before = self._next
             try:
-                with contextlib.closing(one_ahead(self._deliver(stream, stuck, made))) as batches:
+                delivered = self._deliver(stream, stuck, made)
+                with contextlib.closing(one_ahead(delivered, thread)) as batches:
                     for batch in batches:
                         yield from self._accept(batch)
             except Error as error:

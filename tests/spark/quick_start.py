@@ -9,6 +9,7 @@ imported everything before (``ready_daemon.py``).
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def environment() -> dict[str, str]:
     assert found is not None
     assert found.origin is not None
     folder = Path(found.origin).parent
-    home = Path(sys.prefix) / "spark-home"
+    home = Path(sys.prefix) / "spark-home" / importlib.metadata.version("pyspark")
     home.mkdir(parents=True, exist_ok=True)
     for name in ("bin", "jars", "sbin"):
         with contextlib.suppress(FileExistsError):

@@ -6,7 +6,6 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from jetsync.spark import LagListener, release
@@ -14,6 +13,7 @@ from jetsync.spark.errors import SparkOptionError
 from jetsync.spark.offsets import Offset
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.reader import JetStreamReader
+from jetsync.spark.versions import ReadAllAvailable
 from tests.spark.test_stream_reader import planned, reader, seq_of, travel
 
 ALL = ReadAllAvailable()

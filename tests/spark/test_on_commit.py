@@ -7,11 +7,11 @@ import uuid
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.versions import ReadAllAvailable
 from tests.spark.streaming import Collected, read_stream, run_available
 from tests.spark.test_stream_reader import planned, reader, travel
 

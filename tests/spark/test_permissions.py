@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import jetsync
 from jetsync.server import NatsServer
@@ -19,6 +18,7 @@ from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.stream_reader import JetStreamStreamReader
 from jetsync.spark.target import look_at_target
+from jetsync.spark.versions import ReadAllAvailable
 from jetsync.spark.write_options import WriteOptions
 from jetsync.spark.writer import JetStreamWriter
 from tests.spark.test_range_read import SCHEMA, rest, whole

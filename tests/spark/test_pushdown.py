@@ -6,6 +6,12 @@ import operator
 from datetime import datetime, timedelta, timezone
 
 import pytest
+
+from jetsync.spark.versions import HAS_FILTERS
+
+if not HAS_FILTERS:
+    pytest.skip("filters came with PySpark 4.1", allow_module_level=True)
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 import jetsync
 from jetsync import JetStream
 from jetsync.server import NatsServer
+from jetsync.spark import delivery
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange
@@ -195,6 +196,20 @@ def test_a_range_whose_end_is_gone_ends_when_the_leader_says_so(js, new_stream, 
     for seq in range(150, 201):
         js.stream(stream.name).delete_msg(seq)
     assert rest(batches) == list(range(1, 150))
+
+
+def test_a_pull_takes_half_of_what_is_left_unless_the_round_trip_is_long(
+    js, new_stream, monkeypatch
+):
+    """So what comes first is converted while the rest is received."""
+    stream = new_stream(80)
+    options = {"servers": stream.url, "readMethod": "consumer"}
+    monkeypatch.setattr(delivery, "LEAST_PULL", 10)
+    for a_second, rows in ((0, [40, 20, 10, 10]), (10**12, [80])):
+        monkeypatch.setattr(delivery, "PULL_PER_SECOND", a_second)
+        batches = list(whole(js, stream.name, fetchBatch="1000", **options))
+        assert [batch.num_rows for batch in batches] == rows
+        assert rest(batches) == list(range(1, 81))
 
 
 def test_reading_an_interest_stream_takes_nothing_from_its_consumers(js, new_stream):

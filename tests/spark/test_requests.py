@@ -7,13 +7,13 @@ import json
 import threading
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 import jetsync
 from jetsync.spark.connection import shared
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.stream_reader import JetStreamStreamReader
+from jetsync.spark.versions import ReadAllAvailable
 
 ALL = ReadAllAvailable()
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import jetsync
 from jetsync.server import NatsServer
@@ -15,6 +14,7 @@ from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.reader import JetStreamReader
 from jetsync.spark.stream_reader import JetStreamStreamReader
+from jetsync.spark.versions import ReadAllAvailable
 from tests.spark.test_stream_reader import SCHEMA
 
 MAY = ["$JS.API.STREAM.INFO.S", "$JS.API.STREAM.MSG.GET.S", "_INBOX.>"]

@@ -7,7 +7,6 @@ import json
 import time
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from jetsync.spark import lag, stream_reader
@@ -16,6 +15,7 @@ from jetsync.spark.offsets import Offset
 from jetsync.spark.older import OlderStreamReader
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.stream_reader import JetStreamStreamReader
+from jetsync.spark.versions import ReadAllAvailable, ReadMaxRows
 
 ALL = ReadAllAvailable()
 SCHEMA = StructType().add("seq", "long")

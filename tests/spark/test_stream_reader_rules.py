@@ -5,19 +5,19 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Mark, Offset
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.stream_reader import JetStreamStreamReader, batch_begin
+from jetsync.spark.versions import (
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 
 def reader(**options: str) -> JetStreamStreamReader:
