@@ -28,9 +28,16 @@ def register(spark: SparkSession) -> None:
     Not needed where the package is installed in the Python environment of the driver: Spark finds
     it there by itself. Does not connect to any server.
     """
+    from pyspark.errors import AnalysisException
+
     from jetsync.spark import JetStreamDataSource
 
-    spark.dataSource.register(JetStreamDataSource)
+    try:
+        spark.dataSource.register(JetStreamDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 takes a name once, and may have found the format by itself before.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def lag(query: Any) -> dict[str, dict[str, int]]:

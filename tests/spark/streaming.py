@@ -7,7 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Collected", "offset_log", "read_stream", "run_available", "to_its_end"]
+import pytest
+
+from jetsync.spark.versions import HAS_READ_LIMITS
+
+__all__ = ["Collected", "needs_limits", "offset_log", "read_stream", "run_available", "to_its_end"]
+
+needs_limits = pytest.mark.skipif(
+    not HAS_READ_LIMITS,
+    reason="before 4.2 PySpark says neither where a batch begins nor how long it may be",
+)
+"""A test of batches with limits, or of what a query does after a restart."""
 
 
 class Collected:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 import pyspark_jetsync
 from jetsync.spark import JetStreamDataSource
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.versions import HAS_FILTERS
 
 UNREACHABLE = "nats://127.0.0.1:1"
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
@@ -47,6 +48,7 @@ def test_pickles_of_classes_are_references_so_workers_use_their_own_code():
     assert len(cloudpickle.dumps(JetStreamDataSource)) < 200
 
 
+@pytest.mark.skipif(not HAS_FILTERS, reason="filters came with PySpark 4.1")
 def test_the_default_reader_leaves_filter_pushdown_alone_because_spark_refuses_it_by_default():
     reader = source(stream="S").reader(SCHEMA)
     assert type(reader).pushFilters is DataSourceReader.pushFilters

@@ -19,7 +19,7 @@ from jetsync.spark import (
     register,
 )
 from tests.harness.waiting import wait_until
-from tests.spark.streaming import Collected, read_stream
+from tests.spark.streaming import Collected, needs_limits, read_stream
 
 COUNTS = "stored bigint, duplicates bigint"
 
@@ -160,6 +160,7 @@ def test_a_udf_looks_keys_up(spark, server, js):
     js.delete_key_value(bucket)
 
 
+@needs_limits
 def test_lag_grows_while_a_query_may_not_read_everything(spark, new_stream, tmp_path):
     stream = new_stream(10)
     sink = Collected()

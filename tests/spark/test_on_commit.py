@@ -12,7 +12,7 @@ import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.versions import ReadAllAvailable
-from tests.spark.streaming import Collected, read_stream, run_available
+from tests.spark.streaming import Collected, needs_limits, read_stream, run_available
 from tests.spark.test_stream_reader import planned, reader, travel
 
 ALL = ReadAllAvailable()
@@ -292,6 +292,7 @@ def test_a_commit_that_is_not_permitted_says_so(tmp_path, caplog):
 # -- with Spark ----------------------------------------------------------------------------------
 
 
+@needs_limits
 def test_a_query_empties_a_work_queue_behind_itself_one_batch_later(spark, new_stream, tmp_path):
     stream = new_stream(10, **QUEUE)
     frame = read_stream(spark, stream, maxOffsetsPerTrigger=4, onCommit="purge")
@@ -305,6 +306,7 @@ def test_a_query_empties_a_work_queue_behind_itself_one_batch_later(spark, new_s
     assert held(stream) == [11, 12, 13]
 
 
+@needs_limits
 def test_a_query_with_an_anchor_reads_all_of_an_interest_stream(spark, js, new_stream, tmp_path):
     stream = new_stream(retention="interest")
     frame = read_stream(

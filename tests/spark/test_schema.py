@@ -6,7 +6,6 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
 
 from jetsync.spark.errors import SparkOptionError
 from jetsync.spark.schema import DEFAULT_COLUMNS, Layout, check_schema, ddl
+from jetsync.spark.versions import arrow_schema
 
 FIELDS = {
     "subject": StringType(),
@@ -62,7 +62,7 @@ def received(layout: Layout) -> pa.RecordBatch:
 def test_batches_have_exactly_the_schema_that_spark_compares_with(names):
     layout = Layout(struct(*names))
     batch = layout.convert(received(layout), "ORDERS")
-    assert to_arrow_schema(struct(*names), timezone="UTC").equals(batch.schema)
+    assert arrow_schema(struct(*names)).equals(batch.schema)
     batch.validate(full=True)
     assert batch.num_rows == 3
 

@@ -11,9 +11,10 @@ import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark import lag
 from tests.harness.waiting import wait_until
-from tests.spark.streaming import Collected, offset_log, read_stream, run_available
+from tests.spark.streaming import Collected, needs_limits, offset_log, read_stream, run_available
 
 
+@needs_limits
 def test_available_now_reads_in_limited_batches_and_a_restart_continues(
     spark, new_stream, tmp_path
 ):
@@ -38,6 +39,7 @@ def test_available_now_reads_in_limited_batches_and_a_restart_continues(
     assert second.rows == [11, 12, 13, 14, 15]
 
 
+@needs_limits
 def test_a_failed_batch_is_read_again_identically(spark, new_stream, tmp_path):
     stream = new_stream(10)
     frame = read_stream(spark, stream, maxOffsetsPerTrigger=4)
@@ -51,6 +53,7 @@ def test_a_failed_batch_is_read_again_identically(spark, new_stream, tmp_path):
     assert failing.batches[0] + again.rows == list(range(1, 21))
 
 
+@needs_limits
 def test_latest_stays_pinned_although_the_first_batch_failed(spark, js, new_stream, tmp_path):
     """Spark asks for the initial offset again when it repeats the first batch."""
     stream = new_stream(5)
@@ -94,6 +97,7 @@ def test_latest_reads_only_what_comes_later(spark, new_stream, tmp_path):
     assert (nothing.rows, later.rows) == ([], [6, 7, 8])
 
 
+@needs_limits
 def test_what_filters_leave_out_is_noted_by_one_empty_batch(spark, new_stream, tmp_path):
     stream = new_stream(5)
     frame = read_stream(spark, stream, filterSubjects=f"{stream.name}.wanted")
@@ -108,6 +112,7 @@ def test_what_filters_leave_out_is_noted_by_one_empty_batch(spark, new_stream, t
     assert wanted.rows == [106, 107]
 
 
+@needs_limits
 def test_two_streams_share_a_query_and_a_limit(spark, new_stream, tmp_path):
     one, two = new_stream(6), new_stream(3)
     options = {**one.read_options, "stream": f"{one.name},{two.name}"}
