@@ -220,7 +220,7 @@ def _machine(result: dict[str, Any]) -> str:
 
 
 def _compared(result: dict[str, Any]) -> str:
-    return _grid(["goal", "promised", "measured", ""], compared(result["rows"]))
+    return _grid(["goal", "promised", "measured", ""], compared(result))
 
 
 def _peers(result: dict[str, Any]) -> str:

@@ -284,7 +284,8 @@ class Connection(Publishing):
 
         Nothing is delivered or stored unless ``deliver``. Blocks up to ``timeout`` seconds until
         the reports of all servers are there; some may be missing then (``complete`` is False).
-        Raises ConfigError for a server before 2.11, TimeoutError when no report came.
+        Raises ConfigError for a server before 2.11, TimeoutError when no report came,
+        DisconnectedError when the link broke meanwhile.
         """
         from jetsync.client.message_trace import trace_message
 

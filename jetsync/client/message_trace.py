@@ -11,9 +11,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.encoding import encode_headers
-from jetsync._core.mailbox import Mailbox
 from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
+from jetsync.client.link_inbox import LinkInbox
 from jetsync.client.port import port_of
 from jetsync.errors import ConfigError, ProtocolError, TimeoutError
 from jetsync.headers import HeaderInput, Headers
@@ -79,27 +79,22 @@ def trace_message(
             f"tracing a message needs nats-server 2.11 or newer, and this is {info.version}"
         )
     port = port_of(nc)
-    inbox = port.new_inbox()
     given = headers.to_dict() if isinstance(headers, Headers) else headers
-    merged: dict[str, Any] = {**(given or {}), "Nats-Trace-Dest": inbox}
-    if not deliver:
-        merged["Nats-Trace-Only"] = "1"
-    mailbox = Mailbox(owner=nc, limit_messages=_MOST)
     found: dict[str, TraceHop] = {}
-    route = port.open_inbox(inbox, mailbox, answers=True)
-    try:
+    with LinkInbox(port, "trace", limit_messages=_MOST) as reports:
+        merged: dict[str, Any] = {**(given or {}), "Nats-Trace-Dest": reports.subject}
+        if not deliver:
+            merged["Nats-Trace-Only"] = "1"
         port.send(subject, data, None, encode_headers(merged), deadline.remaining())
         # Each report announces others: of the servers that it sent the message on to.
         while len(found) < 1 + sum(hop.hops for hop in found.values()):
-            msg = mailbox.get(deadline.remaining())
+            msg = reports.mailbox.get(deadline.remaining())
             if msg is None:
-                if mailbox.error is not None:
-                    raise mailbox.error
+                if reports.mailbox.error is not None:
+                    raise reports.mailbox.error
                 break
             hop = _hop(msg.data)
             found[hop.hop] = hop
-    finally:
-        route.close()
     if not found:
         raise TimeoutError(
             "no server sent a report: the account may not let messages be traced, or the user may "

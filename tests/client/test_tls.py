@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import shutil
 import ssl
 import threading
+import time
 
 import pytest
 
@@ -13,6 +15,7 @@ import jetsync
 from jetsync.server import NatsCluster, NatsServer
 from tests.harness.fakeserver import FakeServer
 from tests.harness.proxy import Proxy
+from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
 
@@ -210,22 +213,38 @@ def test_discovered_servers_are_checked_like_the_one_that_told_of_them(certifica
 # -- living with it --------------------------------------------------------------------------------
 
 
-def test_both_directions_at_once_and_large_messages(tls_server, certificates):
-    """Two threads encrypt and decrypt at the same time; every byte arrives as it was sent."""
+@pytest.mark.timeout(scaled(120, 900))
+def test_both_directions_at_once_and_large_messages(tls_server, certificates, record_figure):
+    """G17: two threads encrypt and decrypt at once, ten minutes long in the long form; every byte
+    arrives as it was sent."""
     block = bytes(range(256)) * 2048
-    count = 200
+    count, ends = 200, time.monotonic() + scaled(0, 600)
+    over = threading.Event()
     with jetsync.connect(address(tls_server), tls=trusting(certificates)) as nc:
         sub = nc.subscribe("flood")
 
         def send():
-            for n in range(count):
+            for n in itertools.count():
+                room.acquire()
+                if over.is_set():
+                    return
                 nc.publish("flood", block[: (n * 4099) % len(block)])
 
+        room = threading.Semaphore(100)  # no more are under way than the subscription holds
         sender = threading.Thread(target=send)
         sender.start()
-        for n in range(count):
-            assert sub.next(timeout=30).data == block[: (n * 4099) % len(block)]
-        sender.join()
+        done = 0
+        try:
+            while done < count or time.monotonic() < ends:
+                assert sub.next(timeout=30).data == block[: (done * 4099) % len(block)]
+                done += 1
+                room.release()
+        finally:
+            over.set()
+            room.release()
+            sender.join()
+        assert nc.stats.reconnects == 0
+    record_figure("G17 messages in both directions without an error", done)
 
 
 @pytest.mark.straight

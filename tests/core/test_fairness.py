@@ -46,7 +46,7 @@ def test_each_taker_gets_its_share(count, record_figure):
         taker.finish()
     assert sum(taken.values()) == rounds * each
     share = min(taken[n] for n in range(count)) * count / (rounds * each)
-    record_figure(f"smallest share of {count} takers", share, goal=">= 0.5")
+    record_figure(f"G26 smallest share of {count} takers", share, goal=">= 0.5")
     assert share >= 0.5, taken
 
 
@@ -172,6 +172,6 @@ def test_no_publisher_waits_longer_than_in_a_fair_queue(count, size, record_figu
     assert len(waits) >= 2 * count
     fair = count - 1  # each of the others once
     record_figure(
-        f"longest wait of {count} publishers of {size} B", max(waits) / fair, "x", goal="<= 4"
+        f"G26 longest wait of {count} publishers of {size} B", max(waits) / fair, "x", goal="<= 4"
     )
     assert max(waits) == fair

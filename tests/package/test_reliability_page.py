@@ -24,6 +24,14 @@ def test_the_codes_that_tests_use_are_on_the_page():
     assert list(PROMISES) == [f"P{n}" for n in range(1, 11)]
 
 
+def test_every_figure_names_the_parts_that_show_it():
+    assert {part for goal in GOALS.values() for part in goal.parts} <= set(PARTS)
+    each_commit = [code for code, goal in GOALS.items() if not goal.parts]
+    for code in each_commit:
+        (path,) = re.findall(r"`(tests/\S+\.py)`", GOALS[code].size)
+        assert (TESTS.parent / path).exists(), code
+
+
 def test_the_parts_name_what_there_is():
     for place in (place for places in PARTS.values() for place in places):
         assert (TESTS.parent / place).exists(), place

@@ -77,7 +77,8 @@ def threads_of_others(*living: jetsync.Connection) -> list[str]:
 def main(url: str, deaf: str, count: int) -> None:
     nc = jetsync.connect(url)
     nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
-    stuck = jetsync.connect(deaf, write_timeout=FOREVER)
+    # What answers no ping is left after a minute, and a publish with it: not here.
+    stuck = jetsync.connect(deaf, write_timeout=FOREVER, ping_interval=3600)
     try:
         while True:  # until there is no room
             stuck._outbound.write_timeout = 0.2

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import jetsync
+from tests.harness.figures import Recorder
 from tests.harness.waiting import wait_until
 
 PATIENCE = 60.0  # what one publish may take over all faults; below the duplicate window
@@ -39,6 +40,14 @@ class Ledger:
         else:
             assert isinstance(error, jetsync.NotStoredError), repr(error)
             self.not_stored.add(payload)
+
+    def record(self, record_figure: Recorder, found: Counter[bytes], faults: str) -> None:
+        """Note what is missing of what was confirmed, and what is stored twice."""
+        of = f"of {len(self.stored)} confirmed over {faults}"
+        missing = sum(payload not in found for payload in self.stored)
+        twice = sum(count > 1 for count in found.values())
+        record_figure(f"G1 missing {of}", missing, goal="0")
+        record_figure(f"G2 stored twice {of}", twice, goal="0")
 
     def compare(self, found: Counter[bytes], sequences: dict[bytes, int]) -> None:
         """Nothing that was confirmed is missing, nothing is there twice, every outcome is true."""

@@ -174,7 +174,7 @@ def work(js, ledger, dice):
                 ledger.confirmed([msg])
 
 
-def test_what_was_confirmed_never_comes_again(world):
+def test_what_was_confirmed_never_comes_again(world, record_figure):
     """G4: three workers, links that break and answers that are lost, a server that restarts."""
     server, proxy, js, nc = world
     _, mine = consumer_of(js, nc, CONFIRMED, ack_wait=1.0, max_ack_pending=-1)
@@ -208,6 +208,9 @@ def test_what_was_confirmed_never_comes_again(world):
     for worker in workers:
         worker.join(60)
         assert not worker.is_alive()
+    record_figure(
+        f"G4 redelivered of {CONFIRMED} over {FAULTS} faults", len(ledger.wrong), goal="0"
+    )
     assert ledger.wrong == []
     assert len(ledger) == CONFIRMED
     late = mine.fetch(1, timeout=2.5)  # twice ack_wait: nothing was left waiting either

@@ -10,6 +10,8 @@ import contextlib
 import gc
 import json
 import logging
+import math
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.conditioner import Link
 from tests.harness.memory import Holdings, settled
 from tests.harness.public_calls import CALLS, World
 from tests.harness.soak import scaled
@@ -29,6 +32,9 @@ PROGRAM = "tests.reliability.every_call"
 PROGRAMS = scaled(1, 20)
 ROUNDS = scaled(3, 60)
 GROWTH = 8.0  # MiB
+LONG = 60.0
+DRAIN = 0.3
+ENDLESS = (math.inf, 1e10, 10**300)
 
 
 @pytest.fixture
@@ -48,6 +54,77 @@ def test_every_call_that_waits_is_interrupted_at_once_and_all_goes_on(server, ke
         assert len(found) > len(CALLS) // 2, sorted(set(CALLS) - set(found))
         late += found.values()
     keeps_promise("G11 Ctrl-C in every public call", late, 0.1, slack=0.4)
+
+
+@contextlib.contextmanager
+def all_calls_under_way(url: str) -> Iterator[tuple[jetsync.Connection, dict[str, list[object]]]]:
+    """Every call waits, each in its thread, at a server whose answers do not arrive.
+
+    Gives the connection, and how each call ended when that has happened. The timeouts have no end.
+    """
+    ended: dict[str, list[object]] = {name: [] for name in CALLS}
+
+    def make(name: str, world: World, timeout: float) -> None:
+        try:
+            CALLS[name](world, timeout)
+        except jetsync.Error as error:
+            ended[name].append(error)
+        except BaseException as error:
+            ended[name].append(f"{error!r}")
+        else:
+            ended[name].append(None)
+
+    with Link(url) as link:
+        nc = jetsync.connect(link.url, ping_interval=3600, timeout=LONG)
+        nc.subscribe("silent")
+        nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+        worlds = World.open(nc), World.open(nc)
+        CALLS["JetStream.publish_arrow"](worlds[0], LONG)  # imports what it needs
+        link.stall(way="to_client")
+        threads = [
+            # Calls on one handle would refuse each other: neighbours have other ones.
+            threading.Thread(
+                target=make, args=(name, worlds[number % 2], ENDLESS[number % 3]), name=name
+            )
+            for number, name in enumerate(CALLS)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield nc, ended
+        finally:
+            nc.close()
+            for thread in threads:
+                thread.join(10)
+            assert [thread.name for thread in threads if thread.is_alive()] == []
+            for world in worlds:
+                world.file.unlink(missing_ok=True)
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("how", ["close", "drain"])
+def test_every_call_ends_with_its_connection(server, stalls, how, keeps_promise):
+    """P7: close() within a second and drain(t) within t + 0.5 s, whatever is under way."""
+    took = []
+    for _ in range(scaled(1, 20)):
+        with all_calls_under_way(server.url) as (nc, ended):
+            time.sleep(0.1)  # the calls are where they wait
+            waiting = [name for name, how in ended.items() if not how]
+            assert len(waiting) > len(CALLS) // 2, sorted(set(CALLS) - set(waiting))
+            begun = time.monotonic()
+            if how == "close":
+                nc.close()
+            else:
+                with contextlib.suppress(jetsync.TimeoutError):
+                    nc.drain(timeout=DRAIN)
+            over = time.monotonic()
+            took.append(over - begun - stalls.during(begun, over))
+            wait_until(partial(all, ended.values()), timeout=10)
+        forgotten(server.url)
+        wrong = {name: how for name, (how,) in ended.items() if isinstance(how, str)}
+        assert wrong == {}
+    bound = 1.0 if how == "close" else DRAIN + 0.5
+    keeps_promise(f"G9 {how}() beside every public call", took, bound, slack=0.5)
 
 
 LOCAL = {
@@ -91,9 +168,14 @@ def make_every_call(url: str) -> weakref.ref[jetsync.Connection]:
             call(world, 0.02)
     world.close()
     nc.close()
-    with contextlib.suppress(jetsync.Error), jetsync.connect(url) as other:
-        other.jetstream().delete_stream(World.STREAM)  # with the consumers of this round
+    forgotten(url)
     return weakref.ref(nc)
+
+
+def forgotten(url: str) -> None:
+    """Delete the stream of the calls, with the consumers of one round."""
+    with contextlib.suppress(jetsync.Error), jetsync.connect(url) as other:
+        other.jetstream().delete_stream(World.STREAM)
 
 
 def is_gone(closed: weakref.ref[jetsync.Connection]) -> bool:

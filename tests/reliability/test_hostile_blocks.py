@@ -230,7 +230,9 @@ def test_the_corpus_is_large_and_nothing_of_it_is_refused(place, stored, record_
     assert [seq for seq, _, _ in stored] == list(range(1, place.count + 1))
     assert [data for _, data, _ in stored] == place.sent
     record_figure(
-        "hostile header blocks read in every way", len(place.blocks), goal="all; >= 2,000 by night"
+        "G24 hostile header blocks read in every way",
+        len(place.blocks),
+        goal="all; >= 2,000 by night",
     )
 
 

@@ -22,7 +22,7 @@ IN_PROCESS = "err_code 10158"
 copy of it as "in process", for ever: the outcome is unknown then, and said to be."""
 
 
-def test_leaders_killed_one_after_another_lose_and_double_nothing():
+def test_leaders_killed_one_after_another_lose_and_double_nothing(record_figure):
     with (
         NatsCluster(3) as cluster,
         jetsync.connect(cluster.urls, reconnect_wait=0.02, reconnect_jitter=0.02) as nc,
@@ -38,12 +38,13 @@ def test_leaders_killed_one_after_another_lose_and_double_nothing():
                 load.grow(BETWEEN, timeout=90)
                 cluster.start(60)
         found, sequences = contents(js, "S")
+        load.ledger.record(record_figure, found, f"{KILLS} dead leaders")
         load.ledger.compare(found, sequences)
         assert len(load.ledger.stored) >= 0.9 * 2 * KILLS * BETWEEN
 
 
 @pytest.mark.timed
-def test_leaders_that_step_down_stall_nobody():
+def test_leaders_that_step_down_stall_nobody(record_figure):
     """A quarter of the timeout, 10 s here, was waited for a swallowed message once."""
     with NatsCluster(3) as cluster, jetsync.connect(cluster.urls) as nc:
         js = nc.jetstream(max_pending=500, timeout=20)
@@ -54,6 +55,7 @@ def test_leaders_that_step_down_stall_nobody():
                 js.step_down_stream_leader("S")
             load.grow(STEP, timeout=90)
         found, sequences = contents(js, "S")
+        load.ledger.record(record_figure, found, f"{STEPS} elections")
         load.ledger.compare(found, sequences)
         assert load.took
         assert not load.ledger.not_stored

@@ -41,7 +41,7 @@ def make_faults(server, proxy, dice):
     return [kill, kill, proxy.cut, lose_answers, close_one_way, go_away]
 
 
-def test_kills_and_broken_links_lose_and_double_nothing():
+def test_kills_and_broken_links_lose_and_double_nothing(record_figure):
     dice = random.Random(SEED)
     # `sync_interval` is left alone: a killed process loses nothing that the kernel has.
     with (
@@ -59,5 +59,6 @@ def test_kills_and_broken_links_lose_and_double_nothing():
                 proxy.swallow_after(None)
             load.grow(max(1, MESSAGES - load.ledger.told), timeout=scaled(120, 3600))
         found, sequences = contents(js, "S")
+        load.ledger.record(record_figure, found, f"{FAULTS} faults")
         load.ledger.compare(found, sequences)
         assert len(load.ledger.stored) >= 0.99 * MESSAGES

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from jetsync._core.mailbox import Mailbox
 from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
-from jetsync.client.members import Member
+from jetsync.client.link_inbox import LinkInbox
 from jetsync.errors import (
     BackupError,
     ConfigError,
-    DisconnectedError,
     Error,
     StreamNotFoundError,
     TimeoutError,
@@ -35,7 +34,6 @@ from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
-    from jetsync.client.port import Port
 
 __all__ = ["BackupInfo", "back_up", "restore", "saved_config"]
 
@@ -90,7 +88,8 @@ def back_up(
     }
     operation = f"STREAM.SNAPSHOT.{check_name('stream', name)}"
     place.mkdir(parents=True, exist_ok=True)
-    with _new_file(place / _DATA) as file, _Pieces(api.port) as pieces:
+    with _new_file(place / _DATA) as file, LinkInbox(api.port, "backup") as pieces:
+        # A literal subject: the server sees no interest in one below a wildcard, and waits for it.
         request["deliver_subject"] = pieces.subject
         first = deadline.within(_CHECKING if check else _SILENCE)
         answer = api.request(operation, request, timeout=first)
@@ -106,31 +105,6 @@ def back_up(
         (place / _DATA).unlink()
         raise
     return BackupInfo(config, state, total, time.monotonic() - begun)
-
-
-class _Pieces(Member):
-    """Where the server delivers a snapshot: a literal subject, since the server sees no interest
-    in one below a wildcard, and waits two seconds for it. Ends with the link."""
-
-    def __init__(self, port: Port) -> None:
-        self._port = port
-        self._epoch = port.epoch
-        self.subject = port.new_inbox()
-        self.mailbox = Mailbox(owner=port.connection)
-        self._inbox = port.open_inbox(self.subject, self.mailbox, answers=True)
-        port.attach(self)
-        self.link_changed()
-
-    def link_changed(self) -> None:
-        if self._port.epoch != self._epoch or not self._port.linked:
-            self._inbox.close(DisconnectedError("the link broke during the backup"))
-
-    def __enter__(self) -> _Pieces:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._port.detach(self)
-        self._inbox.close()
 
 
 def _receive(
