@@ -62,6 +62,15 @@ def test_a_server_that_stays_away_fails_the_task_with_a_code(fresh_server, strea
     assert caught.value.code in ("JETSYNC_PUBLISH_FAILED", "JETSYNC_SERVER_UNAVAILABLE")
 
 
+def test_a_full_stream_fails_the_task_with_the_words_of_the_server(fresh_server):
+    with jetsync.connect(fresh_server.url) as nc:
+        nc.jetstream().create_stream(name="S", subjects=["s.>"], max_msgs=5, discard="new")
+    target = publisher(fresh_server, serverUnavailableTimeout="1s", publishRetries="1")
+    with pytest.raises(SparkSourceError, match="maximum messages exceeded") as caught:
+        target.publish(rows(0, 10))
+    assert caught.value.code == "JETSYNC_PUBLISH_FAILED"
+
+
 def test_a_row_that_is_too_large_with_its_headers_fails_the_task_and_is_named(fresh_server, stream):
     target = publisher(fresh_server)
     large = pa.RecordBatch.from_pydict(

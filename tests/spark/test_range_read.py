@@ -88,6 +88,20 @@ def test_no_consumer_is_left_behind(js, new_stream):
     wait_until(lambda: list(js.consumer_names(stream.name)) == [])
 
 
+def test_a_consumer_shows_whose_it_is_and_goes_by_itself(js, new_stream):
+    """A task that was killed leaves it: the server removes it half a minute after its last pull."""
+    stream = new_stream(1000)
+    batches = whole(js, stream.name, servers=stream.url, connectionName="nightly")
+    next(batches)
+    (name,) = js.consumer_names(stream.name)
+    config = js.stream(stream.name).consumer(name).info().config
+    assert name.startswith("jetsync-spark-")
+    assert config.inactive_threshold == 30
+    assert config.metadata is not None
+    assert config.metadata["jetsync.spark.name"] == "nightly"
+    batches.close()
+
+
 def test_a_consumer_is_made_while_the_leader_is_asked_about_the_stream(js, new_stream):
     stream = new_stream(200)
     with Link(stream.url) as link:
