@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -134,6 +135,30 @@ def test_pools_of_threads_and_of_greenlets_run_tasks_and_answer(place):
     assert sorted(name for answer in answers for name in answer) == ["w0@h", "w1@h"]
     workers[0].send_signal(signal.SIGTERM)
     assert workers[0].wait(LONG) == 0
+
+
+def test_a_receiver_of_events_sees_workers_and_tasks(place):
+    """What ``celery events`` and monitors such as Flower are made of."""
+    place.worker("threads", "-E")
+    state = place.app.events.State()
+    with place.app.connection_for_read() as connection:
+        receiver = place.app.events.Receiver(connection, handlers={"*": state.event})
+        with receiver.consumer_context() as (reading, _, _):  # its queue is there from now on
+            results = [place.call("add", n, n) for n in range(5)]
+            ends_at = time.monotonic() + LONG
+            while time.monotonic() < ends_at and _succeeded(state) < 5:
+                with contextlib.suppress(TimeoutError):
+                    reading.drain_events(timeout=0.2)
+    assert [result.get(timeout=LONG) for result in results] == [2 * n for n in range(5)]
+    assert {id for id, task in state.tasks_by_type("tests.contrib.app.add")} == {
+        result.id for result in results
+    }
+    assert _succeeded(state) == 5
+    assert list(state.workers) == ["w0@h"]
+
+
+def _succeeded(state: Any) -> int:
+    return sum(task.state == "SUCCESS" for task in state.tasks.values())
 
 
 def test_the_example_of_the_guide_runs(place, tmp_path):

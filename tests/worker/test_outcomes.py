@@ -21,7 +21,7 @@ from tests.harness.waiting import wait_until
 from tests.worker.conftest import Place
 
 QUICK = Backoff(0.02, limit=0.1)
-COUNT = scaled(1000, 10_000)
+COUNT = scaled(600, 10_000)
 READER = Path(__file__).parent / "nats_py_reader.py"
 
 

@@ -33,23 +33,23 @@ def is_failing(number: int) -> bool:
 
 
 def _handle(msg: JetStreamMsg) -> None:
-    number, delivery = int(msg.data), msg.metadata.num_delivered
-    _note("begun", number, delivery)
-    is_first = delivery == 1 and number not in _failed
+    number = int(msg.data)
+    _note("begun", number)
+    is_first = msg.metadata.num_delivered == 1 and number not in _failed
     if is_poison(number) or (is_failing(number) and is_first):
         _failed.add(number)
-        _note("failed", number, delivery)
+        _note("failed", number)
         raise ValueError(number)
     time.sleep(0.002)  # the work
-    _note("done", number, delivery)
+    _note("done", number)
 
 
-def _note(what: str, number: int, delivery: int) -> None:
+def _note(what: str, number: int) -> None:
     """One write to a file that is open to append: lines of all processes are in one order."""
     path = os.environ[LOG]
     if path not in _files:
         _files[path] = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    line = f"{what} {number} {delivery} {os.getpid()} {time.monotonic_ns()}\n"
+    line = f"{what} {number} {os.getpid()} {time.monotonic_ns()}\n"
     os.write(_files[path], line.encode())
 
 
@@ -78,12 +78,10 @@ def in_order(msg: JetStreamMsg) -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """What was done with a job, at which delivery of its message, by which process, and when (on
-    the monotonic clock)."""
+    """What was done with a job, by which process, and when (on the monotonic clock)."""
 
     what: str
     number: int
-    delivery: int
     process: int
     at: float
 
@@ -105,11 +103,10 @@ class Log:
             whole, end, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(end)
         for text in whole.decode().splitlines():
-            what, *numbers, at = text.split()
-            number, delivery, process = map(int, numbers)
-            self.lines.append(Line(what, number, delivery, process, int(at) / 1e9))
+            what, number, process, at = text.split()
+            self.lines.append(Line(what, int(number), int(process), int(at) / 1e9))
             if what == "done":
-                self.done.add(number)
+                self.done.add(int(number))
         return self.lines
 
     def wait_for(self, count: int, timeout: float) -> None:
