@@ -169,7 +169,9 @@ class Load:
 def contents(js: jetsync.JetStream, stream: str) -> tuple[Counter[bytes], dict[bytes, int]]:
     """Everything that is in a stream: how often each payload, and under which sequence."""
     total = js.stream(stream).info().state.messages
-    reader: Any = js.create_consumer(stream, ack_policy="none", mem_storage=True)
+    reader: Any = js.create_consumer(
+        stream, ack_policy="none", mem_storage=True, inactive_threshold=300
+    )
     found: Counter[bytes] = Counter()
     sequences: dict[bytes, int] = {}
     while sum(found.values()) < total:

@@ -162,9 +162,11 @@ def work(js, ledger, dice):
             batch = consumer.fetch(dice.choice([1, 20, 200]), timeout=0.5)
         except jetsync.PullUnansweredError:
             continue  # the link was away for all of this time
+        finally:
+            # What a broken or slow link left over would come first in the next batch, though the
+            # server sent it before that was asked for.
+            consumer.close()
         ledger.delivered(batch, asked_at)
-        # What a broken link left over would come first in the next batch, and is older than that.
-        consumer.close()
         if len(batch) > 20:
             batch.ack_sync(timeout=60)
             ledger.confirmed(batch)
