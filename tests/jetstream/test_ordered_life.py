@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 import pytest
 
 import jetsync
+from jetsync._threads import ThreadPool
 from jetsync.server import NatsServer
+from tests.harness.conditioner import Link
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 from tests.jetstream.test_ordered import LONG, fill, lose, sequences
@@ -47,6 +49,26 @@ def test_the_server_consumer_costs_little_and_is_deleted(js, stream):
     with pytest.raises(jetsync.ConfigError, match="closed"):
         ordered.fetch(1)
     ordered.close()
+
+
+def test_both_questions_with_which_it_begins_are_on_their_way_together(js, stream, nc):
+    with (
+        Link(nc.connected_url) as link,
+        jetsync.connect(link.url) as far,
+        nc.subscribe("$JS.API.*.*.>") as asked,
+    ):
+        nc.flush(timeout=LONG)
+        begins = far.jetstream(timeout=LONG)
+        link.stall(way="to_client")
+        try:
+            with ThreadPool("opener") as pool:
+                opened = pool.submit(begins.ordered_consumer, stream.name)
+                seen = [asked.next(timeout=LONG).subject.split(".")[2:4] for _ in range(2)]
+                link.resume()
+                opened.result(LONG).close()
+        finally:
+            link.resume()
+    assert seen == [["STREAM", "INFO"], ["CONSUMER", "CREATE"]]
 
 
 def test_one_that_was_never_closed_goes_with_its_last_reference(js, stream):
