@@ -42,36 +42,20 @@ def _made(
     repr: bool = True,
     eq: bool = True,
 ) -> type[T]:
-    named = {
-        "__init__": True,
-        "__repr__": repr and "__repr__" not in plain.__dict__,
-        "__eq__": eq and "__eq__" not in plain.__dict__,
-        "__hash__": eq and not {"__eq__", "__hash__"} & plain.__dict__.keys(),
-    }
-    bases = [_parameters(base) for base in plain.__mro__[1:] if dataclasses.is_dataclass(base)]
-    # A class that is not frozen yet may only have bases of which that is said, too.
-    for base in bases:
-        base.frozen = False
-    try:
-        made = dataclasses.dataclass(
-            init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
-        )(plain)
-    finally:
-        for base in bases:
-            base.frozen = True
-    _parameters(made).frozen = True
-    fields = dataclasses.fields(made)  # type: ignore[arg-type]
-    _freeze(made, frozenset(field.name for field in fields))
-    if slots:
-        made.__getstate__ = _state  # type: ignore[attr-defined]
-        made.__setstate__ = _set_state  # type: ignore[attr-defined]
-    wanted = [name for name, asked in named.items() if asked]
+    own = plain.__dict__.keys()
+    wanted = ["__init__"]
+    if repr and "__repr__" not in own:
+        wanted.append("__repr__")
+    if eq and "__eq__" not in own:
+        wanted.append("__eq__")
+    if eq and not {"__eq__", "__hash__"} & own:
+        wanted.append("__hash__")
+    make = dataclasses.dataclass(
+        init=False, repr=False, eq=False, frozen=True, slots=slots, kw_only=kw_only
+    )
+    made = make(plain)
     _Compiler(made, wanted, repr=repr, eq=eq)
     return made
-
-
-def _parameters(of: type) -> Any:
-    return of.__dict__["__dataclass_params__"]
 
 
 class _Compiler:
@@ -127,29 +111,3 @@ def _copy(field: dataclasses.Field[Any]) -> Any:
         compare=field.compare,
         kw_only=field.kw_only,
     )
-
-
-def _freeze(made: type, names: frozenset[str]) -> None:
-    kind: Any = made
-
-    def set_attribute(self: object, name: str, value: object) -> None:
-        if type(self) is made or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(kind, self).__setattr__(name, value)
-
-    def delete_attribute(self: object, name: str) -> None:
-        if type(self) is made or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(kind, self).__delattr__(name)
-
-    made.__setattr__ = set_attribute  # type: ignore[assignment]
-    made.__delattr__ = delete_attribute  # type: ignore[assignment]
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, field.name) for field in dataclasses.fields(self)]
-
-
-def _set_state(self: Any, state: list[Any]) -> None:
-    for field, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
