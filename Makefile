@@ -12,7 +12,7 @@ export PYTHONSAFEPATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lanes soak build lint types bench performance watch fuzz sanitize coverage docs wheels clean ready-demo ready-dev
+.PHONY: help demo test lanes soak build lint types bench performance watch fuzz sanitize coverage docs wheels completeness clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ docs: ready-dev  ## build the documentation into build/site, and look at it wher
 	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group docs --constraint .ci/constraints.txt
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON_IN_VENV) -m mkdocs build --quiet --strict -f .ci/docs/mkdocs.yml
 	@if command -v chromedriver >/dev/null; then $(PYTHON_IN_VENV) .ci/docs/look.py build/site; fi
+
+completeness: ready-dev  ## check that pyright knows the type of nearly every public name
+	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group completeness --constraint .ci/constraints.txt
+	@$(PYTHON_IN_VENV) .ci/completeness.py
 
 wheels: ready-dev  ## build, repair, check and test a wheel for every Python on this machine, into dist/
 	@bash .ci/wheels.sh

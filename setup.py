@@ -16,16 +16,20 @@ Environment, each switched on by 1:
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import platform
 import sys
+import tarfile
+import time
 from pathlib import Path
 
 import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).parent
 CSRC = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.c"))
@@ -85,6 +89,32 @@ if sys.platform == "linux":
         compile_args += ["-mbranch-protection=standard"]
 
 
+class SourceDistribution(sdist):
+    """The same bytes from the same sources on every machine: names in order, no owner, the usual
+    permissions, and ``SOURCE_DATE_EPOCH`` (default: now) as the time of every file."""
+
+    def make_archive(self, base_name: str, format: str, *args: object, **options: object) -> str:
+        if format != "gztar":
+            return str(super().make_archive(base_name, format, *args, **options))
+        seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+
+        def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mtime = seconds
+            entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+            return entry
+
+        root = str(options.get("base_dir") or os.path.basename(base_name))
+        with (
+            open(f"{base_name}.tar.gz", "wb") as file,
+            gzip.GzipFile("", "wb", mtime=seconds, fileobj=file) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(root, filter=plain)  # in the order of the names
+        return f"{base_name}.tar.gz"
+
+
 class Wheel(bdist_wheel):
     """A wheel with its bill of materials in ``.dist-info/sboms`` (PEP 770, CycloneDX 1.6).
 
@@ -126,7 +156,7 @@ def bill_of_materials(version: str) -> dict[str, object]:
 
 
 setup(
-    cmdclass={"bdist_wheel": Wheel},
+    cmdclass={"bdist_wheel": Wheel, "sdist": SourceDistribution},
     libraries=[
         (
             "jet",

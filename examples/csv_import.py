@@ -14,12 +14,12 @@ def messages(rows: Iterator[dict[str, str]]) -> Iterator[tuple[str, bytes, dict[
     """One message for each row: its subject, its data, and a message id made of its key."""
     for row in rows:
         data = f"{row['customer']},{row['amount']}".encode()
-        yield f"orders.{row['customer']}", data, {"Nats-Msg-Id": f"order-{row['order']}"}
+        yield f"import.{row['customer']}", data, {"Nats-Msg-Id": f"order-{row['order']}"}
 
 
 with jetsync.connect(*sys.argv[1:], name="csv import") as nc:
     js = nc.jetstream()
-    stream = js.create_or_update_stream(name="ORDERS", subjects=["orders.*"])
+    stream = js.create_or_update_stream(name="IMPORT", subjects=["import.*"])
     for attempt in ("first", "repeated"):
         report = js.publish_many(messages(csv.DictReader(io.StringIO(CSV))), timeout=60)
         new = report.stored - report.duplicates

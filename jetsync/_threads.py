@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Thread", "ThreadPool", "library_threads", "start_thread"]
 
-logger = Log("jetsync")
+logger: Log = Log("jetsync")
 
 T = TypeVar("T")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dialer", "Forgotten", "as_exception", "follow"]
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _SLACK = 0.2
 

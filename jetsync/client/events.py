@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "EventDispatcher", "Handler", "kind_of"]
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _KINDS = (
     (SlowConsumerError, "slow_consumer"),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 
 def _too_large_now(count: int, link: Link) -> MaxPayloadError:

@@ -28,7 +28,7 @@ _Key = tuple[int, Hashable]
 _MANY = 64
 """A process with so many shared connections most likely passes a new function each time."""
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _locks: dict[_Key, threading.Lock] = {}
 _connections: dict[_Key, Connection] = {}

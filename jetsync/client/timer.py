@@ -17,7 +17,7 @@ from jetsync._threads import start_thread
 
 __all__ = ["Guard", "Timer", "TimerHandle"]
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _FEW = 64
 """Entries of a schedule that is not worth sweeping."""

@@ -15,7 +15,7 @@ from jetsync.client.wire import ByteFilter
 
 __all__ = ["traced"]
 
-logger = Log("jetsync.wire")
+logger: Log = Log("jetsync.wire")
 
 _MOST = 1024
 

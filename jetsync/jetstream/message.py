@@ -38,6 +38,7 @@ __all__ = [
 _POSITIVE = DONE | ACKED
 TERMINATED = DONE | 8
 """The flags of a message that was settled by term; _core knows the others."""
+_SHOWN = 10  # messages of a batch in a notebook
 _LONG = 1.0  # seconds: a message that the user held for less cannot have been late
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -244,6 +245,13 @@ def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:
     return about.stream, about.consumer
 
 
+def _place_of(msg: JetStreamMsg) -> int | str:
+    try:
+        return msg.seq
+    except NotJetStreamMessageError:
+        return ""
+
+
 class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
@@ -264,6 +272,14 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         if self.error is not None:
             about.append(f"error={self.error!r}")
         return f"{type(self).__name__}({', '.join(about)})"
+
+    def _repr_html_(self) -> str:
+        """Return its first messages as a table, for notebooks. Builds objects of those only."""
+        from jetsync.jetstream._html import as_rows
+
+        names = ("seq", "subject", "headers", "data")
+        rows = [(_place_of(msg), msg.subject, msg.headers or "", msg.data) for msg in self[:_SHOWN]]
+        return as_rows(repr(self), names, rows, len(self) - len(rows))
 
     def ack(self) -> None:
         """Acknowledge every message in one write. Does not wait for the server.

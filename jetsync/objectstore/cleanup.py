@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_chunks"]
 
-logger = Log("jetsync.objects")
+logger: Log = Log("jetsync.objects")
 
 _LONGEST = 5.0
 """Seconds that removing takes of a call that has no limit of its own."""

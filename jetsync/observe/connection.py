@@ -63,7 +63,7 @@ class ObservedConnection(Connection):
     """A connection with hooks."""
 
     def __init__(self, options: ConnectOptions, hooks: Hooks) -> None:
-        self.watch = Watch(hooks)
+        self.watch: Watch = Watch(hooks)
         super().__init__(options)
         port = port_of(self)
         port.observed, port.operation = self._handled, self._operation

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Hooks", "Operation", "Running", "Watch", "handled", "observe_handler", "size_of"]
 
-log = Log("jetsync.connection")
+log: Log = Log("jetsync.connection")
 
 
 class Operation:
@@ -75,15 +75,15 @@ class Operation:
         msg_id: str | None = None,
         headers: Any = None,
     ) -> None:
-        self.kind = kind
-        self.name = name
-        self.connection = connection
-        self.subject = subject
-        self.stream = stream
-        self.consumer = consumer
-        self.count = count
-        self.bytes = size
-        self.msg_id = msg_id
+        self.kind: str = kind
+        self.name: str = name
+        self.connection: Connection | None = connection
+        self.subject: str | None = subject
+        self.stream: str | None = stream
+        self.consumer: str | None = consumer
+        self.count: int | None = count
+        self.bytes: int | None = size
+        self.msg_id: str | None = msg_id
         self.headers: Any = headers
         self.seq: int | None = None
         self.num_delivered: int | None = None
@@ -105,7 +105,7 @@ class Hooks:
     ``each_message``: each message of ``publish_many`` is an operation of its own too ("create").
     """
 
-    each_message = False
+    each_message: bool = False
 
     def begin(self, op: Operation) -> None:
         """The operation begins."""
@@ -159,7 +159,7 @@ class Running:
 
     def __init__(self, watch: Watch, op: Operation) -> None:
         self._watch = watch
-        self.op = op
+        self.op: Operation = op
         self._start = 0.0
 
     def begin(self) -> None:

@@ -13,7 +13,7 @@ from jetsync.prometheus.text import Measured, as_text, families
 
 __all__ = ["MetricsServer", "serve"]
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _REQUEST_SECONDS = 5.0
 

@@ -30,7 +30,7 @@ CredsSource: TypeAlias = _Path | bytes | Callable[[], _Path | bytes]
 Signer: TypeAlias = Callable[[bytes], bytes]
 """Signs with a key that stays elsewhere: gets the server's nonce, returns 64 bytes (Ed25519)."""
 
-logger = Log("jetsync.connection")
+logger: Log = Log("jetsync.connection")
 
 _warned: set[str] = set()
 _MASK = "***"

@@ -22,7 +22,7 @@ class Scratch:
         with writing("the folder for temporary files (TMPDIR)"):
             self.path: Path = Path(tempfile.mkdtemp(prefix="jetsync-server-"))
         self.config: Path = self.path / "server.conf"
-        self.log = self.path / "log"
+        self.log: Path = self.path / "log"
         self.ports: Path = self.path / "ports"
         self.store: Path = self.path / "store"
 

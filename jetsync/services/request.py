@@ -15,7 +15,7 @@ from jetsync.headers import HeaderInput, Headers
 
 __all__ = ["ERROR", "ERROR_CODE", "ServiceRequest", "error_headers"]
 
-logger = Log("jetsync")
+logger: Log = Log("jetsync")
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"

@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 _TRANSIENT = (
     ConnectError,

@@ -42,7 +42,7 @@ __all__ = [
     "takes_consumer",
 ]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 DIRECT_UP_TO = 10_000
 """Ranges up to so many sequences are read by direct gets where the choice is free: there making

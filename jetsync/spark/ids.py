@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoggedContentIds", "PositionIds", "SourceIds", "short_hash"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 
 def short_hash(text: str) -> str:

@@ -39,7 +39,7 @@ __all__ = [
     "sum_sizes",
 ]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 BUCKET = "jetsync_spark"
 

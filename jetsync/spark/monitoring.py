@@ -18,7 +18,7 @@ from jetsync.spark.helpers import lag
 
 __all__ = ["LagListener", "QueryState"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ __all__ = [
     "warn_of_filters_that_miss",
 ]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 STREAM_NOT_FOUND = 10059
 NO_MESSAGE_FOUND = 10037

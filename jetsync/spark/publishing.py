@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Published", "RowPublisher", "joined", "make_ids"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 Failures = list[tuple[int, Exception]]
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_range"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 # Seconds between two reads of a replica that lags behind the leader.
 LAG_PAUSE = 0.05

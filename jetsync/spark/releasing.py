@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare", "release"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 CONSUMER_NOT_FOUND = 10014
 

@@ -95,7 +95,7 @@ class Layout:
         needed = {part for name in self._names for part in _NEEDS.get(name, ())}
         if not self._with_headers and _OF_BUCKETS.isdisjoint(self._names):
             needed.discard("headers")
-        self.received = ("stream_seq", *sorted(needed))
+        self.received: tuple[str, ...] = ("stream_seq", *sorted(needed))
         self.wants_content: bool = not needed.isdisjoint(("data", "headers"))
         """Whether anything but subject, sequence and time is needed of a message."""
 

@@ -63,7 +63,7 @@ T = TypeVar("T")
 NOTED_AFTER_SEQUENCES = 10_000
 NOTED_AFTER_SECONDS = 60.0
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Target", "check_stream", "find_stream", "look_at_target", "stream_config"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 STREAM_NOT_FOUND = 10059
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["consume_partition"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 _NOT_FOUND = (10014, 10059)  # no consumer, no stream
 

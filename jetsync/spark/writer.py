@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JetStreamStreamWriter", "JetStreamWriter", "PublishedMessage"]
 
-log = Log("jetsync.spark")
+log: Log = Log("jetsync.spark")
 
 
 @dataclass(frozen=True)

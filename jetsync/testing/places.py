@@ -39,7 +39,7 @@ class Place:
             parts = urlsplit(url)
             url = f"{parts.scheme}://t{number}:t{number}@{parts.hostname}:{parts.port}"
         self.url = url
-        self.threads = library_threads()
+        self.threads: set[threading.Thread] = library_threads()
         self.has_accounts = has_accounts
         self.created: set[str] = set()
         """The streams that ``nats_js`` created, where the test has no account of its own."""

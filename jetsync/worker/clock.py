@@ -14,7 +14,7 @@ from jetsync._threads import start_thread
 
 __all__ = ["Clock"]
 
-logger = Log("jetsync.worker")
+logger: Log = Log("jetsync.worker")
 
 _Entry = tuple[float, int, Callable[[], object]]
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-logger = Log("jetsync.worker")
+logger: Log = Log("jetsync.worker")
 
 _FLUSH = 5.0
 _SETTLE_AGAIN = 0.5

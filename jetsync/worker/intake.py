@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Order"]
 
-logger = Log("jetsync.worker")
+logger: Log = Log("jetsync.worker")
 
 _SLACK = 0.5
 _MARGIN = 2.0

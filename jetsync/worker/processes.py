@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Processes"]
 
-logger = Log("jetsync.worker")
+logger: Log = Log("jetsync.worker")
 
 _LOOK = 0.25
 _KILL_AFTER = 5.0

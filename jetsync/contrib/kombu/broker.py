@@ -57,14 +57,14 @@ class Broker:
         self.nc = nc
         self.js: JetStream = nc.jetstream()
         self.options = options
-        self.vhost = options.name
+        self.vhost: str = options.name
         version = server_version(nc)
         self._makes_ttl = version >= (2, 11)
         self._has_schedules = version >= (2, 12)
         self._preparing = threading.Lock()
         self._consumers: dict[str, tuple[QueueRecord, list[Consumer]]] = {}
         self._routes: Routes | None = None
-        self.renewals = Renewals(self)
+        self.renewals: Renewals = Renewals(self)
         self._created: datetime | None = None  # when the bucket was, which tells it from a new one
         self.prepare()
 
@@ -87,7 +87,7 @@ class Broker:
             f"{name}_TRANSIENT", [f"kombu.{vhost}.t.>"], storage="memory"
         )
         config = self._lasting.cached_info.config
-        self.delays = self.options.native_delay and bool(config.allow_msg_schedules)
+        self.delays: bool = self.options.native_delay and bool(config.allow_msg_schedules)
         bucket = self._bucket(f"kombu-{bucket_token(self.vhost)}")
         status = bucket.status()
         self._marker_ttl = status.config.limit_marker_ttl or None

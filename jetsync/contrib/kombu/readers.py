@@ -35,8 +35,8 @@ class Held:
     __slots__ = ("_keep", "msg", "queue")
 
     def __init__(self, msg: JetStreamMsg, queue: str) -> None:
-        self.msg = msg
-        self.queue = queue
+        self.msg: JetStreamMsg = msg
+        self.queue: str = queue
         self._keep = msg.keep_alive()
         self._keep.__enter__()
 
@@ -88,7 +88,7 @@ class Reader:
         self.buffer: collections.deque[Held] = collections.deque()
         self._wake = wake
         self._pulls: list[_Pull] = []
-        self.is_gone = False
+        self.is_gone: bool = False
         """Whether ``take_now`` has met no consumer."""
 
     def take(self, msg: JetStreamMsg) -> None:

@@ -65,7 +65,7 @@ class Routes:
         self._types: dict[str, str] = {}
         self._bindings: dict[str, set[tuple[str, str]]] = {}
         self._queues: dict[str, QueueRecord] = {}
-        self.version = 0
+        self.version: int = 0
         """Changes when a binding does."""
 
     # -- reading -----------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation", "OrderedReader"]
 
-logger = Log("jetsync.pull")
+logger: Log = Log("jetsync.pull")
 
 # A request that is not answered is repeated after this; after silence again, twice as long.
 _FIRST_SILENCE = 2.0

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncPublisher", "PubAckFuture"]
 
-logger = Log("jetsync.publish")
+logger: Log = Log("jetsync.publish")
 
 _LOOK_EVERY = 0.05  # at deadlines, while anything is open
 _IDLE_LOOKS = 10

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OrderedPushSubscription"]
 
-logger = Log("jetsync.pull")
+logger: Log = Log("jetsync.pull")
 
 _PATIENCE = 2.0
 """Seconds for one request while a consumer is made anew: it may get lost in an election."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RetryRule", "Settler", "Verdict"]
 
-logger = Log("jetsync.worker")
+logger: Log = Log("jetsync.worker")
 
 RetryRule = (
     Backoff

@@ -48,6 +48,11 @@ class DirectMsg(JetStreamMsg):
         stream, _, seq, timestamp_ns, num_pending, _ = stored
         return MsgMetadata(stream, "", 0, seq, 0, timestamp_ns, num_pending)
 
+    @property
+    def seq(self) -> int:
+        """Its sequence in the stream, ``metadata.stream_seq``. Raises NotJetStreamMessageError."""
+        return self.metadata.stream_seq
+
     def _restore(self, lines: bytes) -> None:
         self._lines = lines
         self._context = UNACKNOWLEDGED

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._signatures import spells_out
-from jetsync.errors import (
-    ConfigError,
-    StreamNotFoundError,
-)
+from jetsync.errors import ConfigError, InvalidStreamConfigError, StreamNotFoundError
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.account import AccountInfo
 from jetsync.jetstream.config.stream import Placement, StreamConfig
@@ -20,7 +17,7 @@ from jetsync.jetstream.consumers.manager import ConsumerManager, fill_in, step_d
 from jetsync.jetstream.levels import stream_needs
 from jetsync.jetstream.ordered.manager import OrderedConsumers
 from jetsync.jetstream.streams.backup import restore
-from jetsync.jetstream.streams.requests import stream_info
+from jetsync.jetstream.streams.requests import stream_info, tell_whose_subjects
 from jetsync.jetstream.streams.stream import Stream
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
@@ -30,6 +27,8 @@ if TYPE_CHECKING:
     from jetsync.jetstream.config.fields import StreamFields
 
 __all__ = ["StreamManager"]
+
+_SUBJECTS_OVERLAP = 10065
 
 
 class StreamManager(ConsumerManager, OrderedConsumers):
@@ -108,9 +107,14 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         if pedantic:
             self._api.require("pedantic", "2.11")
             wire["pedantic"] = True
-        answer = self._api.request(
-            f"STREAM.{verb}.{config.name}", wire, timeout=deadline.remaining()
-        )
+        try:
+            answer = self._api.request(
+                f"STREAM.{verb}.{config.name}", wire, timeout=deadline.remaining()
+            )
+        except InvalidStreamConfigError as error:
+            if error.err_code == _SUBJECTS_OVERLAP:
+                tell_whose_subjects(self._api, error, config, deadline)
+            raise
         return Stream(self, self._api, StreamInfo.from_wire(answer))
 
     def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:

@@ -1,15 +1,21 @@
-"""The request about the state of one stream."""
+"""The requests about the state of one stream, and about the streams that have a subject."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jetsync._deadline import Seconds
+from jetsync._deadline import Deadline, Seconds
+from jetsync._printable import printable
+from jetsync.errors import APIError, Error
 from jetsync.jetstream.api import API
+from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
-__all__ = ["stream_info"]
+__all__ = ["stream_info", "tell_whose_subjects"]
+
+_LOOKUP = 1.0
+"""Seconds to find the stream that has a subject: an error that is known already waits for it."""
 
 
 def stream_info(
@@ -44,3 +50,24 @@ def stream_info(
             break
         subjects.update(more)
     return StreamInfo.from_wire(answer)
+
+
+def tell_whose_subjects(
+    api: API, error: APIError, config: StreamConfig, deadline: Deadline
+) -> None:
+    """Add to the ``error`` of a refused stream which other stream has one of its subjects.
+
+    Blocks at most a second, and never longer than ``deadline``. The error stays as it is when the
+    other stream is not found: without permission to list names, or when no answer comes in time.
+    """
+    left = Deadline(deadline.within(_LOOKUP))
+    try:
+        for subject in config.subjects or [config.name]:
+            filtered = {"subject": subject}
+            for name in api.pages("STREAM.NAMES", "streams", filtered, timeout=left.remaining()):
+                if name != config.name:
+                    taken = f"stream {printable(str(name))!r} takes messages of {subject!r} already"
+                    error.args = (f"{error}: {taken}",)
+                    return
+    except Error:
+        return
