@@ -37,6 +37,7 @@ SPECS = (
 )
 GROWTH = (
     Spec("jetsync", "jetsync_growth.py", "jetsync"),
+    Spec("nats_c", "nats_c_growth.c", "nats.c", libraries=("-lnats", "-pthread")),
     Spec("nats_py", "nats_py_growth.py", "nats-py", slow=True, requires="nats-py>=2.16"),
 )
 

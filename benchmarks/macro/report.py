@@ -187,9 +187,10 @@ def _growth(result: dict[str, Any]) -> str:
         if found:
             head = [growth.axis, *(f"{point:,}" for point in found)]
             rows = [[growth.unit, *(str(figure) for figure in found.values())]]
-            if beside := growth_points(result, name, "nats_py"):
-                cells = (_cell(beside.get(point)) for point in found)
-                rows.append([f"the same with {TITLES['nats_py']}", *cells])
+            for peer in ("nats_py", "nats_c"):
+                if beside := growth_points(result, name, peer):
+                    cells = (_cell(beside.get(point)) for point in found)
+                    rows.append([f"the same with {TITLES[peer]}", *cells])
             parts.append(f"**{growth.does}** (wanted: {growth.goal})\n\n{_grid(head, rows)}")
     return "\n\n".join(parts) or "(not measured in this run)"
 

@@ -141,6 +141,37 @@ def callbacks(job: Job) -> None:
     job.stop(*seen)
 
 
+def consumers(job: Job) -> None:
+    js = jetsync.connect(job.url).jetstream(timeout=60)
+    config = {"name": "CONSUMED", "subjects": ["consumed.>"], "storage": "memory"}
+    js.create_stream(**config)
+    try:
+        rows = ((f"consumed.{n % job.point}", job.payload) for n in range(job.count))
+        js.publish_many(rows, msg_id=None).raise_for_failed()
+        all_ = [
+            js.create_consumer("CONSUMED", filter_subjects=[f"consumed.{n}"], ack_policy="none")
+            for n in range(job.point)
+        ]
+        seen = [[0, 0] for _ in all_]
+
+        def counting(mine: list[int]) -> Callable[[jetsync.JetStreamMsg], None]:
+            def callback(msg: jetsync.JetStreamMsg) -> None:
+                mine[0] += 1
+                mine[1] += len(msg.data)
+
+            return callback
+
+        job.start()
+        contexts = [one.consume(counting(mine)) for one, mine in zip(all_, seen, strict=True)]
+        while sum(mine[0] for mine in seen) < job.count:
+            time.sleep(0.02)
+        job.stop(sum(mine[0] for mine in seen), sum(mine[1] for mine in seen))
+        for context in contexts:
+            context.stop()
+    finally:
+        js.delete_stream("CONSUMED")
+
+
 def connections(job: Job) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16 * job.point)), hard))
@@ -225,6 +256,7 @@ if __name__ == "__main__":
             "many_memory": many_memory,
             "among_many": among_many,
             "callbacks": callbacks,
+            "consumers": consumers,
             "connections": connections,
             "refused": refused,
             "keys": keys,
