@@ -16,6 +16,7 @@ from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.asking import Asking
+from jetsync.client.callbacks import check_callback
 from jetsync.client.dispatch import RECOVERING, Dispatcher
 from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.futures import RequestFuture
@@ -27,7 +28,6 @@ from jetsync.client.port import Port
 from jetsync.client.repeats import Repeats
 from jetsync.client.requests import Requests
 from jetsync.client.routes import Routes
-from jetsync.client.runner import check_callback
 from jetsync.client.session import Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription

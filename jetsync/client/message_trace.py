@@ -32,8 +32,8 @@ _MOST = 10_000
 class TraceHop:
     """The work of one server on the message.
 
-    ``hop`` is its place: "" for the server of this connection, "1" and "2" for those that it passed
-    the message on to, "1.1" for the next one behind the first. ``server``, ``cluster`` and
+    ``hop`` is its position: "" for the server of this connection, "1" and "2" for those that it
+    passed the message on to, "1.1" for the next one behind the first. ``server``, ``cluster`` and
     ``account`` say where; ``kind`` how the message came there ("client", "router", "gateway",
     "leafnode"); ``hops`` to how many servers it went on. ``events`` are all events of the report as
     the server wrote them: "in", "sm" (subject mapping), "se" and "si" (service export and import),
@@ -101,12 +101,12 @@ def trace_message(
             "not publish on this subject",
             operation="trace",
         )
-    hops = tuple(sorted(found.values(), key=lambda hop: _place(hop.hop)))
+    hops = tuple(sorted(found.values(), key=lambda hop: _position(hop.hop)))
     complete = len(hops) == 1 + sum(hop.hops for hop in hops)
     return MessageTrace(hops, _egress(hops), _errors(hops), complete)
 
 
-def _place(hop: str) -> list[int]:
+def _position(hop: str) -> list[int]:
     return [int(part) if part.isdecimal() else 0 for part in hop.split(".") if part]
 
 

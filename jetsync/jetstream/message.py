@@ -214,7 +214,7 @@ class JetStreamMsg(Delivered):
             interval_of(self._context, interval),
         )
 
-    def _place(self) -> tuple[Any, Any]:
+    def _context_and_owner(self) -> tuple[Any, Any]:
         """Return its consumer's shared part, and the connection."""
         return self._context, self._owner
 
@@ -308,7 +308,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             held = self._age()
             ack_all(self, payload, None, flags)
             if flags & ACKED and held > _LONG:
-                tell_if_late(*self[0]._place(), held)
+                tell_if_late(*self[0]._context_and_owner(), held)
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge every message and wait until the server has confirmed all of them, but for
@@ -321,7 +321,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             return
         if self._flags & _POSITIVE == DONE:
             return
-        context, owner = self[0]._place()
+        context, owner = self[0]._context_and_owner()
         port = port_of(owner)
         stream, consumer = origin(self[0])
         about = {"stream": stream, "consumer": consumer, "count": len(self)}
@@ -335,7 +335,7 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         that are not settled yet are named in one write."""
         if not len(self):
             raise ConfigError("an empty batch has nothing to keep alive")
-        context, owner = self[0]._place()
+        context, owner = self[0]._context_and_owner()
         return KeepAlive(
             self.in_progress, self._is_settled, port_of(owner), interval_of(context, interval)
         )

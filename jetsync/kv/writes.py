@@ -92,7 +92,7 @@ class Write:
                 return stored
             if self._unknown is None:
                 raise self._wrong_revision(revision)
-            found = self._look(self._place.first_behind, self._key, revision, self._deadline)
+            found = self._read_cause(self._place.first_behind, self._key, revision, self._deadline)
             if found is not None:
                 if self._is_mine(found):
                     return found.seq
@@ -164,13 +164,15 @@ class Write:
         return self._unknown is not None and msg.headers.get(MSG_ID) == self._msg_id
 
     def _last(self) -> StoredMsg | None:
-        return self._look(self._place.last, self._key, self._deadline)
+        return self._read_cause(self._place.last, self._key, self._deadline)
 
-    def _look(self, look: Callable[..., StoredMsg | None], *arguments: object) -> StoredMsg | None:
+    def _read_cause(
+        self, read: Callable[..., StoredMsg | None], *arguments: object
+    ) -> StoredMsg | None:
         """Read the entry that caused the refusal. Without an answer in time the known error is
         raised."""
         try:
-            return look(*arguments)
+            return read(*arguments)
         except (TimeoutError, DisconnectedError) as error:
             if self._unknown is not None:
                 raise self._unknown from error

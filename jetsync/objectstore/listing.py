@@ -112,5 +112,5 @@ def prune(place: Place, age: float, timeout: Seconds | None) -> list[PrunedChunk
 
 
 def _has(place: Place, name: str, nuid: str, budget: _Budget) -> bool:
-    found = place.look(name, budget.step())
+    found = place.find(name, budget.step())
     return found is not None and found.has(nuid)

@@ -58,14 +58,14 @@ def rename(
     """
     begun: MovedTo | None = None
     while True:
-        found = place.look(name, deadline)
+        found = place.find(name, deadline)
         if found is not None and complete(place, name, found, deadline):
             continue
         if begun is not None and not (found is not None and found.has(begun.nuid)):
             # It was completed, by this call or by another client that wrote the old name since.
             return _changed(place, begun, change, deadline)
         if found is not None and found.moved_to is not None and found.moved_to.name == new_name:
-            there = place.look(new_name, deadline)
+            there = place.find(new_name, deadline)
             if there is not None and there.has(found.moved_to.nuid):
                 return _changed(place, found.moved_to, change, deadline)
         info = place.existing(name, found)
@@ -123,7 +123,7 @@ def complete(place: Place, name: str, found: Found, deadline: Deadline) -> bool:
     move = found.moved_to
     if move is None or move.info is None:
         return False
-    there = place.look(move.name, deadline)
+    there = place.find(move.name, deadline)
     if there is not None and there.has(move.nuid):
         closed = _mark(place, name, move.closed(), found.nuid)
         _try(place, name, closed, found.seq, deadline)
@@ -152,7 +152,7 @@ def seen_by_readers(place: Place, name: str, found: Found, deadline: Deadline) -
     move = found.moved_to
     if move is None or move.info is None:
         return found
-    there = place.look(move.name, deadline)
+    there = place.find(move.name, deadline)
     if there is not None and there.has(move.nuid):
         return found
     info = dataclasses.replace(move.info, name=name)
@@ -177,7 +177,7 @@ def _mark(place: Place, name: str, move: MovedTo, mark: str | None = None) -> by
 
 def _close_mark(place: Place, origin: MovedFrom, name: str, nuid: str, deadline: Deadline) -> bool:
     """Close the mark that a description points to; returns whether it was open."""
-    left = place.look(origin.name, deadline)
+    left = place.find(origin.name, deadline)
     if left is None or left.nuid != origin.mark or not left.is_moving:
         return False
     move = left.moved_to
@@ -194,7 +194,7 @@ def _changed(
 ) -> ObjectInfo:
     """Return a renamed object with the description that was wanted. If it was replaced under its
     new name already, that is what it had."""
-    there = place.look(move.name, deadline)
+    there = place.find(move.name, deadline)
     info = there.info if there is not None and there.has(move.nuid) else move.info
     if info is None:
         return place.info(move.name, deadline)

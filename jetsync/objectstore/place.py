@@ -103,7 +103,7 @@ class Place:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def look(self, name: str, deadline: Deadline) -> Found | None:
+    def find(self, name: str, deadline: Deadline) -> Found | None:
         """The last message about a name, as the leader has it; None for none. Blocks."""
         try:
             msg = self.stream.get_last_msg(self.meta_subject(name), timeout=deadline.remaining())
@@ -116,13 +116,13 @@ class Place:
     def settled(self, name: str, deadline: Deadline) -> Found | None:
         """The same, after completing a rename that the name belongs to. Blocks."""
         while True:
-            found = self.look(name, deadline)
+            found = self.find(name, deadline)
             if found is None or not complete(self, name, found, deadline):
                 return found
 
     def info(self, name: str, deadline: Deadline, *, show_deleted: bool = False) -> ObjectInfo:
         """The state of an object. Blocks. Raises ObjectNotFoundError, ObjectMetaError."""
-        found = self.look(name, deadline)
+        found = self.find(name, deadline)
         if found is not None:
             found = seen_by_readers(self, name, found, deadline)
         return self.existing(name, found, show_deleted=show_deleted)
@@ -218,7 +218,7 @@ class Place:
                 return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
             # After a lost answer the refusal can be due to this call's own copy.
             try:
-                now = self.look(name, Deadline(max(_LEAST, deadline.within(_LONGEST_LOOK))))
+                now = self.find(name, Deadline(max(_LEAST, deadline.within(_LONGEST_LOOK))))
                 if now is not None and now.data == data and (not found or now.seq != found.seq):
                     return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
                 if unknown is None:

@@ -46,7 +46,7 @@ class ObjectWriter(io.BufferedIOBase):
         # Every check that is possible comes before the upload.
         opening = Deadline(deadline.within(STALL))
         place.check_double(opening)
-        place.look(meta.name, opening)
+        place.find(meta.name, opening)
         self._upload = Upload(place, meta.chunk_size, deadline, on_progress)
         self._info: ObjectInfo | None = None
 

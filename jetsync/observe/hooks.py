@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._log import Log
-from jetsync.client.runner import check_callback
+from jetsync.client.callbacks import check_callback
 from jetsync.headers import HeaderInput, Headers
 from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.message import settled_by

@@ -1,4 +1,4 @@
-"""The shape that operations of one kind and place share: name, kind of span, attributes."""
+"""The shape that operations of one kind and destination share: name, kind of span, attributes."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Shapes:
             if kept is not None and kept.url == url:
                 return kept
         # A batch has one destination in the conventions: the stream, where it is known.
-        place = op.stream if op.kind == "receive" and op.stream is not None else op.subject
-        if place is None:
-            place = op.stream
-        temporary = place is not None and place.startswith("_INBOX.")
-        known = None if place is None or temporary else self._template(place)
+        destination = op.stream if op.kind == "receive" and op.stream is not None else op.subject
+        if destination is None:
+            destination = op.stream
+        temporary = destination is not None and destination.startswith("_INBOX.")
+        known = None if destination is None or temporary else self._template(destination)
         name = op.name if op.kind == "settle" else ""
         shape: Shape = self._made(op.kind, name, known, temporary, op.consumer, url)
         if op.memo is not None:
@@ -67,7 +67,12 @@ class Shapes:
 
 def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
     def make(
-        kind: str, name: str, place: str | None, temporary: bool, consumer: str | None, url: Any
+        kind: str,
+        name: str,
+        destination: str | None,
+        temporary: bool,
+        consumer: str | None,
+        url: Any,
     ) -> Shape:
         operation, type_, span_kind = kinds[kind]
         operation = name or operation
@@ -76,8 +81,8 @@ def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
             "messaging.operation.name": operation,
             "messaging.operation.type": type_,
         }
-        if place is not None:
-            shared["messaging.destination.template"] = place
+        if destination is not None:
+            shared["messaging.destination.template"] = destination
         if consumer is not None:
             shared["messaging.consumer.group.name"] = consumer
         if url is not None:
@@ -85,7 +90,7 @@ def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
             shared["server.address"] = parts.hostname or ""
             if parts.port is not None:
                 shared["server.port"] = parts.port
-        shown = "(temporary)" if temporary else place or ""
+        shown = "(temporary)" if temporary else destination or ""
         return Shape(f"{operation} {shown}".rstrip(), span_kind, shared, temporary, url)
 
     return make

@@ -258,7 +258,7 @@ class _Node(NatsServer):
 
     def stop(self, timeout: float = 10.0) -> None:
         """Shut the node down; its files stay. Otherwise as ``NatsServer.stop()``."""
-        if self._held.is_foreign:
+        if self._resources.is_foreign:
             return
         with self._lock:
-            self._held.terminate(Deadline(timeout))
+            self._resources.terminate(Deadline(timeout))

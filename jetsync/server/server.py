@@ -18,11 +18,11 @@ from jetsync._locks import rlock
 from jetsync.errors import ConfigError, ForkedError, ServerUnavailableError
 from jetsync.server.binary import find_binary
 from jetsync.server.config import Config, check_name, render
-from jetsync.server.held import Held
 from jetsync.server.interrupts import interrupts_afterwards
 from jetsync.server.ports import HOST, free_port
 from jetsync.server.probe import get_json, takes_clients
 from jetsync.server.process import Process
+from jetsync.server.resources import Resources
 from jetsync.server.scratch import Scratch, make_writable
 
 __all__ = ["NatsServer", "PortTakenError"]
@@ -89,8 +89,8 @@ class NatsServer:
         self._arguments = [*arguments]
         self._last_log = ""
         self._lock = rlock("server/server.py _lock")
-        self._held = Held()
-        self._finalizer = weakref.finalize(self, self._held.release)
+        self._resources = Resources()
+        self._finalizer = weakref.finalize(self, self._resources.release)
 
     # --- what it is --------------------------------------------------------------------------
 
@@ -125,13 +125,13 @@ class NatsServer:
     @property
     def store_dir(self) -> Path | None:
         """Where JetStream keeps its files; None while there is no such place."""
-        scratch = self._held.scratch
+        scratch = self._resources.scratch
         return self._store_dir or (scratch.store if scratch else None)
 
     @property
     def log(self) -> str:
         """The end (256 KiB) of what the server wrote to its log; still there after ``stop()``."""
-        scratch = self._held.scratch
+        scratch = self._resources.scratch
         return scratch.read_log() if scratch else self._last_log
 
     # --- starting and stopping ---------------------------------------------------------------
@@ -149,11 +149,11 @@ class NatsServer:
                 return self
             deadline = Deadline(timeout)
             binary = find_binary(self._binary)
-            is_first = self._held.scratch is None
+            is_first = self._resources.scratch is None
             try:
                 self._launch(binary, self._prepare(), deadline)
             except BaseException:
-                self._held.kill()
+                self._resources.kill()
                 if is_first:
                     self._give_back()
                 raise
@@ -165,12 +165,12 @@ class NatsServer:
         Blocks until it has ended: a server that has not within ``timeout`` seconds is killed.
         Does nothing if it is stopped already.
         """
-        if self._held.is_foreign:
+        if self._resources.is_foreign:
             return
         deadline = Deadline(timeout)
         with self._lock:
             try:
-                self._held.terminate(deadline)
+                self._resources.terminate(deadline)
             finally:
                 self._give_back()
 
@@ -178,7 +178,7 @@ class NatsServer:
         """End the server with SIGKILL, as a crash does. Its files stay for the next start."""
         with self._lock:
             self._process()  # refuses in a forked child
-            self._held.kill()
+            self._resources.kill()
 
     def restart(self, timeout: float = 20.0) -> NatsServer:
         """Shut the server down and start it again with the same port and store.
@@ -188,7 +188,7 @@ class NatsServer:
         deadline = Deadline(timeout)
         with self._lock:
             self._process()  # refuses in a forked child
-            self._held.terminate(Deadline(timeout / 2))
+            self._resources.terminate(Deadline(timeout / 2))
             return self.start(deadline.within(timeout))
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -282,23 +282,23 @@ class NatsServer:
 
     def _process(self) -> Process | None:
         """Return the process if it lives."""
-        if self._held.is_foreign:
+        if self._resources.is_foreign:
             raise ForkedError("this nats-server belongs to another process (before a fork)")
-        process = self._held.process
+        process = self._resources.process
         return process if process and process.exit_code() is None else None
 
     def _running(self) -> tuple[Process, Scratch]:
-        process, scratch = self._process(), self._held.scratch
+        process, scratch = self._process(), self._resources.scratch
         if process is None or scratch is None:
             raise ServerUnavailableError("the nats-server is not running: call start() first")
         return process, scratch
 
     def _prepare(self) -> Scratch:
         """Make the folders, and find out now whether they can be written."""
-        if self._held.scratch is None:
+        if self._resources.scratch is None:
             with interrupts_afterwards():
-                self._held.scratch = Scratch()
-        scratch = self._held.scratch
+                self._resources.scratch = Scratch()
+        scratch = self._resources.scratch
         scratch.write_config(self._config)
         scratch.forget_ports()
         if self._jetstream:
@@ -314,7 +314,7 @@ class NatsServer:
             command = self._command(binary, scratch, port)
             with interrupts_afterwards():
                 process = Process(command, log=scratch.log, scratch=scratch.path)
-                self._held.process = process
+                self._resources.process = process
             try:
                 self._await_ready(process, scratch, port, log_start, deadline)
             except PortTakenError as error:
@@ -379,4 +379,4 @@ class NatsServer:
 
     def _give_back(self) -> None:
         self._last_log = self.log
-        self._held.release()
+        self._resources.release()

@@ -16,8 +16,8 @@ from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
 from jetsync._threads import start_thread
 from jetsync.client import Connection, Msg, Subscription
+from jetsync.client.callbacks import check_callback
 from jetsync.client.port import Member, port_of
-from jetsync.client.runner import check_callback
 from jetsync.errors import ConfigError, Error, TimeoutError
 from jetsync.protocol.ids import next_nuid
 from jetsync.services.documents import EndpointInfo, ServiceInfo, ServicePing, ServiceStats

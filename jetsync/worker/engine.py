@@ -255,7 +255,7 @@ class Engine(Lifetime):
             self._starving = False
             self._admit(feed.take(_LOOK))
         if order is not None:
-            order.look()
+            order.end_wait()
 
     def _room(self, credit: int) -> int:
         """How many messages more to ask for: half of what may be held, so that few pulls do, or

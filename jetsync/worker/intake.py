@@ -56,7 +56,7 @@ class Order:
             self._until = self._room_at + self._feed.ack_wait / 4 + _MARGIN
 
     def give(self, job: Job) -> None:
-        """Give a job to the lane of its key, at once or after :meth:`look`."""
+        """Give a job to the lane of its key, at once or after :meth:`end_wait`."""
         if self._lost and job.deliveries > 1:
             self._lost -= 1  # it was not here before
         try:
@@ -70,7 +70,7 @@ class Order:
         else:
             self._parked.append(job)
 
-    def look(self) -> None:
+    def end_wait(self) -> None:
         """End the wait for lost deliveries when it is over. Until then new messages may take all
         room; when the server is ready to deliver the lost ones again, there is more for them."""
         if self._room_at is not None and time.monotonic() >= self._room_at:

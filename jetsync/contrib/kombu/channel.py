@@ -30,7 +30,7 @@ from jetsync.contrib.kombu.intake import Intake
 from jetsync.contrib.kombu.publishing import PublishingChannel
 from jetsync.contrib.kombu.qos import QoS
 from jetsync.contrib.kombu.queues import QueueRecord
-from jetsync.contrib.kombu.readers import Held, Reader
+from jetsync.contrib.kombu.readers import Reader, Received
 
 __all__ = ["Channel", "QoS"]
 
@@ -129,47 +129,47 @@ class Channel(PublishingChannel):
         """Return a message of a queue, None when there is none now. Blocks."""
         while True:
             try:
-                held = self._get_held(queue)
+                received = self._get_received(queue)
             except Empty:
                 return None
             with contextlib.suppress(Empty):
-                return self._given(held, no_ack)
+                return self._given(received, no_ack)
 
-    def _get_held(self, queue: str) -> Held:
+    def _get_received(self, queue: str) -> Received:
         _, consumers = call(self._broker.consumers, queue)
         is_early = time.monotonic() < self._handed_back_at + _NAK_ON_ITS_WAY
         for consumer in consumers:
             for msg in call(consumer.fetch_no_wait, 1):
-                return Held(msg, queue)
+                return Received(msg, queue)
         if is_early:
             for consumer in consumers:
                 for msg in call(consumer.fetch, 1, timeout=_NAK_ON_ITS_WAY):
-                    return Held(msg, queue)
+                    return Received(msg, queue)
         raise Empty
 
-    def _given(self, held: Held, no_ack: bool) -> virtual.Message:
+    def _given(self, received: Received, no_ack: bool) -> virtual.Message:
         """Make it one of kombu's, or settle it. Raises Empty for one that is of no use."""
         try:
-            return self._message(held, no_ack)
+            return self._message(received, no_ack)
         except Empty:
             raise
         except _NOT_DECODED as error:
-            logger.error("a message of queue %r is no kombu message: %r", held.queue, error)
-            held.term("not a kombu message")
+            logger.error("a message of queue %r is no kombu message: %r", received.queue, error)
+            received.term("not a kombu message")
             raise Empty from None
         except BaseException:
             with contextlib.suppress(Error):  # without a link it comes back after ack_wait
-                held.nak()
+                received.nak()
             raise
 
-    def _message(self, held: Held, no_ack: bool) -> virtual.Message:
+    def _message(self, received: Received, no_ack: bool) -> virtual.Message:
         """Make a message of the store one of kombu's. Raises Empty for one that is too old."""
-        raw, metadata = loads(held.msg.data), held.msg.metadata
+        raw, metadata = loads(received.msg.data), received.msg.metadata
         properties = raw["properties"]
-        record: QueueRecord = self._broker.record(held.queue)
+        record: QueueRecord = self._broker.record(received.queue)
         limits = [expiration_of(properties), record.message_ttl]
-        if limits != [None, None] and is_too_old(_stored(held), limits):
-            held.term("expired")
+        if limits != [None, None] and is_too_old(_stored(received), limits):
+            received.term("expired")
             raise Empty
         if metadata.num_delivered > 1:
             properties.setdefault("delivery_info", {})["redelivered"] = True
@@ -179,9 +179,9 @@ class Channel(PublishingChannel):
             }
         message = self.Message(raw, channel=self)
         if no_ack:
-            held.ack()
+            received.ack()
         else:
-            self.qos.held[message.delivery_tag] = held, message
+            self.qos.unsettled[message.delivery_tag] = received, message
         return message
 
     def deliver(self) -> bool:
@@ -189,16 +189,16 @@ class Channel(PublishingChannel):
 
         Blocks for round trips when it reads several queues or priorities, and for the callback.
         """
-        for broken in call(self._intake.fill, self.qos.prefetch_count, len(self.qos.held)):
+        for broken in call(self._intake.fill, self.qos.prefetch_count, len(self.qos.unsettled)):
             try:
                 self._repair(broken)
             except _OUTAGE as error:  # the next call tries again
                 logger.warning("queue %r is not read again yet: %s", broken.queue, error)
         while (found := self._intake.take()) is not None:
-            reader, held = found
+            reader, received = found
             subscription = next(s for s in self._subscriptions.values() if reader in s.readers)
             try:
-                message = self._given(held, subscription.no_ack)
+                message = self._given(received, subscription.no_ack)
             except Empty:
                 continue
             subscription.callback(message)
@@ -256,5 +256,5 @@ class Channel(PublishingChannel):
         super().close()
 
 
-def _stored(held: Held) -> datetime:
-    return held.msg.metadata.timestamp
+def _stored(received: Received) -> datetime:
+    return received.msg.metadata.timestamp

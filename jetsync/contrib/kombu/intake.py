@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jetsync import Error
-from jetsync.contrib.kombu.readers import GONE, Held, Reader
+from jetsync.contrib.kombu.readers import GONE, Reader, Received
 
 __all__ = ["Intake"]
 
@@ -101,7 +101,7 @@ class Intake:
                 reader.buffer.pop().nak()
                 room += 1
 
-    def take(self) -> tuple[Reader, Held] | None:
+    def take(self) -> tuple[Reader, Received] | None:
         """Hand out one message that has come, of the highest level there is; None: none has."""
         for reader in self._in_turn():
             if reader.buffer:

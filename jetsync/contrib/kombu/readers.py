@@ -20,7 +20,7 @@ from jetsync import (
     StreamNotFoundError,
 )
 
-__all__ = ["GONE", "Held", "Reader"]
+__all__ = ["GONE", "Reader", "Received"]
 
 GONE = (ConsumerDeletedError, ConsumerNotFoundError, StreamNotFoundError)
 """Errors that say that a consumer has to be made again."""
@@ -29,7 +29,7 @@ _STOP = 1.0
 """Seconds that the thread of a pull has to end; it does nothing but append to a buffer."""
 
 
-class Held:
+class Received:
     """A message that this process has and has not settled: it is kept alive until then."""
 
     __slots__ = ("_keep", "msg", "queue")
@@ -85,7 +85,7 @@ class Reader:
         self.queue = queue
         self.level = level
         self.consumer = consumer
-        self.buffer: collections.deque[Held] = collections.deque()
+        self.buffer: collections.deque[Received] = collections.deque()
         self._wake = wake
         self._pulls: list[_Pull] = []
         self.is_gone: bool = False
@@ -93,7 +93,7 @@ class Reader:
 
     def take(self, msg: JetStreamMsg) -> None:
         """A message has come. Called by the thread of a pull."""
-        self.buffer.append(Held(msg, self.queue))
+        self.buffer.append(Received(msg, self.queue))
         self._wake()
 
     def take_now(self, count: int) -> int:
@@ -101,7 +101,7 @@ class Reader:
         came = 0
         try:
             for msg in self.consumer.fetch_no_wait(count):
-                self.buffer.append(Held(msg, self.queue))
+                self.buffer.append(Received(msg, self.queue))
                 came += 1
         except GONE:
             self.is_gone = True

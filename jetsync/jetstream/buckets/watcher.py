@@ -201,7 +201,7 @@ class BucketWatcher(Handle, ABC, Generic[T]):
         if batch is None:
             raise ConnectionClosedError("the watcher was stopped")
         if not batch and not self._initial_done:
-            self._look(deadline)
+            self._check_bucket(deadline)
         return batch
 
     # -- where the first part ends -----------------------------------------------------------------
@@ -222,7 +222,7 @@ class BucketWatcher(Handle, ABC, Generic[T]):
             self._end, self._asked_again = end, end > seq
         self._initial_done = seq >= self._end
 
-    def _look(self, deadline: Deadline) -> None:
+    def _check_bucket(self, deadline: Deadline) -> None:
         """Deal with silence before the end of the first part: the rest may have been removed."""
         end = self._ask(deadline)
         self._initial_done = end is not None and end <= self._ordered.last_seq

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._signatures import spells_out
-from jetsync.client.runner import check_callback
+from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo, ConsumerLag

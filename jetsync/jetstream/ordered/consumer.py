@@ -13,7 +13,7 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._locks import lock
 from jetsync._signatures import spells_out
-from jetsync.client.runner import check_callback
+from jetsync.client.callbacks import check_callback
 from jetsync.errors import (
     ConfigError,
     ConsumerNotFoundError,
@@ -292,7 +292,7 @@ class OrderedConsumer(Handle):
     def __del__(self) -> None:
         # The object was dropped without close(). This thread may hold any lock at this moment.
         if not getattr(self, "_closed", True) and not self._port.closed:
-            self._reader.rewind(self._reader.mark(), later=True)
+            self._reader.rewind(self._reader.position(), later=True)
 
     def __repr__(self) -> str:
         return f"OrderedConsumer({self.stream_name!r}, behind {self.last_seq})"

@@ -15,7 +15,7 @@ from jetsync.jetstream.pull.stream import PullStream
 
 if TYPE_CHECKING:
     from jetsync.jetstream.message import JetStreamMsg
-    from jetsync.jetstream.ordered.reader import OrderedReader, Place
+    from jetsync.jetstream.ordered.reader import OrderedReader, Position
     from jetsync.jetstream.pull.inbox import PullInbox
 
 __all__ = ["OrderedMessages", "release"]
@@ -51,20 +51,20 @@ class OrderedMessages(PullStream):
         )
         self._reader = reader
         self._thread = 0  # which takes
-        self._mark: Place = reader.mark()  # where the prefetched messages begin
+        self._begin: Position = reader.position()  # where the prefetched messages begin
         if on_warning is not None:
             reader.on_warning = self._guard(on_warning)
 
     def _load(self, limit: int, deadline: Deadline) -> None:
         reader = self._reader
         self._thread = threading.get_ident()
-        self._mark = reader.mark()
+        self._begin = reader.position()
         try:
             super()._load(limit, deadline)
         except BaseException:
             # Messages that were taken and not handed out are read again.
             self._rest()
-            reader.rewind(self._mark)
+            reader.rewind(self._begin)
             raise
         if self._is_over():
             self._close()
@@ -131,22 +131,22 @@ class OrderedMessages(PullStream):
         is_open, self._is_open = self._is_open, False
         if is_open:
             self._reader.on_warning = None
-            self._reader.rewind(self._place())
+            self._reader.rewind(self._first_position())
 
-    def _place(self) -> Place:
+    def _first_position(self) -> Position:
         """Right before the first message that was not handed out. Drops the prefetched ones."""
         first: JetStreamMsg | None = self._pop()
         if first is None:
-            return self._reader.mark()
+            return self._reader.position()
         self._move_into(MsgBatch(), HUGE_BATCH)
-        return first.metadata.stream_seq - 1, self._mark[1]
+        return first.metadata.stream_seq - 1, self._begin[1]
 
     def __del__(self) -> None:
         # Dropped, for example by `break` out of a for loop. This thread may hold any lock now.
         if getattr(self, "_is_open", False) and not self._port.closed:
             self._is_open = False
             self._reader.on_warning = None
-            self._reader.rewind(self._place(), later=True)
+            self._reader.rewind(self._first_position(), later=True)
 
 
 def release(stream: OrderedMessages) -> None:

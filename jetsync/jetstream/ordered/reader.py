@@ -58,7 +58,7 @@ logger: Log = Log("jetsync.pull")
 # A request that is not answered is repeated after this; after silence again, twice as long.
 _FIRST_SILENCE = 2.0
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """The stream sequence to go on behind, and up to which sequence the first values are repeated."""
 
 
@@ -106,7 +106,7 @@ class OrderedReader:
         """Of the server consumer that is or was read last."""
         self._begun = False
         self._boundary = 0  # what was in the stream when a last_per_subject reader began
-        self._fetch_place: Place = (0, 0)
+        self._fetch_position: Position = (0, 0)
 
     # -- generations -------------------------------------------------------------------------------
 
@@ -346,12 +346,12 @@ class OrderedReader:
 
     def discarded(self) -> None:
         """A fetch dropped its messages: they are read again."""
-        self.rewind(self._fetch_place)
+        self.rewind(self._fetch_position)
 
-    def begin_fetch(self) -> Place:
+    def begin_fetch(self) -> Position:
         """Note where a fetch begins."""
-        self._fetch_place = self.mark()
-        return self._fetch_place
+        self._fetch_position = self.position()
+        return self._fetch_position
 
     def accept(self, inbox: PullInbox, start: int) -> bool:
         """Check that the messages of the batch from index ``start`` on are the next ones; move on
@@ -420,16 +420,16 @@ class OrderedReader:
         self.last = max(self.last, self._boundary)
         self._boundary = 0
 
-    def mark(self) -> Place:
+    def position(self) -> Position:
         """The present position, for :meth:`rewind`."""
         return self.last, self._boundary
 
-    def rewind(self, mark: Place, *, later: bool = False) -> None:
+    def rewind(self, position: Position, *, later: bool = False) -> None:
         """Go back to a position: the messages since then were not handed out and are read again.
 
         ``later`` leaves everything that takes a lock to the timer thread.
         """
-        self.last, self._boundary = mark
+        self.last, self._boundary = position
         if not later:
             self._drop("resuming behind it (re-read requested)", logging.DEBUG)
             return

@@ -113,7 +113,7 @@ class OrderedPushSubscription(PushSubscription):
 
     # -- recovery ----------------------------------------------------------------------------------
 
-    def _look(self, deadline: Deadline) -> None:
+    def _check_consumer(self, deadline: Deadline) -> None:
         due = self._suspect_since
         if due is None or due > time.monotonic() or not self._port.linked:
             return

@@ -244,15 +244,15 @@ class PushReceiver(Subscription):
 
     # -- taking ------------------------------------------------------------------------------------
 
-    def _take(self, deadline: Deadline, look: Deadline | None = None) -> JetStreamMsg | None:
-        """The next message for the user; None when the time is up or it is over. ``look``: how
+    def _take(self, deadline: Deadline, check_by: Deadline | None = None) -> JetStreamMsg | None:
+        """The next message for the user; None when the time is up or it is over. ``check_by``: how
         long a lookup may take, when that is not as long as the message is waited for."""
         if not self._take_turn(deadline):
             return None
         try:
             while True:
                 if self._suspect_since is not None:
-                    self._look(look or deadline)
+                    self._check_consumer(check_by or deadline)
                 msg = self._early.popleft() if self._early else self._from_mailbox(deadline)
                 if msg is not None:
                     if self._settle(msg):
@@ -281,8 +281,8 @@ class PushReceiver(Subscription):
         wait = deadline.remaining()
         due = self._suspect_since
         if due is not None and self._port.linked:  # otherwise the new link wakes this thread
-            until_look = max(0.01, due - time.monotonic())
-            wait = until_look if wait is None else min(wait, until_look)
+            until_check = max(0.01, due - time.monotonic())
+            wait = until_check if wait is None else min(wait, until_check)
         return cast("JetStreamMsg | None", self._mailbox.get(wait))
 
     def _next_ready(self) -> JetStreamMsg | None:
@@ -427,7 +427,7 @@ class PushReceiver(Subscription):
         finally:
             self._give_turn()
 
-    def _look(self, deadline: Deadline) -> None:
+    def _check_consumer(self, deadline: Deadline) -> None:
         """Ask whether the consumer still exists, when it is time. ``_turn`` is held."""
         due = self._suspect_since
         if due is None or due > time.monotonic() or not self._port.linked or self._over:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._signatures import spells_out
-from jetsync.client.runner import check_callback
+from jetsync.client.callbacks import check_callback
 from jetsync.errors import (
     ConfigError,
     ConsumerExistsError,

@@ -9,12 +9,12 @@ from jetsync.server.interrupts import interrupts_afterwards
 from jetsync.server.process import Process
 from jetsync.server.scratch import Scratch
 
-__all__ = ["Held"]
+__all__ = ["Resources"]
 
 _AT_EXIT = 5.0
 
 
-class Held:
+class Resources:
     """A process and a folder, each maybe.
 
     Apart from ``NatsServer``, so that the garbage collector and the interpreter's exit can give

@@ -1,4 +1,4 @@
-"""Callbacks of users: which are refused."""
+"""The check of callbacks that users give."""
 
 from __future__ import annotations
 
