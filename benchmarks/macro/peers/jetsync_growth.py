@@ -143,7 +143,7 @@ def callbacks(job: Job) -> None:
 
 def consumers(job: Job) -> None:
     js = jetsync.connect(job.url).jetstream(timeout=60)
-    js.create_stream("CONSUMED", subjects=["consumed.>"], storage="memory")
+    js.create_stream(name="CONSUMED", subjects=["consumed.>"], storage="memory")
     try:
         rows = ((f"consumed.{n % job.point}", job.payload) for n in range(job.count))
         js.publish_many(rows, msg_id=None).raise_for_failed()
