@@ -20,6 +20,7 @@ from jetsync.client.callbacks import check_callback
 from jetsync.client.dispatch import RECOVERING, Dispatcher
 from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.futures import RequestFuture
+from jetsync.client.last_error import without_traceback
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
@@ -446,7 +447,8 @@ class Connection(Publishing):
 
     @property
     def last_error(self) -> BaseException | None:
-        """The last error of any kind since the current link was made, or None."""
+        """The last error of any kind since the current link was made, or None. It is a copy without
+        traceback, which would keep the variables of all functions on its way."""
         return self._last_error
 
     # -- for the other files of this room; upper rooms use the port --------------------------------
@@ -461,7 +463,7 @@ class Connection(Publishing):
         return to_seconds(self.options.timeout if timeout is None else timeout)
 
     def _set_last_error(self, error: BaseException) -> None:
-        self._last_error = error
+        self._last_error = without_traceback(error)
 
     def _report(self, error: BaseException) -> None:
         """See ``Port.report``."""
@@ -480,7 +482,7 @@ class Connection(Publishing):
         if kind in ("connected", "reconnected"):
             self._last_error = None
         elif error is not None and kind not in ("reconnecting", "disconnected", "closed"):
-            self._last_error = error
+            self._set_last_error(error)
         self._events.post(Event(kind, self, error, server, **about))
 
     def _after_pong(self, function: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync.client.dial import Link, dial
 from jetsync.client.dialling import DIALS, DialTurn, NoTurnError
+from jetsync.client.last_error import without_traceback
 from jetsync.client.options import ConnectOptions
 from jetsync.client.sockets import Sockets
 from jetsync.errors import (
@@ -108,7 +109,7 @@ class Dialer:
                 raise
             except BaseException as caught:  # noqa: BLE001 - the user's functions raise anything
                 error = as_exception(caught)
-                self.pool.failed(attempt.server, error)
+                self.pool.failed(attempt.server, without_traceback(error))
                 if self._on_error(attempt.server.netloc, error):
                     return None
                 tried_first_round += 1

@@ -32,6 +32,12 @@ __all__ = ["Publisher"]
 _making = lock("jetstream/publish/publisher.py _making")
 
 
+def _retire(publisher: weakref.ref[AsyncPublisher]) -> None:
+    """End what settles the asynchronous publishes. It is gone already when its thread has ended."""
+    if (one := publisher()) is not None:
+        one.retire()
+
+
 class Publisher(AsyncPublishing):
     """The calls of JetStream that store messages. Thread-safe."""
 
@@ -145,7 +151,8 @@ class Publisher(AsyncPublishing):
                     self._port, self._api, self._max_pending, self._auto_msg_id
                 )
                 self._window = self._async.window
-                weakref.finalize(self, self._async.retire).atexit = False
+                # Weakly: it leads to the connection, and that by handlers of the user back to here.
+                weakref.finalize(self, _retire, weakref.ref(self._async)).atexit = False
             return self._async
 
     @property
