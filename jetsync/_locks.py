@@ -35,6 +35,7 @@ ORDER = (
     "jetstream/publish/batch.py _lock",
     "jetstream/publish/publisher.py _making",
     "jetstream/publish/futures.py _room",
+    "jetstream/publish/counting.py _lock",
     "client/shared.py _locks",
     "client/dialling.py _lock",
     "client/tls.py _lock",

@@ -443,7 +443,8 @@ class Connection(Publishing):
 
         session, routes = self._session, self._routes
         buffered = self._outbound.pending_bytes
-        return measure(self, self._label, buffered, session.rtt, routes.mailboxes())
+        found = measure(self, self._label, buffered, session.rtt, routes.mailboxes())
+        return found + self._port.measurements(self.options.name or self._label)
 
     @property
     def last_error(self) -> BaseException | None:

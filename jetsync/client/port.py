@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._measurement import Measurement
 from jetsync._threads import start_thread
 from jetsync.client.dispatch import Task
 from jetsync.client.members import Member
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
     from jetsync.client.events import Event
 
 __all__ = ["Exchange", "Inbox", "Member", "Port", "Reply", "Task", "TimerHandle", "port_of"]
+
+
+class Counts(Protocol):
+    """The numbers that a room above keeps of a connection."""
+
+    def measurements(self, connection: str) -> list[Measurement]:
+        """Return the present numbers, with this label of the connection. Does not block."""
+
+
+C = TypeVar("C", bound=Counts)
 
 
 def port_of(connection: Publishing) -> Port:
@@ -59,7 +70,7 @@ def _unobserved(kind: str, name: str, **about: Any) -> contextlib.AbstractContex
 class Port:
     """The interface of one connection for the rooms above."""
 
-    __slots__ = ("_nc", "label", "observed", "operation", "outbound")
+    __slots__ = ("_counts", "_nc", "label", "observed", "operation", "outbound")
 
     def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
         self._nc = nc
@@ -67,6 +78,7 @@ class Port:
         """Names the connection in the names of threads."""
         self.outbound: Outbound = outbound
         """The bytes waiting to leave, for compiled code that fills it."""
+        self._counts: dict[type[Counts], Counts] = {}
         self.observed: Callable[[Any, str | None], Any] = _plain
         """Returns the handler of messages, given with its queue, as observers of the connection see
         it."""
@@ -79,6 +91,18 @@ class Port:
     def connection(self) -> Connection:
         """The object that the user holds."""
         return self._nc
+
+    def counted(self, kind: type[C]) -> C:
+        """Return the counts that a room above keeps of this connection; the first call makes them.
+        The numbers of the connection contain theirs."""
+        found: Any = self._counts.get(kind)
+        return self._counts.setdefault(kind, kind()) if found is None else found  # type: ignore[return-value]
+
+    def measurements(self, connection: str) -> list[Measurement]:
+        """Return the numbers that rooms above keep of this connection. Does not block."""
+        return [
+            one for counts in list(self._counts.values()) for one in counts.measurements(connection)
+        ]
 
     # -- budget ----------------------------------------------------------------------------------
 

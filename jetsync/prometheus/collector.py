@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jetsync._measurement import Measurement
 from jetsync.errors import ConfigError
 from jetsync.prometheus.text import Measured, families
 
@@ -31,9 +32,16 @@ class Collector:
         """Yield the present metric families. Blocks as ``render`` does."""
         for name, numbers in families(self._objects).items():
             first = numbers[0]
-            core = self._core
-            kind = core.CounterMetricFamily if first.is_counter else core.GaugeMetricFamily
+            kind = getattr(self._core, f"{first.kind.capitalize()}MetricFamily")
             family = kind(name, first.help, labels=list(first.labels))
             for number in numbers:
-                family.add_metric(list(number.labels.values()), number.value)
+                family.add_metric(list(number.labels.values()), *_values(number))
             yield family
+
+
+def _values(number: Measurement) -> tuple[Any, ...]:
+    """Return what the family of its kind takes behind the labels."""
+    if number.kind == "histogram":
+        buckets = [(repr(bound), count) for bound, count in number.buckets]
+        return [*buckets, ("+Inf", number.count)], number.value
+    return (number.value,) if number.count is None else (number.count, number.value)

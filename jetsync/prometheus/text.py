@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from jetsync._measurement import Measurement
@@ -55,11 +55,25 @@ def as_text(found: Mapping[str, Sequence[Measurement]]) -> str:
     lines = []
     for name, numbers in found.items():
         lines.append(f"# HELP {name} {_escaped(numbers[0].help, quotes=False)}")
-        lines.append(f"# TYPE {name} {'counter' if numbers[0].is_counter else 'gauge'}")
+        lines.append(f"# TYPE {name} {numbers[0].kind}")
         for number in numbers:
-            labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in number.labels.items())
-            lines.append(f"{name}{{{labels}}} {_number(number.value)}")
+            lines += _samples(number)
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _samples(number: Measurement) -> Iterator[str]:
+    name = number.name
+    pairs = [f'{key}="{_escaped(text)}"' for key, text in number.labels.items()]
+    labels = f"{{{','.join(pairs)}}}"
+    if number.count is None:
+        yield f"{name}{labels} {_number(number.value)}"
+        return
+    if number.buckets:
+        for bound, count in (*number.buckets, (math.inf, number.count)):
+            within = ",".join([*pairs, f'le="{_number(bound)}"'])
+            yield f"{name}_bucket{{{within}}} {count}"
+    yield f"{name}_sum{labels} {_number(number.value)}"
+    yield f"{name}_count{labels} {number.count}"
 
 
 def _escaped(text: str, *, quotes: bool = True) -> str:

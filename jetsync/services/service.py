@@ -45,7 +45,6 @@ H = TypeVar("H", bound=Handler)
 _NUMBERS = (
     ("requests_total", "Requests received, those refused because too many waited included."),
     ("errors_total", "Answers that were errors."),
-    ("duration_seconds_total", "Time spent in handlers, all threads together."),
 )
 
 
@@ -251,14 +250,17 @@ class Service(Handle, _Adds, Member):
         at = {"connection": self._nc.options.name or self._port.label, "service": self.name}
         found: dict[str, list[float]] = {}
         for one in list(self._endpoints):
-            sums = found.setdefault(one.name, [0.0] * len(_NUMBERS))
+            sums = found.setdefault(one.name, [0.0] * 3)
             for place, value in enumerate(one.counts()):
                 sums[place] += value
-        return [
-            Measurement(f"jetsync_service_{name}", text, value, {**at, "endpoint": endpoint})
-            for endpoint, sums in found.items()
-            for (name, text), value in zip(_NUMBERS, sums, strict=True)
-        ]
+        numbers = []
+        for endpoint, (requests, errors, seconds) in found.items():
+            labels = {**at, "endpoint": endpoint}
+            for (name, text), value in zip(_NUMBERS, (requests, errors), strict=True):
+                numbers.append(Measurement(f"jetsync_service_{name}", text, value, labels))
+            name, text = "jetsync_service_duration_seconds", "How long handlers ran."
+            numbers.append(Measurement(name, text, seconds, labels, int(requests)))
+        return numbers
 
     def reset(self) -> None:
         """Let all endpoints count from zero again. Does not block."""

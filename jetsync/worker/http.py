@@ -8,10 +8,11 @@ import socket
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Protocol
 
+from jetsync._measurement import cumulated
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError
 from jetsync.worker.options import http_address
-from jetsync.worker.report import BOUNDS, KINDS
+from jetsync.worker.report import KINDS
 
 if TYPE_CHECKING:
     from jetsync.worker.report import WorkerHealth, WorkerStats
@@ -92,10 +93,9 @@ def metrics(worker: _Worker) -> str:
     ]
     name = "jetsync_worker_handle_duration_seconds"
     lines += [f"# HELP {name} How long handlers ran.", f"# TYPE {name} histogram"]
-    total = 0
-    for bound, count in zip(BOUNDS, stats.buckets, strict=True):
-        total += count
-        lines.append(f'{name}_bucket{{le="{bound:g}"}} {total}')
+    lines += [
+        f'{name}_bucket{{le="{bound:g}"}} {count}' for bound, count in cumulated(stats.buckets)
+    ]
     lines.append(f'{name}_bucket{{le="+Inf"}} {stats.handled}')
     lines += [f"{name}_sum {stats.handle_seconds:.6f}", f"{name}_count {stats.handled}"]
     for short, text, value in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jetsync._measurement import Measurement
+from jetsync._measurement import Measurement, cumulated
 from jetsync.worker.report import KINDS
 
 if TYPE_CHECKING:
@@ -27,11 +27,19 @@ def measured(
         )
         for kind in KINDS
     ]
+    found.append(
+        Measurement(
+            "jetsync_worker_handle_duration_seconds",
+            "How long handlers ran.",
+            stats.handle_seconds,
+            at,
+            stats.handled,
+            cumulated(stats.buckets),
+        )
+    )
     found += [
         Measurement(f"jetsync_worker_{name}", text, value, at)
         for name, text, value in (
-            ("handled_total", "Deliveries that a handler has ended with.", stats.handled),
-            ("handle_seconds_total", "How long handlers ran in all.", stats.handle_seconds),
             ("in_flight", "Handlers that run.", health.in_flight),
             ("oldest_seconds", "How long the oldest of them has run.", health.oldest_seconds),
             ("ready", "Whether it takes and handles messages.", float(health.ready)),

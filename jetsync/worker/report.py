@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jetsync._dataclass import dataclass
+from jetsync._measurement import BOUNDS
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Outcome", "WorkerHealth", "WorkerReport", "WorkerStats"]
 
 KINDS = ("done", "retried", "dead", "terminated", "released")
-
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 @dataclass(frozen=True, slots=True)

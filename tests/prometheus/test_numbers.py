@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import jetsync
 from jetsync._measurement import Measurement
 from jetsync.prometheus import Collector, render, serve
+from jetsync.worker import Worker
 from tests.harness.waiting import wait_until
 
 
@@ -45,7 +46,9 @@ def nc(url):
 
 @pytest.fixture
 def stream(nc):
-    made = nc.jetstream().create_stream(name="NUMBERS", subjects=["numbers.>"], storage="memory")
+    made = nc.jetstream().create_stream(
+        name="NUMBERS", subjects=["numbers.>"], storage="memory", allow_atomic=True
+    )
     yield made
     made.delete()
 
@@ -72,6 +75,82 @@ def test_a_connection_tells_what_it_has_moved(nc) -> None:
     assert samples(render(nc))["jetsync_connection_reconnects_total", at] == 1
     nc.close()
     assert samples(render(nc))["jetsync_connection_up", at] == 0
+
+
+def test_a_connection_tells_how_its_publishes_ended(nc, stream) -> None:
+    js = nc.jetstream()
+    js.publish("numbers.a", msg_id="1")
+    js.publish("numbers.a", msg_id="1")
+    report = js.publish_many([("numbers.a", b"x"), ("numbers.a", b"y", {"Nats-Msg-Id": "1"})])
+    assert (report.stored, report.duplicates) == (2, 1)
+    js.publish_async("numbers.b").result(5)
+    with js.batch() as batch:
+        for _ in range(5):
+            batch.add("numbers.c")
+    with pytest.raises(jetsync.NotStoredError), js.batch() as batch:
+        batch.add("numbers.c")
+        batch.add("numbers.c", expected_last_seq=99)
+    refused = js.publish_async("numbers.a", expected_last_seq=99)
+    with pytest.raises(jetsync.NotStoredError):
+        refused.result(5)
+    with pytest.raises(jetsync.NotStoredError):
+        js.publish("numbers.a", expected_last_seq=99)
+    with pytest.raises(jetsync.ConfigError):
+        js.publish("not a subject")
+    silent = js.create_stream(name="SILENT", subjects=["silent"], storage="memory", no_ack=True)
+    with pytest.raises(jetsync.PublishUnknownError):
+        js.publish("silent", timeout=0.2)
+    silent.delete()
+    found = samples(render(nc))
+    at = ("connection", 'a "name"\\')
+    results = {
+        result: found["jetsync_publish_results_total", (at, ("result", result))]
+        for result in ("stored", "duplicate", "not_stored", "unknown")
+    }
+    assert results == {"stored": 8, "duplicate": 2, "not_stored": 4, "unknown": 1}
+    assert found["jetsync_publish_duration_seconds_count", (at,)] == 2
+    assert found["jetsync_publish_duration_seconds_bucket", (at, ("le", "+Inf"))] == 2
+    assert 0 < found["jetsync_publish_duration_seconds_sum", (at,)] < 60
+
+
+def test_a_scrape_has_the_documented_names(nc, stream) -> None:
+    consumer = stream.create_consumer(durable_name="names")
+    nc.jetstream().publish("numbers.a")
+    service = nc.add_service("names", "1.0.0")
+    service.add_endpoint("one", lambda request: b"", subject="names.one")
+    with Worker(consumer, lambda msg: None) as worker:
+        wait_until(lambda: worker.stats.done == 1)
+        text = render(nc, consumer, worker, service)
+        registry = CollectorRegistry()
+        registry.register(Collector(nc, consumer, worker, service))
+        assert {family.name for family in registry.collect()} == {
+            family.name for family in text_string_to_metric_families(text)
+        }
+    kinds = dict(re.findall("^# TYPE (jetsync_[a-z_]+) ([a-z]+)$", text, re.M))
+    connection = ("up", "info", "outbound_buffer_bytes", "rtt_seconds")
+    moved = ("received_messages", "received_bytes", "sent_messages", "sent_bytes")
+    assert kinds == {
+        **{f"jetsync_connection_{name}": "gauge" for name in connection},
+        **{
+            f"jetsync_connection_{name}_total": "counter"
+            for name in (*moved, "reconnects", "unmatched_messages")
+        },
+        "jetsync_subscription_pending_messages": "gauge",
+        "jetsync_subscription_pending_bytes": "gauge",
+        "jetsync_subscription_dropped_messages_total": "counter",
+        "jetsync_publish_results_total": "counter",
+        "jetsync_publish_duration_seconds": "histogram",
+        **{
+            f"jetsync_consumer_{name}": "gauge"
+            for name in ("pending", "ack_pending", "redelivered", "waiting")
+        },
+        "jetsync_worker_messages_total": "counter",
+        "jetsync_worker_handle_duration_seconds": "histogram",
+        **{f"jetsync_worker_{name}": "gauge" for name in ("in_flight", "oldest_seconds", "ready")},
+        "jetsync_service_requests_total": "counter",
+        "jetsync_service_errors_total": "counter",
+        "jetsync_service_duration_seconds": "summary",
+    }
 
 
 def test_no_label_is_a_subject(nc, stream) -> None:

@@ -131,7 +131,7 @@ def test_a_service_gives_its_numbers_to_what_collects_them(nc, client, name):
         client.call(f"{name}.3", b"")
     found = {(one.name, one.labels["endpoint"]): one for one in service.measurements()}
     values = {key: one.value for key, one in found.items()}
-    spent = "jetsync_service_duration_seconds_total"
+    spent = "jetsync_service_duration_seconds"
     assert values.pop((spent, "ok")) > 0
     assert values.pop((spent, "fail")) > 0
     assert values == {

@@ -326,6 +326,6 @@ def test_the_counts_of_a_worker_are_measurements(place: Place):
     values = {key: one.value for key, one in found.items()}
     assert values["jetsync_worker_messages_total", "done"] == 1
     assert values["jetsync_worker_messages_total", "terminated"] == 1
-    assert values["jetsync_worker_handled_total", None] == 2
+    assert found["jetsync_worker_handle_duration_seconds", None].count == 2
     assert values["jetsync_worker_ready", None] == 1
     assert 'outcome="done"' in render(worker)

@@ -20,10 +20,13 @@ from jetsync.errors import (
     Error,
     MaxPayloadError,
     NoRespondersError,
+    NotStoredError,
+    PublishUnknownError,
     TimeoutError,
 )
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.headers import publish_headers, publish_needs
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
@@ -191,6 +194,18 @@ class PublishBatch(Handle):
     # -- storing ---------------------------------------------------------------------------------
 
     def _store(
+        self, messages: list[_Message | _Rows], deadline: Deadline, seconds: float
+    ) -> PubAck:
+        counts, count = PublishCounts.of(self._port), sum(message.count for message in messages)
+        try:
+            ack = self._try_to_store(messages, deadline, seconds)
+        except (NotStoredError, PublishUnknownError) as error:
+            counts.failed(error, count)
+            raise
+        counts.stored(count)
+        return ack
+
+    def _try_to_store(
         self, messages: list[_Message | _Rows], deadline: Deadline, seconds: float
     ) -> PubAck:
         last: Error = DisconnectedError("there was no connection to send it on")

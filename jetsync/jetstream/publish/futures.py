@@ -240,7 +240,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self.window.confirm_text(number, text, ack.seq, ack.duplicate)
 
     def failed(self, number: int, error: Exception) -> None:
-        self.window.fail(number, error)
+        if self.window.fail(number, error):
+            self.counts.failed(error)
 
     def expects(self, number: int, stream: str) -> bool:
         return self.window.expects(number, stream)

@@ -186,6 +186,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def failed(self, number: int, error: Exception) -> None:
         if self.window.settle(number):
             self._failed[number] = error
+            self.counts.failed(error)
 
     def expects(self, number: int, stream: str) -> bool:
         return self._expected in ("", stream)

@@ -16,12 +16,15 @@ from jetsync.errors import (
     JetStreamNotEnabledError,
     MaxPayloadError,
     NoRespondersError,
+    NotStoredError,
     OutboundFullError,
     PermissionsError,
     ProtocolError,
+    PublishUnknownError,
     TimeoutError,
 )
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
@@ -56,8 +59,15 @@ def publish(
     msg_id: str | None,
 ) -> PubAck:
     """Publish until the stream has confirmed it or the time is over."""
-    with port.exchange(subject, data, headers) as exchange:
-        return _Publish(port, api, subject, exchange, timeout, headers, msg_id).run(data)
+    counts, began = PublishCounts.of(port), time.perf_counter()
+    try:
+        with port.exchange(subject, data, headers) as exchange:
+            ack = _Publish(port, api, subject, exchange, timeout, headers, msg_id).run(data)
+    except (NotStoredError, PublishUnknownError) as error:
+        counts.failed(error)
+        raise
+    counts.confirmed(ack, time.perf_counter() - began)
+    return ack
 
 
 class _Publish:

@@ -22,6 +22,7 @@ from jetsync.errors import (
     ProtocolError,
 )
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
@@ -63,6 +64,9 @@ class WindowKeeper(Member, Generic[W]):
         prefix = port.new_inbox() + "."
         self.reply_prefix: bytes = prefix.encode()
         self.window = make(self._mailbox, self.reply_prefix)
+        self.counts: PublishCounts = PublishCounts.of(port)
+        """How the publishes of the connection ended."""
+        self.counts.follow(self.window)
         self._whose = Whose(api)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
         self._unserved: dict[str, int] = {}  # how often the servers knew no stream for a subject
@@ -84,6 +88,7 @@ class WindowKeeper(Member, Generic[W]):
 
     def give_up_inbox(self) -> None:
         """Take no more confirmations."""
+        self.counts.leave(self.window)
         self._port.detach(self)
         self._port.outbound.leave_window(self.reply_prefix, self.window)
         if not self._port.closed:
