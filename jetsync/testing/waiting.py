@@ -13,10 +13,15 @@ T = TypeVar("T")
 _LOOK_EVERY = 0.005
 
 
-def wait_until(predicate: Callable[[], T], timeout: float = 5.0, message: str | None = None) -> T:
+def wait_until(
+    predicate: Callable[[], T],
+    timeout: float = 5.0,
+    message: str | Callable[[], str] | None = None,
+) -> T:
     """Return what ``predicate()`` gives as soon as that is true. Blocks up to ``timeout`` seconds.
 
-    Raises AssertionError then, with ``message``. What the predicate raises goes through.
+    Raises AssertionError then, with ``message``: a function is called for it at that moment, and
+    can tell how far things have come. What the predicate raises goes through.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -24,5 +29,6 @@ def wait_until(predicate: Callable[[], T], timeout: float = 5.0, message: str | 
         if held := predicate():
             return held
         if is_last_look:
-            raise AssertionError(message or f"the condition did not hold within {timeout:g} s")
+            told = message() if callable(message) else message
+            raise AssertionError(told or f"the condition did not hold within {timeout:g} s")
         time.sleep(_LOOK_EVERY)

@@ -8,6 +8,7 @@ every call kept its time.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -27,6 +28,9 @@ GRACE = scaled(5.0, 0.25)
 shows only that no call hangs."""
 BUFFERED = 50
 """Messages that a reader takes ahead at most."""
+STUCK = 60.0
+"""Seconds in which a reader that lacks something has to get some of it. How fast it gets all of it
+is a matter of the machine: the publishers may be faster than one that confirms each message."""
 REST = scaled(0.01, 0.005)
 """Seconds between two messages of a publisher."""
 READERS = ("messages", "fetch", "ordered", "ordered push")
@@ -58,6 +62,12 @@ class Traffic:
         self.lost: list[bytes] = []
         """Confirmed messages that are not in the stream."""
         self.slowest = 0.0
+        self.longest_wait = 0.0
+        """Seconds that a reader waited for a message at most, from when that was confirmed: a
+        message that comes before its confirmation, or again, does not count."""
+        self._waits: dict[str, dict[int, float]] = {name: {} for name in readers}
+        """When a message was confirmed that the reader may get; infinity when it had it."""
+        self._waits_since = dict.fromkeys(readers, time.monotonic())
         self._js, self._stream, self._subject = js, stream, subject
         self._owner = owner or js
         self._rest = rest
@@ -102,6 +112,8 @@ class Traffic:
         error = result if isinstance(result, BaseException) else None
         seq = result.seq if isinstance(result, jetsync.PubAck) else 0
         with self._lock:
+            for waits in self._waits.values():
+                waits.setdefault(seq, time.monotonic())
             self.ledger.note(payload, error, seq)
 
     def _sync(self) -> None:
@@ -145,15 +157,26 @@ class Traffic:
             timeout=PATIENCE,
         )
 
+    def _see(self, name: str, msg: jetsync.JetStreamMsg) -> None:
+        """Note a message that a reader has got, and how long it waited for it."""
+        now, seq = time.monotonic(), msg.metadata.stream_seq
+        with self._lock:
+            waited = now - max(self._waits_since[name], self._waits[name].get(seq, now))
+            self._waits[name][seq] = math.inf
+            self.longest_wait = max(self.longest_wait, waited)
+        self._waits_since[name] = now
+        self.seen[name].append(seq)
+
     def _take(self, name: str, msg: jetsync.JetStreamMsg) -> None:
         seq = msg.metadata.stream_seq
         taken = len(self.seen[name])
         if taken - self.acked[name].get(seq, taken) > BUFFERED:
             self.again.append((name, seq))
-        self.seen[name].append(seq)
+        self._see(name, msg)
         done = self.timed("ack_sync", PATIENCE, lambda: msg.ack_sync(timeout=PATIENCE))
         if not isinstance(done, jetsync.Error):
             self.acked[name].setdefault(seq, len(self.seen[name]))
+        self._waits_since[name] = time.monotonic()
 
     def _nothing_is_buffered(self, name: str) -> None:
         self.acked[name] = dict.fromkeys(self.acked[name], -BUFFERED - 1)
@@ -192,7 +215,7 @@ class Traffic:
         while not self._stop_reading.is_set():
             msg = self.timed(name, A_LOOK, take)
             if isinstance(msg, jetsync.JetStreamMsg):
-                self.seen[name].append(msg.metadata.stream_seq)
+                self._see(name, msg)
             else:
                 self._excuse(msg)
 
@@ -234,7 +257,7 @@ class Traffic:
                 len(self.seen[name]) >= count for name, count in counts.items()
             )
 
-        wait_until(enough, timeout=timeout, message=f"stuck: {self!r}")
+        wait_until(enough, timeout=timeout, message=lambda: f"stuck: {self!r}")
 
     def __repr__(self) -> str:
         counts = {name: len(set(seen)) for name, seen in self.seen.items()}
@@ -263,18 +286,30 @@ class Traffic:
             thread.join(2 * PATIENCE)
             assert not thread.is_alive(), f"{thread.name} is stuck: {self!r}"
 
+    def _await_all(self, there: set[int], seen: list[int]) -> None:
+        """Wait until a reader has got everything; raise when nothing of it comes any more."""
+        missing, looked_at = set(there), 0
+
+        def some_came() -> bool:
+            nonlocal looked_at
+            self.check()
+            new = seen[looked_at:]
+            looked_at += len(new)
+            found = missing.intersection(new)
+            missing.difference_update(found)
+            return bool(found)
+
+        while missing:
+            wait_until(some_came, timeout=STUCK, message=lambda: f"nothing more came: {self!r}")
+
     def _judge(self) -> None:
         self.check()
         found, sequences = contents(self._owner, self._stream)
         self.lost = [payload for payload in self.ledger.stored if payload not in found]
         self.ledger.compare(found, sequences)
         there = set(sequences.values())
-
-        def all_came() -> bool:
-            self.check()
-            return all(there <= set(seen) for seen in self.seen.values())
-
-        wait_until(all_came, timeout=60, message=f"not everything came: {self!r}")
+        for seen in self.seen.values():
+            self._await_all(there, seen)
         for name, seen in self.seen.items():
             if name.startswith("ordered"):
                 assert seen == sorted(there), f"{name}: not each once and in order"

@@ -39,7 +39,9 @@ class Seen:
         return [s for s in self.exporter.get_finished_spans() if name in (None, s.name)]
 
     def one(self, name):
-        wait_until(lambda: self.spans(name), message=f"{name}: {[s.name for s in self.spans()]}")
+        wait_until(
+            lambda: self.spans(name), message=lambda: f"{name}: {[s.name for s in self.spans()]}"
+        )
         (span,) = self.spans(name)
         return span
 

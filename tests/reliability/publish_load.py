@@ -150,7 +150,9 @@ class Load:
                 raise self._problem
             return self.ledger.told >= goal
 
-        wait_until(enough, timeout=timeout, message=f"stuck at {self.ledger.told} of {goal}")
+        wait_until(
+            enough, timeout=timeout, message=lambda: f"stuck at {self.ledger.told} of {goal}"
+        )
 
     def __enter__(self) -> Load:
         for thread in self._threads:

@@ -166,7 +166,7 @@ def nothing_is_left(threads: set[threading.Thread]) -> None:
     wait_until(
         lambda: not client_threads() - threads,
         timeout=5,
-        message=f"left: {sorted(t.name for t in client_threads() - threads)}",
+        message=lambda: f"left: {sorted(t.name for t in client_threads() - threads)}",
     )
 
 

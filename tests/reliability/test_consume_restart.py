@@ -138,7 +138,7 @@ class Takers:
         wait_until(
             lambda: name in self.came[kind],
             timeout=30,
-            message=f"{kind} did not get message {name!r}: {self.errors}",
+            message=lambda: f"{kind} did not get message {name!r}: {self.errors}",
         )
 
     def end(self, nc):

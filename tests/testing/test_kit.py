@@ -122,3 +122,8 @@ def test_waiting_ends_with_the_condition_or_says_that_it_did_not_hold():
     assert wait_until(lambda: [1], 1.0) == [1]
     with pytest.raises(AssertionError, match="never came"):
         wait_until(lambda: False, 0.02, "never came")
+    looks = []
+    with pytest.raises(AssertionError, match=r"looked more than once: True"):
+        wait_until(
+            lambda: looks.append(1), 0.02, lambda: f"looked more than once: {len(looks) > 1}"
+        )

@@ -28,6 +28,7 @@ def record(record_figure, what, count, traffic):
     record_figure(f"G39 {what}: outcome unknown", len(traffic.ledger.unknown))
     record_figure(f"G39 {what}: lost, doubled, late calls", traffic.faults, goal="0")
     record_figure(f"G39 {what}: longest call", traffic.slowest, "s")
+    record_figure(f"G39 {what}: longest wait of a reader", traffic.longest_wait, "s")
 
 
 @pytest.mark.parametrize("number", range(ROLLS))

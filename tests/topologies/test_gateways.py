@@ -49,6 +49,7 @@ def test_a_stream_moves_between_clusters_while_it_is_written_and_read(world, rec
             record_figure("G39 stream moves: outcome unknown", len(traffic.ledger.unknown))
             record_figure("G39 stream moves: lost, doubled, late calls", traffic.faults, goal="0")
             record_figure("G39 stream moves: longest call", traffic.slowest, "s")
+            record_figure("G39 stream moves: longest wait of a reader", traffic.longest_wait, "s")
         finally:
             js.delete_stream("M")
 
@@ -78,5 +79,6 @@ def test_work_in_the_other_cluster_waits_while_the_gateways_are_away(world, reco
             record_figure("G39 gateways: outcome unknown", len(traffic.ledger.unknown))
             record_figure("G39 gateways: lost, doubled, late calls", traffic.faults, goal="0")
             record_figure("G39 gateways: longest call", traffic.slowest, "s")
+            record_figure("G39 gateways: longest wait of a reader", traffic.longest_wait, "s")
         finally:
             owner.delete_stream("G")
