@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-
-from jetsync._dataclass import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["BOUNDS", "Measurement", "cumulated"]
 

@@ -10,9 +10,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync._threads import start_thread
 from jetsync.cli import values
 from jetsync.cli.failure import CommandError

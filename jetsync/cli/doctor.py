@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from jetsync._dataclass import dataclass
 from jetsync.cli import values
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from jetsync._dataclass import dataclass
 
 __all__ = ["COMPRESS", "CONNECTION", "HEADER", "OUTPUT", "SIGN_IN", "Argument", "argument"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jetsync._dataclass import dataclass
 from jetsync.cli.flags import CONNECTION, OUTPUT, Argument, argument
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync.cli import values
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table

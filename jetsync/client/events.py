@@ -9,10 +9,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty
 from typing import TYPE_CHECKING
 
-from jetsync._dataclass import dataclass
 from jetsync._latch import Once
 from jetsync._log import Log
 from jetsync._native import NativeQueue

@@ -7,11 +7,10 @@ report says how many further servers it was passed on to, so that the end is kno
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.encoding import encode_headers
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync.client.link_inbox import LinkInbox
 from jetsync.client.port import port_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import to_seconds
 from jetsync._signatures import spells_out
 from jetsync.client.contexts import (

@@ -8,7 +8,6 @@ import types
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync.client.options import ConnectOptions
 
 __all__ = ["identity"]
@@ -26,7 +25,7 @@ def identity(options: ConnectOptions) -> Hashable:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Itself:
     """A value that has no hash: equal to the same object only, which is kept alive for that."""
 

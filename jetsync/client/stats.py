@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jetsync._dataclass import dataclass
+import dataclasses
 
 __all__ = ["ConnectionStats"]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class ConnectionStats:
     """A snapshot of the counters of a connection since it was made.
 

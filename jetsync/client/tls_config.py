@@ -6,10 +6,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._codecs import (

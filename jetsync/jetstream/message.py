@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
 from jetsync._core.batch import ack_all
 from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.client.port import port_of

@@ -1,12 +1,13 @@
 """KeyValueConfig: the configuration of a bucket, and that of its stream (ADR-8, ADR-48, ADR-57)."""
 
+# ruff: noqa: RUF009  (the calls in the class body return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
@@ -62,7 +63,7 @@ class KeyValueFields(TypedDict, total=False):
     metadata: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class KeyValueConfig(WireObject):
     """The configuration of a bucket. Frozen; ``dataclasses.replace`` gives a changed copy.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from jetsync._dataclass import dataclass
 from jetsync.headers import Headers
 from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream._wire import WireEnum

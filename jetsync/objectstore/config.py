@@ -1,12 +1,13 @@
 """ObjectStoreConfig: the configuration of a bucket, and that of its stream (ADR-20)."""
 
+# ruff: noqa: RUF009  (the calls in the class body return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
@@ -49,7 +50,7 @@ class ObjectStoreFields(TypedDict, total=False):
     metadata: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ObjectStoreConfig(WireObject):
     """The configuration of a bucket of objects. Frozen; ``dataclasses.replace`` changes a copy.
 

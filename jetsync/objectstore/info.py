@@ -8,11 +8,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError, ObjectMetaError
 from jetsync.jetstream._codecs import format_time
 from jetsync.objectstore.names import check_name, is_term

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline, Seconds
 from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.buckets.listing import present

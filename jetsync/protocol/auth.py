@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
-from jetsync._dataclass import dataclass
 from jetsync._log import Log
 from jetsync.errors import AuthorizationError, ConfigError
 from jetsync.protocol import nkeys

@@ -11,10 +11,10 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 __all__ = ["Context", "ContextFolder", "read_context"]

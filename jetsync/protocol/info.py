@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ProtocolError
 
 __all__ = ["ServerInfo"]

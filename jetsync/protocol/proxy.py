@@ -7,11 +7,11 @@ RFC 1929). ``socks5`` is told the address of the server, ``socks5h`` its name.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import ipaddress
 from collections.abc import Generator, Mapping
 from urllib.parse import unquote, urlsplit
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError, ConnectError
 
 __all__ = ["ProxyURL", "ask_proxy", "proxy_from_environment"]
@@ -33,7 +33,7 @@ _REPLIES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class ProxyURL:
     """The address of a proxy and its sign-in. Immutable; ``str`` and ``repr`` mask secrets."""
 

@@ -13,9 +13,9 @@ import dataclasses
 import json
 import os
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 __all__ = ["Content", "Reference", "Seed", "Text", "nsc_profile", "scheme_of"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import (
     AuthorizationError,
     Error,

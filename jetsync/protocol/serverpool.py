@@ -11,10 +11,9 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.protocol.url import ServerURL, parse_server

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 
 __all__ = ["DEFAULT_PORT", "ServerURL", "parse_server", "parse_servers"]

@@ -243,7 +243,6 @@ class Engine(Lifetime):
         assert self._opened is not None
         feed, order = self._opened.feed, self._order
         self._starving = True
-        self._opened.prefetch.note(self.stats.handled)
         if free := self._room(feed.credit):
             feed.free(free)
         if feed.credit <= 0:
@@ -260,8 +259,7 @@ class Engine(Lifetime):
     def _room(self, credit: int) -> int:
         """How many messages more to ask for: half of what may be held, so that few pulls do, or
         less when a thread has nothing to do."""
-        assert self._opened is not None
-        limit = self._opened.prefetch.limit
+        limit = self._options.most_held
         free = limit - len(self._held) - credit
         if free > 0 and free < limit // 2:
             idle = self._options.threads - len(self._running)
@@ -456,8 +454,8 @@ class Engine(Lifetime):
                 problems.append("it waits for what a worker before it has left unsettled")
             if self._order.problem is not None:
                 problems.append(self._order.problem)
-            limit = opened.prefetch.limit if opened is not None else 1
-            if len(self._held) >= limit and len(running) < self._options.threads:
+            is_full = len(self._held) >= self._options.most_held
+            if is_full and len(running) < self._options.threads:
                 problems.append("prefetch is full of messages whose keys are held: raise prefetch")
         return WorkerHealth(
             alive=self.is_running,

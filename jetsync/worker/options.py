@@ -6,9 +6,9 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream.settle import Backoff, Settler
@@ -79,7 +79,7 @@ class WorkerOptions:
                 "start_method must be 'spawn' or 'forkserver': a forked child cannot use the "
                 "connection of its parent"
             )
-        if self.prefetch is not None and self.prefetch < self.threads:
+        if self.most_held < self.threads:
             raise ConfigError("prefetch must not be below threads: each thread holds a message")
         key_function(self.key)
         if self.key is not None and self.processes > 1:
@@ -107,6 +107,11 @@ class WorkerOptions:
             raise ConfigError("codec is not supported by this version: decode in the handler")
         if self.http is not None:
             http_address(self.http)
+
+    @property
+    def most_held(self) -> int:
+        """How many messages are held at a time, running ones included."""
+        return 2 * self.threads if self.prefetch is None else self.prefetch
 
 
 def http_address(text: str) -> tuple[str, int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bisect
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jetsync._dataclass import dataclass
 from jetsync._measurement import BOUNDS
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from jetsync.errors import ConfigError
 from jetsync.jetstream.settle import Feed
 from jetsync.worker.options import WorkerOptions, WorkSource
-from jetsync.worker.prefetch import Prefetch
 
 if TYPE_CHECKING:
     from jetsync import Connection, ConsumerInfo
@@ -33,9 +32,7 @@ class Opened:
                 feed_of, extra = consumer, {} if group is None else {"group": group}
             else:
                 feed_of, extra = source, {}
-            most = 0 if info.config is None else info.config.max_ack_pending or 0
-            self.prefetch: Prefetch = Prefetch(options.prefetch, options.threads, most)
-            self.feed: Feed = Feed(feed_of, self.prefetch.limit, self.prefetch.most, **extra)
+            self.feed: Feed = Feed(feed_of, options.most_held, **extra)
             self.connection: Connection = self.feed.connection
             self.stream: str = info.stream_name
             self.consumer: str = info.name
@@ -90,9 +87,9 @@ def _check(info: ConsumerInfo, options: WorkerOptions, group: str | None) -> Non
             f"({options.crash_tries}), or -1: else the server drops messages before they are dead "
             "letters"
         )
-    least = 2 * options.threads if options.prefetch is None else options.prefetch
-    if config.max_ack_pending and 0 < config.max_ack_pending < least:
+    most = options.most_held
+    if config.max_ack_pending and 0 < config.max_ack_pending < most:
         raise ConfigError(
-            f"prefetch ({least}) is above max_ack_pending ({config.max_ack_pending}) of "
+            f"prefetch ({most}) is above max_ack_pending ({config.max_ack_pending}) of "
             f"{name}: lower prefetch and threads, or raise max_ack_pending"
         )

@@ -36,7 +36,6 @@ def test_a_start_loads_neither_client_nor_jetstream(arguments: list[str]) -> Non
     rooms = {module.split(".")[1] for module in loaded}
     assert rooms <= {
         "_core",
-        "_dataclass",
         "_printable",
         "_version",
         "cli",

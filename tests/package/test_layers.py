@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[2]
 HALLWAY = {
     "errors",
     "headers",
-    "_dataclass",
     "_deadline",
     "_futures",
     "_handles",

@@ -12,7 +12,6 @@ import pytest
 from jetsync import Error, JetStreamMsg
 from jetsync.testing import make_message
 from jetsync.testing.messages import MadeMessage
-from jetsync.worker.prefetch import Prefetch
 
 __all__ = ["MadeSource", "made_source"]
 
@@ -30,7 +29,6 @@ class MadeSource:
 
     def __init__(self) -> None:
         self.feed = self.connection = self._api = self.port = self
-        self.prefetch = Prefetch(16, 8, 0)
         self.events: list[str] = []
         self.taken = 0
         self.letters: list[dict[str, list[str]]] = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-from jetsync._dataclass import dataclass
 from jetsync.jetstream.config.stream import StoreCompression
 from jetsync.jetstream.config.stream_info import StreamInfo
 

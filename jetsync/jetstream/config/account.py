@@ -4,12 +4,14 @@ Nothing here is sent to a server. Sizes are bytes; limits of -1 mean "no limit".
 nats-server 2.15, ``$JS.API.INFO``.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-from jetsync._dataclass import dataclass
 from jetsync.jetstream._wire import WireObject, flag, integer, mapping, nested, text
 
 __all__ = ["APIStats", "AccountInfo", "AccountLimits", "AccountTier"]

@@ -6,13 +6,15 @@ field needs at least; no remark means every server with JetStream has it. Source
 ADR-15, ADR-37, ADR-42.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
     Duration,

@@ -6,13 +6,15 @@ means every server with JetStream has it. Source: nats-server 2.15, ADR-8, ADR-3
 ADR-49, ADR-50, ADR-51.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from jetsync._dataclass import dataclass
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
     Duration,

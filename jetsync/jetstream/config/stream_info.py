@@ -4,13 +4,15 @@ Nothing here is sent to a server. Times are ``datetime`` in UTC with an ``_ns`` 
 them, durations are ``float`` seconds. Source: nats-server 2.15, ``$JS.API.STREAM.INFO``.
 """
 
+# ruff: noqa: RUF009  (the calls in the class bodies return dataclasses.field, which ruff cannot see)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from jetsync._dataclass import dataclass
 from jetsync.jetstream._wire import (
     ZERO_TIME,
     Listing,

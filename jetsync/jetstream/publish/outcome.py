@@ -7,7 +7,8 @@ Every way of publishing asks here: what an answer or an error says about the cop
 
 from __future__ import annotations
 
-from jetsync._dataclass import dataclass
+import dataclasses
+
 from jetsync.errors import (
     APIError,
     ConnectionClosedError,
@@ -26,7 +27,7 @@ from jetsync.errors.api import refused_publish
 __all__ = ["PERSISTENCE", "Persistence", "Verdict", "failure", "judge", "unknown_outcome"]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Persistence:
     """How persistent a publish is. All in seconds."""
 
@@ -51,7 +52,7 @@ class Persistence:
 PERSISTENCE = Persistence()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """The outcome of one attempt for its copy of the message."""
 

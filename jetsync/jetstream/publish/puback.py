@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from jetsync._core.futures import AckForm
 from jetsync._core.message import parse_puback
-from jetsync._dataclass import dataclass
 from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
 from jetsync.jetstream.api import decode, reading
 
 __all__ = ["ACKS", "PubAck", "PublishReport", "decode_puback"]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class PubAck:
     """The stream's confirmation: the message is stored under ``seq``.
 
@@ -72,7 +72,7 @@ ACKS = AckForm(PubAck, decode_puback)
 """The class by which the compiled core makes confirmations."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class PublishReport:
     """The result of a bulk publish.
 

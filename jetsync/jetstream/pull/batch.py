@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._core.delivered import publish_ack
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync.errors import Error, PullTerminatedError, PullUnansweredError
 from jetsync.jetstream.pull.options import HUGE_BATCH, PullOptions
@@ -62,7 +61,7 @@ class Mode(enum.Enum):
     NO_WAIT = "when the server has nothing more ready"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class BatchOptions:
     """The options of one call. ``timeout`` and ``heartbeat`` in seconds."""
 

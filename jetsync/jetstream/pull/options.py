@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict
 
@@ -13,7 +14,6 @@ from jetsync._core.pull_window import (
     Window,
 )
 from jetsync._core.pulls import DEFAULT_EXPIRES, WARY_HEARTBEAT, PullOptions
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 
@@ -87,7 +87,7 @@ def heartbeat_for(length: float, given: Seconds | None, what: str) -> float | No
     return beat
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class BufferLimits:
     """The checked options of a continuous pull (ADR-37): a bound in messages or in bytes.
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jetsync._core.pulls import PullLedger
-from jetsync._dataclass import dataclass
 from jetsync.jetstream.pull.statuses import Fate, fate_of
 
 __all__ = ["Ended", "PullState", "Silence"]

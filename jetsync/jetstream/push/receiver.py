@@ -13,12 +13,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jetsync._core.deliveries import Deliveries
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import message_jsack
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync._locks import lock, rlock
 from jetsync.client import Subscription

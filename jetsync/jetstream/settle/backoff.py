@@ -6,14 +6,13 @@ import dataclasses
 import random
 from typing import Final
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 
 __all__ = ["NEVER", "Backoff", "Never", "Reject", "Retry"]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Backoff:
     """How long to wait before the next try: ``first`` seconds, then ``factor`` times as long each
     time, up to ``limit``; each changed at random by up to the share ``jitter``.

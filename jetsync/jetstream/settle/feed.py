@@ -29,21 +29,21 @@ def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
 
 
 class Feed:
-    """The messages of a consumer: ``count`` of them, and as many more as ``free`` lets come, up to
-    ``most`` with one pull. ``take`` and ``free`` are for one thread; ``stop`` for any.
+    """The messages of a consumer, never more than ``limit`` of them at a time that were not given
+    free again. ``take`` and ``free`` are for one thread; ``stop`` for any.
 
     ``consumer`` is a Consumer, or has ``messages()`` and perhaps a ``consumer`` of its own. Of one
-    that cannot be told to go on, the count bounds what was taken only.
+    that cannot be told to go on, ``limit`` bounds what was taken only.
     """
 
-    def __init__(self, consumer: Any, count: int, most: int, **options: Any) -> None:
+    def __init__(self, consumer: Any, limit: int, **options: Any) -> None:
         self.consumer: Consumer = consumer if isinstance(consumer, Consumer) else consumer.consumer
         self._shared = shared_of(self.consumer)
         self._port: Port = self._shared.port
         self._stream = consumer.messages(
-            max_messages=most, threshold_messages=most - 1, stop_after=count, **options
+            max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
         )
-        self.credit: int = count
+        self.credit: int = limit
         """How many messages may still come before some are given free."""
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jetsync._dataclass import dataclass
 from jetsync._log import Log
 from jetsync.errors import ConfigError, ConnectionClosedError, Error
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Never, Reject, Retry

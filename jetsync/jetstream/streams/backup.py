@@ -11,11 +11,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jetsync._core.mailbox import Mailbox
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync.client.link_inbox import LinkInbox
 from jetsync.errors import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from typing import Any
 
 from jetsync._core.batch import last_of
 from jetsync._core.stored import StoredFactory, parse_stored
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Deadline
 from jetsync.client import Msg
 from jetsync.errors import (
@@ -47,7 +47,7 @@ _END = 204
 _TOO_MANY = 413
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class StoredMsg:
     """A message as it is stored in its stream. ``time`` is when it was stored (UTC)."""
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from jetsync._dataclass import dataclass
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import build
@@ -44,7 +43,7 @@ _ORDERED: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Plan:
     """A checked subscribe call. ``asked`` are the configuration fields that were given."""
 
