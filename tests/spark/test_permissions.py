@@ -25,7 +25,7 @@ from tests.spark.test_range_read import SCHEMA, rest, whole
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "spark-operating.md"
 USER = {"user": "spark", "password": "s"}
-PLANNING, LEADER = "planning", "the leader's word"
+PLANNING, LEADER = "planning", "the leader's answer"
 READING = (PLANNING, LEADER, "reading small ranges", "reading large ranges")
 
 
