@@ -27,10 +27,7 @@ static uint8_t *put(uint8_t *to, const void *bytes, size_t n) {
 static jet_status encode_message(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
                                  jet_span payload) {
     if (payload.len > SIZE_MAX / 4 || header.len > SIZE_MAX / 4) return JET_ERR_SIZE;
-    /* "HPUB " + subject + " " + reply + " " + 2 * (20 digits + " ") + CRLF is the longest line */
-    size_t line_max = 5 + subject.len + 1 + reply.len + 1 + 42 + 2;
-    size_t room = line_max + header.len + payload.len + 2;
-    uint8_t *start = jet_buf_reserve(out, room);
+    uint8_t *start = jet_buf_reserve(out, jet_encode_room(subject, reply, header, payload));
     if (start == NULL) return JET_ERR_MEMORY;
     uint8_t *p = header.len ? put(start, "HPUB ", 5) : put(start, "PUB ", 4);
     p = put(p, subject.ptr, subject.len);
@@ -140,13 +137,13 @@ size_t jet_encode_retract(jet_buf *out, jet_span reply, size_t first) {
             keep = !replies_to(p, lf, reply);
         }
         if (keep) {
-            memmove(to, p, n);
+            if (to != p) memmove(to, p, n); /* bytes that stay where they are may be shared */
             to += n;
         }
         p += n;
     }
     size_t dropped = (size_t)(p - to);
-    memmove(to, p, (size_t)(end - p));
+    if (dropped) memmove(to, p, (size_t)(end - p));
     out->end -= dropped;
     return dropped;
 }
@@ -169,7 +166,7 @@ size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
             keep = 0;
         }
         if (keep) {
-            memmove(to, p, n);
+            if (to != p) memmove(to, p, n); /* bytes that stay where they are may be shared */
             to += n;
         }
         p += n;

@@ -8,6 +8,12 @@
 #include "jet_buf.h"
 #include "jet_types.h"
 
+/* The room that a PUB or HPUB needs, at most. */
+static inline size_t jet_encode_room(jet_span subject, jet_span reply, jet_span header,
+                                     jet_span payload) {
+    /* "HPUB " + subject + " " + reply + " " + 2 * (20 digits + " ") + CRLF is the longest line */
+    return 5 + subject.len + 1 + reply.len + 1 + 42 + 2 + header.len + payload.len + 2;
+}
 /* PUB, or HPUB when `header` is not empty (a complete block, see jet_header_append). The reply
  * may be empty. JET_ERR_SUBJECT, JET_ERR_LINE (control line over 4096) or JET_ERR_MEMORY. */
 jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
@@ -26,7 +32,7 @@ jet_status jet_encode_pong(jet_buf *out);
 /* Go over frames that waited for a new link: keep messages (header and payload) up to `max_payload`.
  * PING, PONG, SUB and UNSUB belonged to the old link: the new one begins with the SUB lines of all
  * subscriptions. Returns how many messages were dropped. `out` holds whole frames of the functions
- * above. */
+ * above; what is in front of the first dropped message is only read. */
 size_t jet_encode_sift(jet_buf *out, size_t max_payload);
 /* Drop every message whose reply begins with `reply`, which is not empty, of the frames in the first
  * `first` bytes: its publisher sends it again itself. Returns how many bytes were dropped. `out` as

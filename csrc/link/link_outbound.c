@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-enum { QUIET = 64 * 1024 }; /* what the buffers of a quiet link hold */
+enum {
+    QUIET = 64 * 1024, /* what the buffers of a quiet link hold */
+    STEP = 4 << 20     /* the buffer behind one that was set aside is twice as large, up to this */
+};
 
 static int is_online(const link_outbound *o) { return o->fd >= 0; }
 
@@ -22,6 +25,8 @@ void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limi
 }
 
 void link_outbound_free(link_outbound *o) {
+    link_pieces_clear(&o->aside);
+    if (o->taken) jet_buf_init(o->encode ? &o->plain : &o->sending), link_share_leave(o->taken);
     jet_buf_free(&o->pending);
     jet_buf_free(&o->sending);
     jet_buf_free(&o->plain);
@@ -45,8 +50,7 @@ void link_outbound_reset(link_outbound *o) {
 /* -- room --------------------------------------------------------------------------------------- */
 
 static inline int has_room(const link_outbound *o, size_t size) {
-    size_t waiting = jet_buf_len(&o->pending) + o->promised;
-    link_assert_held(&o->lock);
+    size_t waiting = link_room_used(o) + o->promised;
     if (!is_online(o)) return waiting + size <= o->offline_limit;
     return waiting == 0 || waiting + size <= o->high_water;
 }
@@ -73,7 +77,7 @@ void link_room_dissolve(link_outbound *o) {
 
 void link_room_leave_link(link_outbound *o) {
     link_assert_held(&o->lock);
-    if (is_online(o)) o->left = jet_buf_len(&o->pending);
+    if (is_online(o)) o->left = link_room_used(o);
     o->fd = -1;
     link_room_dissolve(o);
 }
@@ -91,20 +95,44 @@ static size_t size_of(const link_put *p) {
 
 /* -- putting in --------------------------------------------------------------------------------- */
 
-static inline int append(link_outbound *o, link_put *p) {
-    size_t before = jet_buf_len(&o->pending);
-    jet_status status;
-    link_assert_held(&o->lock);
+/* Set `pending` aside, and have another with room for `need` bytes. Without memory for that the
+ * pending bytes stay, or are moved when it grows. */
+static void set_aside(link_outbound *o, size_t need) {
+    size_t cap = o->pending.cap < STEP / 2 ? 2 * o->pending.cap : STEP;
+    if (link_pieces_set_aside(&o->aside, &o->pending)) jet_buf_fit(&o->pending, cap < need ? need : cap);
+}
+
+/* Put the frame in without a copy, if that is possible. */
+static int borrow(link_outbound *o, const link_put *p) {
+    if (!link_share_lend(p->share)) return 0;
+    if ((jet_buf_len(&o->pending) == 0 || link_pieces_set_aside(&o->aside, &o->pending)) &&
+        link_pieces_lend(&o->aside, p->payload, p->share))
+        return 1;
+    link_share_leave(p->share);
+    return 0;
+}
+
+static inline jet_status encode(link_outbound *o, const link_put *p) {
+    if (jet_buf_len(&o->pending) >= LINK_LARGE) {
+        size_t need = jet_encode_room(p->subject, p->reply, p->header, p->payload);
+        if (o->pending.cap - o->pending.end < need) set_aside(o, need);
+    }
     if (p->kind == LINK_PUB)
-        status = jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload);
-    else if (p->kind == LINK_REPLY)
-        status = jet_encode_answer(&o->pending, p->subject, p->reply, p->payload);
-    else
-        status = jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
-    if (status != JET_OK) return status;
-    size_t size = jet_buf_len(&o->pending) - before;
+        return jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload);
+    if (p->kind == LINK_REPLY)
+        return jet_encode_answer(&o->pending, p->subject, p->reply, p->payload);
+    return jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
+}
+
+static inline int append(link_outbound *o, link_put *p) {
+    size_t before = link_room_used(o);
+    if (p->share == NULL || !borrow(o, p)) {
+        jet_status status = encode(o, p);
+        if (status != JET_OK) return status;
+    }
+    size_t size = link_room_used(o) - before;
     if (p->keep) {
-        p->question = link_resend_add(&o->resend, jet_buf_ptr(&o->pending) + before, size);
+        p->question = link_resend_add(&o->resend, o->pending.data + o->pending.end - size, size);
         if (p->question == LINK_ASK_NO_MEMORY) {
             p->question = LINK_ASK_NOTHING;
             jet_buf_cut(&o->pending, size);
@@ -185,7 +213,7 @@ int link_outbound_is_lost(const link_outbound *o, const link_waiter *w) {
 
 void link_outbound_pong(link_outbound *o) {
     link_lock(&o->lock);
-    if (!o->closed && jet_buf_len(&o->pending) <= o->high_water) {
+    if (!o->closed && link_room_used(o) <= o->high_water) {
         jet_encode_pong(&o->pending);
         link_gate_open(&o->work);
     }
@@ -212,14 +240,14 @@ static void rest_when_quiet(link_outbound *o) {
     link_turn_leave(&o->send_turn);
 }
 
-uint64_t link_outbound_ping(link_outbound *o) {
+uint64_t link_outbound_ping(link_outbound *o, int wake) {
     uint64_t number = 0;
     rest_when_quiet(o);
     link_lock(&o->lock);
     if (!o->closed && is_online(o) && jet_encode_ping(&o->pending) == JET_OK) {
         link_add(&o->pings, 1);
         number = o->pings;
-        link_gate_open(&o->work);
+        if (wake) link_gate_open(&o->work);
     }
     link_unlock(&o->lock);
     return number;
@@ -252,16 +280,22 @@ uint64_t link_outbound_link_to_leave_on(link_outbound *o) {
     return number;
 }
 
+static void retract(link_outbound *o, jet_span reply) {
+    size_t first = o->left;
+    o->left -= link_pieces_retract(&o->aside, reply, &first);
+    if (first) o->left -= jet_encode_retract(&o->pending, reply, first);
+}
+
 void link_outbound_retract(link_outbound *o, jet_span reply) {
     link_lock(&o->lock);
     if (!is_online(o) && !o->closed && o->left)
-        o->left -= jet_encode_retract(&o->pending, reply, o->left);
+        retract(o, reply);
     link_unlock(&o->lock);
 }
 
 size_t link_outbound_pending(link_outbound *o) {
     link_lock(&o->lock);
-    size_t n = jet_buf_len(&o->pending);
+    size_t n = link_room_used(o);
     link_unlock(&o->lock);
     return n;
 }
@@ -276,8 +310,9 @@ size_t link_outbound_waiting(link_outbound *o) {
 
 size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n) {
     link_lock(&o->lock);
-    if (n > jet_buf_len(&o->pending)) n = jet_buf_len(&o->pending);
-    if (n) memcpy(to, jet_buf_ptr(&o->pending), n);
+    size_t done = link_pieces_peek(&o->aside, to, n);
+    if (n - done > jet_buf_len(&o->pending)) n = done + jet_buf_len(&o->pending);
+    if (n > done) memcpy(to + done, jet_buf_ptr(&o->pending), n - done);
     link_unlock(&o->lock);
     return n;
 }

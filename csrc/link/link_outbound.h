@@ -8,6 +8,7 @@
 #define LINK_OUTBOUND_H
 
 #include "jet_encode.h"
+#include "link_pieces.h"
 #include "link_resend.h"
 #include "link_turn.h"
 
@@ -25,7 +26,8 @@ typedef link_filtered (*link_encode)(void *context, const uint8_t *bytes, size_t
 
 typedef struct link_outbound {
     link_mutex lock; /* guards what follows, up to `send_turn` */
-    jet_buf pending; /* whole frames that no sender has taken */
+    link_pieces aside; /* whole frames that no sender has taken, in front of `pending` */
+    jet_buf pending;   /* the same: what was put in last */
     link_line line;  /* of those who wait for room */
     size_t promised; /* bytes of room that belong to waiters who were woken and have not put in */
     link_gate work;  /* the writer waits here for bytes */
@@ -52,6 +54,7 @@ typedef struct link_outbound {
     void *context;
     int writer_only; /* a signal may break off `encode` in other threads, as it does Python code */
     int last;        /* the filter ended the link with what is in `sending` */
+    link_share *taken; /* whose memory `plain` is, or without a filter `sending`; NULL: their own */
 } link_outbound;
 
 /* A message or frames to put in; spans are borrowed for the call. */
@@ -60,6 +63,7 @@ typedef struct link_put {
     link_kind kind;
     jet_span subject, reply, header;
     jet_span payload;  /* LINK_FRAMES: frames that were encoded and checked elsewhere */
+    link_share *share; /* LINK_FRAMES: where `payload`, a single frame, may be borrowed; NULL: copy it */
     uint64_t messages; /* in them */
     uint64_t link;     /* number of the only link on which it may leave, or which it waits for; 0: any */
     int keep;          /* send it again over the next link, unless it is known to have arrived */
@@ -99,9 +103,9 @@ int link_outbound_is_lost(const link_outbound *o, const link_waiter *w);
 /* Answer a PING. For the reading thread: never waits. A peer that does not take what is there gets
  * no more of it. */
 void link_outbound_pong(link_outbound *o);
-/* Append a PING. Returns which one it is on this link, beginning with 1; 0: no link, closed, or no
- * memory. */
-uint64_t link_outbound_ping(link_outbound *o);
+/* Append a PING, and wake the writer for it with `wake`; else the caller has to send. Returns which one
+ * it is on this link, beginning with 1; 0: no link, closed, or no memory. */
+uint64_t link_outbound_ping(link_outbound *o, int wake);
 /* Append a line that means nothing to another link, if there is a link. LINK_OK, LINK_CLOSED or
  * JET_ERR_MEMORY. */
 int link_outbound_line(link_outbound *o, jet_span line);

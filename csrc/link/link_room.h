@@ -5,6 +5,11 @@
 
 #include "link_outbound.h"
 
+/* The bytes that no sender has taken. */
+static inline size_t link_room_used(const link_outbound *o) {
+    link_assert_held(&o->lock);
+    return o->aside.size + jet_buf_len(&o->pending);
+}
 /* Promise the room that there is to those who stand in line, the oldest first, and wake them. */
 void link_room_promise(link_outbound *o);
 /* The link or the whole buffer is gone: wake all who stand in line, to look again. */

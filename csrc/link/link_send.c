@@ -26,13 +26,33 @@ enum {
     GATHER_KEPT = 200
 };
 
-/* Take what is pending into `next`, which is empty; room is made for those who wait for it. */
-static void take_pending(link_outbound *o, jet_buf *next) {
+/* Give borrowed memory back: as soon as nothing is left in it, for an empty buffer's memory may be
+ * freed. The caller has the send turn. */
+static void let_go(link_outbound *o) {
+    if (o->taken == NULL) return;
+    jet_buf_init(o->encode ? &o->plain : &o->sending);
+    link_share_leave(o->taken);
+    o->taken = NULL;
+}
+
+/* Take what was put in first into `next`, which is empty and borrows nothing. Returns what is left of
+ * its piece, for link_piece_free without the mutex; NULL: nothing is. */
+static link_piece *take_first(link_outbound *o, jet_buf *next) {
     jet_buf swap = *next;
     link_assert_held(&o->lock);
-    *next = o->pending;
-    o->pending = swap;
+    link_piece *piece = link_pieces_take(&o->aside);
+    *next = piece ? piece->bytes : o->pending;
     o->last_take = jet_buf_len(next);
+    if (piece) {
+        o->taken = piece->share;
+        piece->share = NULL;
+        jet_buf_init(&piece->bytes);
+    }
+    if (piece && o->pending.data)
+        piece->bytes = swap;
+    else
+        o->pending = swap;
+    return piece;
 }
 
 /* Fill `sending` from the next piece of `plain`. Returns whether that worked. */
@@ -41,35 +61,42 @@ static int encode_piece(link_outbound *o) {
     jet_buf_clear(&o->sending, KEEP);
     link_filtered got = o->encode(o->context, n ? jet_buf_ptr(&o->plain) : NULL, n, &o->sending);
     jet_buf_consume(&o->plain, n);
+    if (jet_buf_len(&o->plain) == 0) let_go(o);
     o->last = got == LINK_FILTER_LAST;
     return got != LINK_FILTER_BROKEN;
 }
 
-/* Send until nothing is left, or until `takes` times what was pending then (0: any number of times)
- * is gone. The caller has the send turn. */
-static link_sent drain(link_outbound *o, int flags, int takes) {
+/* Send until nothing is left, or with `once` until what was pending at the beginning is gone. The
+ * caller has the send turn. */
+static link_sent drain(link_outbound *o, int flags, int once) {
     jet_buf *next = o->encode ? &o->plain : &o->sending;
-    int took = 0, asked = 0; /* a filter may owe bytes of its own: it is asked at least once */
+    size_t all = 0, took = 0; /* bytes: of what was pending at the beginning */
+    int asked = 0; /* a filter may owe bytes of its own: it is asked at least once */
     for (;;) {
         int left = 0;
+        link_piece *piece = NULL;
         /* After many pending bytes as many follow: keep the memory and do not free it. Freeing
          * back may take long, so that is not done under the mutex. */
-        if (jet_buf_len(next) == 0)
+        if (jet_buf_len(next) == 0) {
+            let_go(o);
             jet_buf_clear(next, 4 * o->last_take > KEEP ? 4 * o->last_take : KEEP);
+        }
         /* Nothing may follow the last frame; the pending bytes stay for the next link. */
         if (o->last && jet_buf_len(&o->sending) == 0) return LINK_BROKEN;
         link_lock(&o->lock);
         int fd = o->fd;
-        if (fd >= 0 && jet_buf_len(next) == 0 && jet_buf_len(&o->pending)) {
-            if (takes && took == takes) {
+        if (all == 0) all = link_room_used(o);
+        if (fd >= 0 && jet_buf_len(next) == 0 && link_room_used(o)) {
+            if (once && took >= all) {
                 left = 1;
             } else {
-                take_pending(o, next);
-                took++;
+                piece = take_first(o, next);
+                took += o->last_take;
                 link_room_promise(o);
             }
         }
         link_unlock(&o->lock);
+        link_piece_free(piece);
         if (left && jet_buf_len(&o->sending) == 0) return LINK_BLOCKED;
         if (o->encode && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
             (jet_buf_len(&o->plain) || !asked)) {
@@ -94,7 +121,7 @@ int link_outbound_begin_send(link_outbound *o) {
         size_t waiting = jet_buf_len(&o->sending) + jet_buf_len(&o->plain);
         if (link_try_lock(&o->lock)) {
             int writer_only = o->writer_only;
-            waiting += jet_buf_len(&o->pending);
+            waiting += link_room_used(o);
             link_unlock(&o->lock);
             if (!writer_only) return waiting <= LITTLE ? 1 : 2;
         } else if (!o->writer_only) {
@@ -117,6 +144,7 @@ void link_outbound_nudge(link_outbound *o) {
 
 /* Drop what was half sent. The caller has the send turn. */
 static void forget_sending(link_outbound *o) {
+    let_go(o);
     jet_buf_clear(&o->sending, KEEP);
     jet_buf_clear(&o->plain, KEEP);
 }
@@ -143,7 +171,7 @@ void link_outbound_pump(link_outbound *o) {
     for (;;) {
         unsigned gather = 0;
         link_lock(&o->lock);
-        while (!(o->closed || o->nudged || (o->fd >= 0 && jet_buf_len(&o->pending))))
+        while (!(o->closed || o->nudged || (o->fd >= 0 && link_room_used(o))))
             link_gate_wait(&o->work, &o->lock);
         if (!o->nudged && o->msgs - seen > MANY) gather = o->hurried ? GATHER : GATHER_KEPT;
         seen = o->msgs;
@@ -171,7 +199,8 @@ ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t 
     o->last = 0;
     if (status == JET_OK && jet_buf_len(&o->resend.frames))
         status = jet_buf_append(into, jet_buf_ptr(&o->resend.frames), jet_buf_len(&o->resend.frames));
-    size_t refused = jet_buf_len(&o->pending) ? jet_encode_sift(&o->pending, max_payload) : 0;
+    size_t refused = link_pieces_sift(&o->aside, max_payload);
+    if (jet_buf_len(&o->pending)) refused += jet_encode_sift(&o->pending, max_payload);
     link_store(&o->pings, 0);
     link_add(&o->links, 1);
     o->fd = fd;
@@ -197,6 +226,7 @@ void link_outbound_forget(link_outbound *o) {
 void link_outbound_close(link_outbound *o) {
     link_lock(&o->lock);
     o->closed = 1;
+    link_pieces_clear(&o->aside);
     jet_buf_clear(&o->pending, 0);
     link_resend_free(&o->resend);
     link_gate_open(&o->work);

@@ -2,6 +2,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from jetsync._core.csrc cimport jet_buf, jet_span, jet_status
+from jetsync._core.link cimport link_share
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
@@ -25,6 +26,7 @@ cdef enum:
 # One chunk of encoded frames, kept until every message in it is settled.
 cdef struct Chunk:
     jet_buf frames
+    link_share *share  # of their memory, when one of them was lent to the sender; no more are added
     uint32_t open_
     double sent        # monotonic, when the first of its messages was handed over; 0: none was
 
@@ -95,7 +97,9 @@ cdef class InFlight:
     cdef uint64_t _turn(self, int *whose) noexcept
     cdef bint _hand_over(self, uint64_t turn, bint wake) noexcept
     cdef bint _flush(self, bint wake=*) noexcept
+    cdef bint _offer(self, Chunk *chunk, jet_span frames, uint64_t count, bint wake) noexcept
     cdef void _drop(self, Entry *entry) noexcept
+    cdef void _end_chunk(self, Chunk *chunk) noexcept
     cdef void _sent_first(self, Chunk *chunk, uint64_t number) noexcept
     cdef void _measure(self) noexcept
     cdef void _advance(self) noexcept

@@ -2,7 +2,8 @@
 
 Messages get numbers 0, 1, 2 ... in the order they are added, and are handed over in that order: the
 ones from `unsent` on wait for a link, for room, or until what was lost before them is sent again.
-Encoded frames are kept until the message is settled: sending again is a copy.
+Encoded frames are kept until the message is settled: sending again is a copy. A large frame is not
+copied to be sent first: it lies in a chunk of its own, which the window and the sender share.
 
 The GIL guards all of this; the code that runs without it is in csrc/link. From the first change
 that a method makes to the last it neither gives up the GIL, nor raises, nor makes or drops a Python
@@ -20,6 +21,7 @@ from jetsync._core.csrc cimport (
     jet_buf_ptr, jet_buf_reserve, jet_encode_asking, jet_encode_pub, jet_span,
     jet_subject_is_publishable, span_of, span_of_bytes,
 )
+from jetsync._core.link cimport LINK_LARGE, link_share_end, link_share_new
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.numbering cimport Numbering
 from jetsync._core.outbound cimport Outbound
@@ -81,6 +83,7 @@ cdef class InFlight:
         cdef uint64_t i
         if self.chunks != NULL:
             for i in range(min(<uint64_t>self.size, self.chunk_next + 1)):
+                self._end_chunk(&self.chunks[i])
                 jet_buf_free(&self.chunks[i].frames)
         free(self.chunks)
         free(self.entries)
@@ -147,8 +150,16 @@ cdef class InFlight:
                             jet_span payload, uint8_t state) noexcept:
         cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
         cdef Entry *entry = &self.entries[self.next_ & self.mask]
-        cdef size_t before = jet_buf_len(&chunk.frames)
+        cdef size_t before
         cdef jet_status status
+        if chunk.share != NULL or (payload.len >= <size_t>LINK_LARGE
+                                   and jet_buf_len(&chunk.frames)):
+            self.chunk_next += 1
+            chunk = &self.chunks[self.chunk_next & self.mask]
+            status = self._begin()
+            if status != JET_OK:
+                return status
+        before = jet_buf_len(&chunk.frames)
         if state & PLAIN:
             status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
         else:
@@ -252,13 +263,12 @@ cdef class InFlight:
                    and self.entries[n & self.mask].offset == entry.offset + length
                    and self.entries[n & self.mask].size <= self.outbound.max_payload
                    and self.entries[n & self.mask].place < turn
-                   and length < CHUNK_BYTES):
+                   and length < <size_t>(LINK_LARGE if count == 1 else CHUNK_BYTES)):
                 length += self.entries[n & self.mask].length
                 n += 1
                 count += 1
-            if not self.outbound.offer_frames(
-                    span_of(jet_buf_ptr(&chunk.frames) + entry.offset, length), count,
-                    self.link if self.only_linked else 0, wake):
+            if not self._offer(chunk, span_of(jet_buf_ptr(&chunk.frames) + entry.offset, length),
+                               count, wake):
                 self.unsent = first
                 return False
             if chunk.sent == 0 or not self.sampling:
@@ -271,6 +281,14 @@ cdef class InFlight:
                 first += 1
         self.unsent = n
         return n == self.next_
+
+    cdef bint _offer(self, Chunk *chunk, jet_span frames, uint64_t count, bint wake) noexcept:
+        """Hand over frames that lie in a row in `chunk`. A single large one is not copied."""
+        cdef bint large = count == 1 and frames.len >= <size_t>LINK_LARGE
+        if large and chunk.share == NULL:  # nothing of a chunk is consumed: its memory begins here
+            chunk.share = link_share_new(<uint8_t *>jet_buf_ptr(&chunk.frames))
+        return self.outbound.offer_frames(frames, count, self.link if self.only_linked else 0, wake,
+                                          chunk.share if large else NULL)
 
     cdef void _drop(self, Entry *entry) noexcept:
         """Forget a message without confirmation."""
@@ -418,8 +436,15 @@ cdef class InFlight:
             self.head += 1
         while (self.chunk_head < self.chunk_next
                and self.chunks[self.chunk_head & self.mask].open_ == 0):
-            jet_buf_clear(&self.chunks[self.chunk_head & self.mask].frames, CHUNK_MEMORY)
+            self._end_chunk(&self.chunks[self.chunk_head & self.mask])
             self.chunk_head += 1
+
+    cdef void _end_chunk(self, Chunk *chunk) noexcept:
+        """Forget its frames. Its memory is kept for the next ones unless the sender still has it."""
+        if chunk.share != NULL and not link_share_end(chunk.share):
+            jet_buf_init(&chunk.frames)
+        chunk.share = NULL
+        jet_buf_clear(&chunk.frames, CHUNK_MEMORY)
 
     cdef Entry *_open_entry(self, uint64_t number) noexcept:
         """The entry of a message that is not settled, or NULL."""

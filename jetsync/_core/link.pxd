@@ -121,6 +121,15 @@ cdef extern from "link_group.h" nogil:
                              link_queue **q, bint may_wait)
 
 
+cdef extern from "link_pieces.h" nogil:
+    int LINK_LARGE
+    ctypedef struct link_share:
+        pass
+
+    link_share *link_share_new(uint8_t *data)
+    bint link_share_end(link_share *s)
+
+
 cdef extern from "link_outbound.h" nogil:
     ctypedef enum link_filtered:
         LINK_FILTER_BROKEN
@@ -146,6 +155,7 @@ cdef extern from "link_outbound.h" nogil:
         jet_span reply
         jet_span header
         jet_span payload
+        link_share *share
         uint64_t messages
         uint64_t link
         bint keep
@@ -161,7 +171,7 @@ cdef extern from "link_outbound.h" nogil:
     void link_outbound_withdraw(link_outbound *o, link_waiter *w)
     bint link_outbound_is_lost(const link_outbound *o, const link_waiter *w)
     void link_outbound_pong(link_outbound *o)
-    uint64_t link_outbound_ping(link_outbound *o)
+    uint64_t link_outbound_ping(link_outbound *o, bint wake)
     int link_outbound_line(link_outbound *o, jet_span line)
     int link_outbound_offer(link_outbound *o, link_put *p)
     uint64_t link_outbound_link(link_outbound *o)

@@ -3,7 +3,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport jet_buf, jet_span
-from jetsync._core.link cimport link_outbound, link_put, link_waiter
+from jetsync._core.link cimport link_outbound, link_put, link_share, link_waiter
 
 
 @cython.final
@@ -26,7 +26,7 @@ cdef class Outbound:
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
                            bint wake=*, double deadline=*) except -1
     cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
-                           bint wake) noexcept
+                           bint wake, link_share *share=*) noexcept
     cdef uint64_t link_number(self) noexcept
     cdef uint64_t link_now(self) noexcept
     cdef int _retract(self) except -1

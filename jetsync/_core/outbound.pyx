@@ -155,6 +155,7 @@ cdef class Outbound:
         p.reply = reply
         p.header = header
         p.payload = payload
+        p.share = NULL
         p.messages = 1
         p.link = link
         p.keep = False
@@ -173,6 +174,7 @@ cdef class Outbound:
         p.reply = reply
         p.header = span_of(NULL, 0)
         p.payload = payload
+        p.share = NULL
         p.messages = 1
         p.link = link
         p.keep = keep
@@ -187,6 +189,7 @@ cdef class Outbound:
         p.kind = LINK_FRAMES
         p.subject = p.reply = p.header = span_of(NULL, 0)
         p.payload = frames
+        p.share = NULL
         p.messages = count
         p.link = 0
         p.keep = keep
@@ -194,8 +197,9 @@ cdef class Outbound:
         return self._put(&p, deadline)
 
     cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
-                           bint wake) noexcept:
-        """Append frames if that is possible now; never waits. Returns whether they were taken.
+                           bint wake, link_share *share=NULL) noexcept:
+        """Append frames if that is possible now; never waits. Returns whether they were taken. A
+        single frame that lies in `share` is not copied.
 
         They are taken for link number `link` only; with 0 for any. With `wake=False` the caller has
         to call `send_now`."""
@@ -203,6 +207,7 @@ cdef class Outbound:
         p.kind = LINK_FRAMES
         p.subject = p.reply = p.header = span_of(NULL, 0)
         p.payload = frames
+        p.share = share
         p.messages = count
         p.link = link
         p.keep = False
@@ -295,9 +300,10 @@ cdef class Outbound:
             raise_status(<jet_status>result, span_of(NULL, 0))
         return result != LINK_CLOSED
 
-    def ping(self):
-        """Append a PING; returns which one it is on this link, beginning with 1; 0: no link."""
-        return link_outbound_ping(&self.link)
+    def ping(self, bint wake=True):
+        """Append a PING; returns which one it is on this link, beginning with 1; 0: no link. With
+        `wake=False` the caller has to call `send_now`."""
+        return link_outbound_ping(&self.link, wake)
 
     def resend_point(self):
         """A point in the resend buffer, for `arrived`."""

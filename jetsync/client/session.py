@@ -306,7 +306,7 @@ class Session:
         ``now=False`` the writer thread sends it."""
         while (link := self._link) is not None:
             mark = self._routes.mark()
-            number = self._outbound.ping()
+            number = self._outbound.ping(wake=not now)
             if not number:
                 break
             if link is self._link:

@@ -232,13 +232,113 @@ static void check_quiet(void) {
             CHECK(recv(pair[1], sink, sizeof sink, MSG_DONTWAIT) > 0);
         }
         CHECK(o.pending.cap + o.sending.cap >= 200000);
-        link_outbound_ping(&o);
+        link_outbound_ping(&o, 1);
         CHECK(o.pending.cap + o.sending.cap >= 200000); /* as much may follow */
     }
     CHECK(link_outbound_begin_send(&o));
     link_outbound_send(&o);
-    CHECK(link_outbound_ping(&o) == 3);
+    CHECK(link_outbound_ping(&o, 1) == 3);
     CHECK(o.pending.cap <= 65536 && o.sending.cap <= 65536);
+    close(pair[0]), close(pair[1]);
+    link_outbound_free(&o);
+}
+
+/* What a sender takes, one piece after the other, until nothing is left. */
+static size_t received(link_outbound *o, int from, uint8_t *to, size_t room) {
+    size_t n = 0;
+    while (link_outbound_pending(o) || jet_buf_len(&o->sending)) {
+        CHECK(link_outbound_begin_send(o));
+        link_outbound_send(o);
+        ssize_t got;
+        while ((got = recv(from, to + n, room - n, MSG_DONTWAIT)) > 0) n += (size_t)got;
+    }
+    return n;
+}
+
+static link_put large_frame(uint8_t *data, const char *line, size_t payload) {
+    size_t n = strlen(line);
+    memcpy(data, line, n);
+    memset(data + n, 'x', payload);
+    memcpy(data + n + payload, "\r\n", 2);
+    return (link_put){.kind = LINK_FRAMES, .payload = jet_span_of(data, n + payload + 2), .messages = 1};
+}
+
+/* Large frames wait where they are: nothing of them is moved when more comes, and a lent one stays its
+ * maker's too. They leave in the order in which they were put in. */
+static void check_pieces(void) {
+    enum { LARGE = 100000, FRAME = 19 + LARGE + 2, ROOM = 4 * FRAME + 64 };
+    static uint8_t payload[LARGE], sink[ROOM], seen[ROOM];
+    link_outbound o;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    link_outbound_init(&o, 1 << 20, 1 << 20);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1 << 20, NULL, NULL, 0) == 0);
+    link_put small = {.kind = LINK_PUB, .subject = S("s"), .payload = S("1"), .messages = 1};
+    link_put large = {.kind = LINK_PUB, .subject = S("l"), .payload = jet_span_of(payload, LARGE)};
+    CHECK(link_outbound_put(&o, &large, 1) == LINK_OK);
+    uint8_t *first = o.pending.data;
+    CHECK(link_outbound_put(&o, &large, 1) == LINK_OK);
+    CHECK(link_outbound_put(&o, &large, 1) == LINK_OK);
+    CHECK(o.aside.first && o.aside.first->bytes.data == first); /* not moved */
+    uint8_t *data = malloc(FRAME);
+    link_share *share = link_share_new(data);
+    CHECK(data && share);
+    link_put lent = large_frame(data, "PUB k _W.1 100000\r\n", LARGE);
+    lent.share = share;
+    CHECK(link_outbound_put(&o, &small, 1) == LINK_OK);
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK && o.aside.last->bytes.data == data);
+    CHECK(link_outbound_put(&o, &small, 1) == LINK_OK);
+    CHECK(link_outbound_peek(&o, seen, sizeof seen) == link_outbound_pending(&o));
+    /* What is lent already is copied; what is withdrawn is its maker's again, untouched. */
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK && o.aside.last->bytes.data == data);
+    size_t all = link_outbound_pending(&o);
+    link_outbound_detach(&o);
+    link_outbound_retract(&o, S("_W."));
+    CHECK(link_outbound_pending(&o) == all - 2 * lent.payload.len);
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK && o.aside.last->bytes.data == data);
+    CHECK(memcmp(data, lent.payload.ptr, lent.payload.len) == 0);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), LARGE - 1, NULL, NULL, 0) == 4);
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK);
+    CHECK(link_outbound_put(&o, &small, 1) == LINK_OK);
+    size_t n = link_outbound_peek(&o, seen, sizeof seen);
+    CHECK(received(&o, pair[1], sink, sizeof sink) == n && memcmp(sink, seen, n) == 0);
+    CHECK(link_share_end(share)); /* sent: the memory is the maker's alone */
+    share = link_share_new(data);
+    lent.share = share;
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK);
+    CHECK(!link_share_end(share)); /* the sender frees it */
+    CHECK(received(&o, pair[1], sink, sizeof sink) == lent.payload.len);
+    CHECK(memcmp(sink, "PUB k _W.1 100000\r\nxx", 21) == 0);
+    close(pair[0]), close(pair[1]);
+    link_outbound_free(&o);
+}
+
+static link_filtered encode_as_it_is(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+    (void)context;
+    return jet_buf_append(out, data, n) == JET_OK ? LINK_FILTER_DONE : LINK_FILTER_BROKEN;
+}
+
+/* A filter is done with a lent frame before all of it has left: it goes back to its maker at once. */
+static void check_lent_to_a_filter(void) {
+    enum { LARGE = 100000, FRAME = 19 + LARGE + 2 };
+    static uint8_t full[4096];
+    link_outbound o;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    link_outbound_init(&o, 1 << 20, 1 << 20);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1 << 20, encode_as_it_is, NULL, 0) == 0);
+    while (send(pair[0], full, sizeof full, MSG_DONTWAIT) > 0) {}
+    uint8_t *data = malloc(FRAME);
+    link_share *share = link_share_new(data);
+    CHECK(data && share);
+    link_put lent = large_frame(data, "PUB k _W.1 100000\r\n", LARGE);
+    lent.share = share;
+    CHECK(link_outbound_offer(&o, &lent) == LINK_OK && link_outbound_begin_send(&o));
+    link_outbound_send(&o);
+    CHECK(jet_buf_len(&o.sending) && jet_buf_len(&o.plain) == 0);
+    CHECK(link_outbound_ping(&o, 0) == 1 && link_outbound_ping(&o, 0) == 2); /* memory is given back */
+    CHECK(memcmp(data, "PUB k _W.1 100000\r\nxx", 21) == 0 && link_share_end(share));
+    free(data);
     close(pair[0]), close(pair[1]);
     link_outbound_free(&o);
 }
@@ -246,6 +346,8 @@ static void check_quiet(void) {
 void suite_inbound(void) {
     check_large();
     check_quiet();
+    check_pieces();
+    check_lent_to_a_filter();
     link_outbound o;
     link_inbound in;
     link_queue a, b;
@@ -434,12 +536,12 @@ void suite_send(void) {
     mine.link = 3;
     CHECK(link_outbound_put(&o, &mine, 0) == LINK_GONE && link_outbound_link_to_leave_on(&o) == 4);
     mine.link = 4;
-    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o) == 0);
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o, 1) == 0);
     link_outbound_retract(&o, S("_I.w."));
     link_outbound_retract(&o, S("_I.w."));
     CHECK(link_outbound_pending(&o) == 30);
     CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL, 0) == 0 && o.links == 4);
-    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o) == 1);
+    CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o, 1) == 1);
     /* The writer ends at the close; a dead peer does not end it. */
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);

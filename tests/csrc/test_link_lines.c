@@ -130,7 +130,7 @@ void suite_outbound(void) {
     link_outbound_join(&o, &a, &half);
     link_outbound_close(&o);
     CHECK(is_woken(&a) && link_outbound_put_promised(&o, &half, &a) == LINK_CLOSED);
-    CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_CLOSED && !link_outbound_ping(&o));
+    CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_CLOSED && !link_outbound_ping(&o, 1));
     link_outbound_free(&o);
 
     /* Without memory nothing is put in, also where only the copy for sending again has none. */

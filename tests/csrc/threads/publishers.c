@@ -38,6 +38,28 @@ void *publisher(void *which) {
     return NULL;
 }
 
+/* Lend a frame, now and then write it anew when it has left, and let go of it at some time. */
+static void lend(void) {
+    static const char frame[] = "PUB a3 _W.2 2\r\n1 \r\n";
+    size_t n = sizeof frame - 1;
+    uint8_t *data = malloc(n);
+    memcpy(data, frame, n);
+    link_share *share = link_share_new(data);
+    for (int i = 0; i < 3; i++) {
+        link_put p = {.kind = LINK_FRAMES,
+                      .payload = jet_span_of(data, n),
+                      .messages = 1,
+                      .link = link_load(&out.links),
+                      .share = share,
+                      .wake = 1};
+        link_outbound_offer(&out, &p);
+        usleep(i * 50);
+    }
+    if (!link_share_end(share)) return;
+    memset(data, 0, n);
+    free(data);
+}
+
 void *acknowledger(void *unused) {
     static const char frame[] = "PUB a1 3\r\n42 \r\n", offered[] = "PUB a2 _W.1 2\r\n1 \r\n";
     while (!atomic_load(&ended)) {
@@ -58,6 +80,7 @@ void *acknowledger(void *unused) {
         all.payload = jet_span_of((const uint8_t *)offered, sizeof offered - 1);
         all.keep = 0;
         link_outbound_offer(&out, &all);
+        lend();
         contend(0.0001);
         usleep(100);
     }

@@ -152,7 +152,7 @@ void *watcher(void *unused) {
         sum += link_outbound_link(&out) + link_load(&out.links);
         if (i % 9 == 0) link_outbound_retract(&out, jet_span_of((const uint8_t *)"_W.", 3));
         link_outbound_arrived(&out, link_outbound_resend_point(&out), i % 2 == 0);
-        if (i % 4 == 0) link_outbound_ping(&out);
+        if (i % 4 == 0) link_outbound_ping(&out, i % 8);
         contend(i % 2 ? 0 : 0.001);
         if (i % 5 == 0) wake_takers(&queues[i % QUEUES]);
         if (i % 3 == 0) usleep(50);
