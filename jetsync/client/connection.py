@@ -285,8 +285,9 @@ class Connection(Publishing):
 
         Nothing is delivered or stored unless ``deliver``. Blocks up to ``timeout`` seconds until
         the reports of all servers are there; some may be missing then (``complete`` is False).
-        Raises ConfigError for a server before 2.11, TimeoutError when no report came,
-        DisconnectedError when the link broke meanwhile.
+        Raises ConfigError for a server before 2.11, TimeoutError when no report came, and
+        DisconnectedError: without a link at once, and nothing is sent; when the link broke
+        meanwhile, and the message may have been delivered or not.
         """
         from jetsync.client.message_trace import trace_message
 

@@ -84,13 +84,11 @@ def trace_message(
         merged: dict[str, Any] = {**(given or {}), "Nats-Trace-Dest": reports.subject}
         if not deliver:
             merged["Nats-Trace-Only"] = "1"
-        port.send(subject, data, None, encode_headers(merged), deadline.remaining())
-        # Each report announces others: of the servers that it sent the message on to.
-        while len(found) < 1 + sum(hop.hops for hop in found.values()):
+        reports.send(subject, data, encode_headers(merged), deadline.remaining())
+        while not _is_complete(found):
             msg = reports.mailbox.get(deadline.remaining())
             if msg is None:
-                if reports.mailbox.error is not None:
-                    raise reports.mailbox.error
+                reports.check()
                 break
             hop = _hop(msg.data)
             found[hop.hop] = hop
@@ -101,8 +99,14 @@ def trace_message(
             operation="trace",
         )
     hops = tuple(sorted(found.values(), key=lambda hop: _position(hop.hop)))
-    complete = len(hops) == 1 + sum(hop.hops for hop in hops)
-    return MessageTrace(hops, _egress(hops), _errors(hops), complete)
+    return MessageTrace(hops, _egress(hops), _errors(hops), _is_complete(found))
+
+
+def _is_complete(found: dict[str, TraceHop]) -> bool:
+    """Whether all reports are there. Each announces others: of the servers that it sent the message
+    on to, whose reports may come before it."""
+    announced = all(hop.rpartition(".")[0] in found for hop in found)
+    return announced and len(found) >= 1 + sum(hop.hops for hop in found.values())
 
 
 def _position(hop: str) -> list[int]:

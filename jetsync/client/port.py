@@ -130,7 +130,8 @@ class Port:
 
     @property
     def linked(self) -> bool:
-        """Whether there is a link to a server right now. The one answer to that question."""
+        """Whether there is a link to a server right now, as :attr:`Outbound.is_linked` says
+        it; the port only passes that on."""
         return self._nc.is_connected
 
     @property
@@ -221,11 +222,13 @@ class Port:
         reply: str | None = None,
         header: bytes = b"",
         seconds: float | None = None,
+        link: int = 0,
     ) -> None:
         """Publish, and send from this thread what the socket takes. Blocks only while the outbound
         buffer is full, up to ``seconds`` (None: ``write_timeout``). Raises like
-        ``Connection.publish``."""
-        self.outbound.publish(subject, data, reply, header, False, seconds)
+        ``Connection.publish``. With ``link`` it is put in for the link of that number only, else
+        OutboundFullError is raised."""
+        self.outbound.publish(subject, data, reply, header, False, seconds, link)
         self.outbound.send_now()
 
     # -- receiving -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import select
 import socket
 
 from jetsync._locks import rlock
+from jetsync._native import original
 
 __all__ = ["Sockets"]
 
@@ -43,19 +44,18 @@ class Sockets:
 
     def has_unread(self) -> bool:
         """Whether there is something to read, which the reader thread has not come to. Does not
-        wait; False while another thread cuts or closes."""
-        if not self._guard.acquire(blocking=False):
+        wait. While the socket is being closed the answer may be about another file."""
+        # Without the guard, since poll gives up the GIL: a thread that cuts meanwhile would find
+        # the guard held, and not shut the socket down.
+        sock = self._sock
+        if sock is None:
             return False
+        look = original("select", "poll")()
         try:
-            if self._sock is None:
-                return False
-            look = select.poll()
-            look.register(self._sock, select.POLLIN)
+            look.register(sock.fileno(), select.POLLIN)
             return bool(look.poll(0))
         except (OSError, ValueError):  # it was closed
             return False
-        finally:
-            self._guard.release()
 
     def close(self) -> None:
         """Close it. Waits for a thread that cuts, but not for a signal handler on top of one: then

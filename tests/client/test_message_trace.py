@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 import jetsync
+from jetsync.client.link_inbox import LinkInbox
 from jetsync.client.message_trace import trace_message
-from jetsync.server import NatsCluster
+from jetsync.client.port import port_of
+from jetsync.server import NatsCluster, NatsServer
+from tests.harness.fakeserver import FakeServer, Peer
+from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
+
+LONG = 30.0
 
 
 @pytest.fixture
@@ -61,6 +70,79 @@ def test_a_refused_message_has_no_trace_and_a_bad_subject_is_an_error(far):
         near.trace("bad subject")
     with pytest.raises(jetsync.TimeoutError, match="no server"):
         near.trace("traced.unheard", timeout=0)
+
+
+def test_reports_may_come_in_any_order():
+    """A server further on may be quicker than the one that passed the message on to it."""
+    reports = [("1.1", 0), ("1", 1), ("2", 0), ("", 2)]
+
+    def script(peer: Peer) -> None:
+        peer.handshake()
+        sid = peer.expect(b"SUB").split()[2]
+        line, block = peer.expect_publish()
+        assert line.startswith(b"HPUB traced ")
+        (subject,) = re.findall(rb"Nats-Trace-Dest: (\S+)", block)
+        for hop, hops in reports:
+            report: dict[str, object] = {
+                "server": {"name": f"server {hop}"},
+                "request": {"header": {"Nats-Trace-Hop": [hop]} if hop else {}},
+                "hops": hops,
+                "events": [],
+            }
+            peer.send_message(subject, sid, json.dumps(report).encode())
+            peer.send(b"PING\r\n")  # so that each is received by itself
+            while peer.read_line() != b"PONG":
+                pass
+        peer.serve()
+
+    with FakeServer(script) as fake, jetsync.connect(fake.url) as nc:
+        trace = nc.trace("traced", timeout=LONG)
+    assert [hop.hop for hop in trace.hops] == ["", "1", "1.1", "2"]
+    assert trace.complete
+
+
+def test_a_trace_without_a_link_fails_at_once_and_its_message_is_never_sent():
+    with (
+        NatsServer(jetstream=False) as server,
+        Proxy(server.url) as proxy,
+        jetsync.connect(proxy.url) as nc,
+        jetsync.connect(server.url) as other,
+    ):
+        got = other.subscribe("traced")
+        other.flush(timeout=LONG)
+        proxy.stop()
+        wait_until(lambda: not nc.is_connected, timeout=LONG)
+        with pytest.raises(jetsync.DisconnectedError):
+            nc.trace("traced", deliver=True, timeout=LONG)
+        proxy.start()
+        wait_until(lambda: nc.is_connected, timeout=LONG)
+        nc.flush(timeout=LONG)
+        other.flush(timeout=LONG)
+        assert got.pending_messages == 0
+
+
+def test_what_is_for_one_link_is_not_sent_on_the_next():
+    """The link breaks after the inbox was made, before the message is put in."""
+    with (
+        NatsServer(jetstream=False) as server,
+        Proxy(server.url) as proxy,
+        jetsync.connect(proxy.url) as nc,
+        nc.subscribe("late") as got,
+        LinkInbox(port_of(nc), "trace") as inbox,
+    ):
+        proxy.cut()
+        wait_until(lambda: nc.stats.reconnects == 1, timeout=LONG)
+        with pytest.raises(jetsync.DisconnectedError, match="during the trace"):
+            inbox.send("late")
+        # Also before the inbox has heard of the end of its link.
+        with LinkInbox(port_of(nc), "trace") as deaf:
+            port_of(nc).detach(deaf)
+            proxy.cut()
+            wait_until(lambda: nc.stats.reconnects == 2, timeout=LONG)
+            with pytest.raises(jetsync.DisconnectedError, match="during the trace"):
+                deaf.send("late")
+        nc.flush(timeout=LONG)
+        assert got.pending_messages == 0
 
 
 def test_an_older_server_cannot_trace():

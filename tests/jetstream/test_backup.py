@@ -11,6 +11,7 @@ import pytest
 import jetsync
 from jetsync.jetstream.streams import backup
 from jetsync.server import NatsServer
+from tests.harness.conditioner import Link
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_folder_with_a_backup_is_not_written_again(stream, tmp_path):
         stream.backup(tmp_path)
 
 
-def test_a_backup_that_fails_leaves_nothing(stream, js, tmp_path):
+def test_a_backup_that_fails_leaves_nothing(stream, nc, tmp_path):
     class Stop(Exception):
         pass
 
@@ -89,8 +90,12 @@ def test_a_backup_that_fails_leaves_nothing(stream, js, tmp_path):
     with pytest.raises(Stop):
         stream.backup(tmp_path, progress=stop)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(jetsync.TimeoutError):
-        stream.backup(tmp_path, timeout=0)
+    with Link(nc.connected_url) as link, jetsync.connect(link.url) as far:
+        late = far.jetstream().stream(stream.name)
+        link.stall(way="to_client")
+        with pytest.raises(jetsync.TimeoutError):
+            late.backup(tmp_path, timeout=0.1)
+        link.resume()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,10 @@ import threading
 import pytest
 
 import jetsync
+from jetsync.client.port import port_of
 from jetsync.server import NatsServer
+from tests.harness.proxy import Proxy
+from tests.harness.waiting import wait_until
 
 
 @pytest.mark.parametrize("check", [False, True])
@@ -23,3 +26,20 @@ def test_a_backup_waits_longer_for_its_beginning_than_for_other_answers(tmp_path
         finally:
             resume.join()
         assert info.state.messages == 1
+
+
+def test_a_backup_without_a_link_fails_at_once_and_asks_for_nothing(tmp_path):
+    """The server would send the pieces to an inbox that has ended."""
+    with (
+        NatsServer() as server,
+        Proxy(server.url) as proxy,
+        jetsync.connect(proxy.url) as nc,
+    ):
+        stream = nc.jetstream().create_stream(name="S", subjects=["s"])
+        proxy.stop()
+        wait_until(lambda: not nc.is_connected, timeout=30)
+        with pytest.raises(jetsync.DisconnectedError):
+            stream.backup(tmp_path / "copy")
+        assert port_of(nc).outbound.pending_bytes == 0
+        assert list((tmp_path / "copy").iterdir()) == []
+        nc.close()

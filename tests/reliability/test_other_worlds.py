@@ -10,11 +10,16 @@ GEVENT = """
 from gevent import monkey
 monkey.patch_all()
 import logging, sys, threading, gevent, jetsync
+from jetsync.client.port import port_of
 logging.getLogger("jetsync").setLevel(logging.CRITICAL)
 
 answered = []
 with jetsync.connect(sys.argv[1], on_error=lambda event: None) as nc:
     nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+    ran = []
+    gevent.spawn(ran.append, "another greenlet")
+    port_of(nc).has_unread()
+    assert not ran
     sub = nc.subscribe("a")
     nc.publish("a", b"1")
     assert sub.next(timeout=20).data == b"1"

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from jetsync._core.mailbox import Mailbox
 from jetsync._deadline import Deadline
 from jetsync.client.link_inbox import LinkInbox
 from jetsync.errors import (
@@ -92,12 +91,13 @@ def back_up(
         # A literal subject: the server sees no interest in one below a wildcard, and waits for it.
         request["deliver_subject"] = pieces.subject
         first = deadline.within(_CHECKING if check else _SILENCE)
+        pieces.check()  # without a link the request would wait for one that pieces do not come by
         answer = api.request(operation, request, timeout=first)
         with reading("the answer to STREAM.SNAPSHOT"):
             about = {"config": answer["config"], "state": answer["state"]}
             config = StreamConfig.from_wire(about["config"])
             state = StreamState.from_wire(about["state"])
-        total = _receive(api, pieces.mailbox, file, state.bytes, progress, deadline)
+        total = _receive(pieces, file, state.bytes, progress, deadline)
     try:
         with _new_file(place / _META) as file:
             file.write(json.dumps(about).encode())
@@ -108,8 +108,7 @@ def back_up(
 
 
 def _receive(
-    api: API,
-    mailbox: Mailbox,
+    pieces: LinkInbox,
     file: BinaryIO,
     expected: int,
     progress: Progress | None,
@@ -117,17 +116,18 @@ def _receive(
 ) -> int:
     total = 0
     while True:
-        msg = mailbox.get(deadline.within(_SILENCE))
+        msg = pieces.mailbox.get(deadline.within(_SILENCE))
         if msg is None:
+            pieces.check()
             text = f"no more of the snapshot came, after {total:,} bytes"
-            raise mailbox.error or TimeoutError(text, operation="backup")
+            raise TimeoutError(text, operation="backup")
         if msg.status not in (0, 204):
             raise BackupError(f"the server ended the snapshot: {msg.status} {msg.description}")
         if not msg.data:
             return total
         # First the confirmation: the server sends the next piece while this one is written.
         if msg.reply is not None:
-            api.port.send(msg.reply)
+            pieces.send(msg.reply)
         file.write(msg.data)
         total += len(msg.data)
         if progress is not None:

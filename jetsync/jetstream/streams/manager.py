@@ -49,6 +49,10 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         StreamNameInUseError. With ``pedantic`` the server refuses what it would otherwise correct
         by itself (PedanticError, server 2.11). A field that needs a newer server raises
         ApiLevelRequiredError before anything is sent.
+
+        When a subject belongs to another stream, the error names that stream. To find it may take
+        up to a second more, within ``timeout``, and needs permission for ``STREAM.NAMES``: without
+        that permission the server's refusal of the lookup is told to ``on_error``.
         """
         built = build(StreamConfig, config, fields)
         if built.sealed:
@@ -70,6 +74,8 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         its default. With ``name=`` and keywords alone the configuration is read first and only
         those fields change; all others keep their values, also those that this version of jetsync
         does not know. Another client's change between the reading and the writing is overwritten.
+
+        When a subject belongs to another stream: see :meth:`create_stream`.
         """
         deadline = self._api.deadline(timeout)
         name = fields.get("name")
