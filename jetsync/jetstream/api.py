@@ -115,10 +115,11 @@ class API:
         an API that has answered before: a leaf node's or gateway's link may be away for a moment.
         In neither case was it carried out. A ``repeatable`` one is also sent again when the link
         broke before the answer came, and after silence (no server answers for a stream that is
-        getting a new leader). ``ahead``: what :meth:`ask_ahead` returned for this operation. Raises
-        APIError (a subclass by
-        ``err_code``), JetStreamNotEnabledError when no server serves the API,
-        JetStreamUnavailableError when none does any more, TimeoutError, DisconnectedError.
+        getting a new leader). ``ahead``: what :meth:`ask_ahead` returned for this operation.
+
+        Raises APIError (a subclass by ``err_code``), JetStreamNotEnabledError when no server serves
+        the API, JetStreamUnavailableError when none does any more, TimeoutError,
+        DisconnectedError.
         """
         deadline = self.deadline(timeout)
         payload = b"" if body is None else json.dumps(body).encode()

@@ -25,8 +25,9 @@ from jetsync.errors import (
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.options import HUGE_BATCH
 from jetsync.jetstream.pull.presence import Presence
-from jetsync.jetstream.pull.state import Ended, PullState, Silence
+from jetsync.jetstream.pull.state import Ended, PullState
 from jetsync.jetstream.pull.statuses import Fate, pending_messages
+from jetsync.jetstream.silence import Silence
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
@@ -79,7 +80,7 @@ class PullInbox(PullLine, Member):
         self._least_rtt = port.rtt
         # Weakly: a stream without references ends itself.
         self.stream: weakref.ref[PrefetchBuffer] | None = None
-        self._ponged = False
+        self._ponged_at = 0.0  # when the doubt began whose PING was answered last
         self._is_asking = False
         self._all_came_at = 0.0
         self.is_left_over = False
@@ -175,19 +176,21 @@ class PullInbox(PullLine, Member):
     def went_silent(self) -> bool:
         """Whether the server has stopped serving the pulls, which are called off then."""
         mailbox = self.mailbox
+        # Read first: what came before the PONG is in what is read of the mailbox now.
+        ponged = self._ponged_at == self.state.asked_at
         if mailbox.last_reads > self.state.sign_reads:
             self.state.heard(mailbox.last_reads)  # only a repeated heartbeat came
         silence = self.state.silence(
             time.monotonic(),
             mailbox.last_put,
             self._port.reads,
-            self._ponged,
+            ponged,
             mailbox.pending_messages,
             self._port.has_unread,
         )
         if silence is Silence.DOUBT:
-            self._ponged = False
-            self._port.after_pong(self._on_pong)
+            asked_at = self.state.asked_at
+            self._port.after_pong(lambda: self._on_pong(asked_at))
         return silence is Silence.DEAD
 
     def looks(self) -> tuple[float, float, float]:
@@ -215,8 +218,8 @@ class PullInbox(PullLine, Member):
         """Whether bytes came on the link after the last message or status of this inbox."""
         return self.state.is_receiving(self._port.reads) or self._port.has_unread()
 
-    def _on_pong(self) -> None:
-        self._ponged = True
+    def _on_pong(self, asked_at: float) -> None:
+        self._ponged_at = asked_at
         self.mailbox.wake()
 
     @property

@@ -13,14 +13,14 @@ oldest pull, and the status that ends a pull corrects the charge (ADR-13, ADR-37
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetsync._core.pulls import PullLedger
 from jetsync.jetstream.pull.statuses import Fate, fate_of
+from jetsync.jetstream.silence import Silence, judge_silence
 
-__all__ = ["Ended", "PullState", "Silence"]
+__all__ = ["Ended", "PullState"]
 
 _WARY_FOR = 1.0
 
@@ -32,14 +32,6 @@ _WAITS = {
     Fate.WARN: (0.1, 1.0),
     Fate.LIMIT: (0.1, 1.0),
 }
-
-
-class Silence(enum.Enum):
-    """Whether the server still serves the pulls."""
-
-    NONE = "there was a sign of life, or none is due"
-    DOUBT = "a heartbeat is missing, but bytes arrive that it may be behind: ask with a PING"
-    DEAD = "the pulls are lost: they were called off, pull again"
 
 
 @dataclass(frozen=True)
@@ -127,21 +119,23 @@ class PullState(PullLedger):
         ``last_put`` is when the last message or status came, ``reads`` how often anything was
         received on the link, ``ponged`` whether the PING that DOUBT asked for was answered,
         ``waiting`` how many messages are in the mailbox, ``has_unread`` whether there are bytes
-        that were not received yet. A large message, of any subscription, holds up the heartbeats
-        behind it, and so does everything that waits in a slow link, or here because this process
-        got no processor. A PONG comes behind all of that: until then silence means nothing as long
-        as bytes arrive.
+        that were not received yet. See ``judge_silence``; DEAD calls the pulls off: pull again.
         """
         if reads != self._reads:
             self._reads, self._read_at = reads, now
         if not self.is_open or now <= self.silence_due(last_put):
             return Silence.NONE
-        if not self.asked_at and (reads != self.sign_reads or has_unread()):
+        silence = judge_silence(
+            now,
+            asked_at=self.asked_at,
+            ponged=ponged,
+            is_receiving=self.is_receiving(reads),
+            read_at=self._read_at,
+            patience=self.patience(),
+            has_unread=has_unread,
+        )
+        if silence is Silence.DOUBT:
             self.asked_at = now
-            return Silence.DOUBT
-        if self.asked_at and not ponged:
-            given_up = max(self.asked_at, self._read_at) + self.patience()
-            if now <= given_up or has_unread():
-                return Silence.NONE
-        self.call_off(waiting)
-        return Silence.DEAD
+        elif silence is Silence.DEAD:
+            self.call_off(waiting)
+        return silence

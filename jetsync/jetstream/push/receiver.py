@@ -392,9 +392,11 @@ class PushReceiver(Subscription):
     def _on_new_link(self) -> None:
         self._suspect_since = time.monotonic()
 
-    def _last_sign(self) -> float | None:
-        """When something came last; None when nothing will come any more."""
-        return None if self._over or self._mailbox.finished else self._mailbox.last_put
+    def _last_sign(self) -> tuple[float, int] | None:
+        """When something came last, and how often the link had received anything by then; None
+        when nothing will come any more."""
+        mailbox = self._mailbox
+        return None if self._over or mailbox.finished else (mailbox.last_put, mailbox.last_reads)
 
     def _on_silence(self) -> None:
         assert self._watch is not None

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetsync.jetstream.silence import Silence, judge_silence
+
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
@@ -18,10 +20,11 @@ ALARM_INTERVALS = 3
 class HeartbeatWatch:
     """Checks every ``beat`` seconds whether there was a sign of life within ``alarm`` seconds.
 
-    ``last_sign`` returns when the last one came, on the monotonic clock; None ends the watch. What
-    waits here to be received counts as one. ``on_silence`` is called once in each silence,
-    ``on_tick`` every time; both on the timer thread, so they must not block. Time without a link
-    does not count as silence.
+    ``last_sign`` returns when the last one came, on the monotonic clock, and how often the link had
+    received anything by then; None ends the watch. ``judge_silence`` decides: while bytes arrive
+    that a heartbeat may be behind, the answer to a PING is awaited, and the alarm comes a beat
+    after it at the latest. ``on_silence`` is called once in each silence, ``on_tick`` every time;
+    both on the timer thread, so they must not block. Time without a link does not count as silence.
     """
 
     def __init__(
@@ -30,7 +33,7 @@ class HeartbeatWatch:
         beat: float,
         alarm: float,
         *,
-        last_sign: Callable[[], float | None],
+        last_sign: Callable[[], tuple[float, int] | None],
         on_silence: Callable[[], object],
         on_tick: Callable[[], object],
     ) -> None:
@@ -40,7 +43,10 @@ class HeartbeatWatch:
         self._last_sign = last_sign
         self._on_silence = on_silence
         self._on_tick = on_tick
-        self._since = time.monotonic()
+        self._since = self._read_at = time.monotonic()
+        self._reads = 0
+        self._asked_at = 0.0  # when the PING of a doubt was sent; 0.0: there is none
+        self._ponged = False
         self._told = False
 
     def restart(self) -> None:
@@ -49,19 +55,43 @@ class HeartbeatWatch:
 
     def tick(self) -> None:
         """Check, and schedule the next check."""
-        last = self._last_sign()
-        if last is None or self._port.closed:
+        sign = self._last_sign()
+        if sign is None or self._port.closed:
             return
         self._on_tick()
-        now = time.monotonic()
+        last, sign_reads = sign
+        now, reads = time.monotonic(), self._port.reads
+        if reads != self._reads:
+            self._reads, self._read_at = reads, now
         if not self._port.linked:
             self._since = now
         silent = now - max(last, self._since)
         if silent < self.alarm:
-            self._told = False
-        elif not self._told and not self._port.has_unread():
-            self._told = True
-            self._on_silence()
+            self._told, self._asked_at = False, 0.0
+        elif not self._told:
+            self._judge(now, reads != sign_reads)
         until_alarm = self.alarm - silent
         wait = min(self.beat, until_alarm) if until_alarm > 0 else self.beat
         self._port.later(max(wait, 0.01), self.tick)
+
+    def _judge(self, now: float, is_receiving: bool) -> None:
+        """Nothing came for ``alarm`` seconds: ask with a PING, wait for its answer, or tell it."""
+        silence = judge_silence(
+            now,
+            asked_at=self._asked_at,
+            ponged=self._ponged,
+            is_receiving=is_receiving,
+            read_at=self._read_at,
+            patience=self.beat + self._port.rtt,
+            has_unread=self._port.has_unread,
+        )
+        if silence is Silence.DOUBT:
+            self._asked_at, self._ponged = now, False
+            self._port.after_pong(lambda: self._on_pong(now))
+        elif silence is Silence.DEAD:
+            self._told = True
+            self._on_silence()
+
+    def _on_pong(self, asked_at: float) -> None:
+        if asked_at == self._asked_at:  # else a sign of life came meanwhile
+            self._ponged = True
