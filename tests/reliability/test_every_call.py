@@ -58,13 +58,15 @@ def test_every_call_that_waits_is_interrupted_at_once_and_all_goes_on(server, ke
 
 @contextlib.contextmanager
 def all_calls_under_way(url: str) -> Iterator[tuple[jetsync.Connection, dict[str, list[object]]]]:
-    """Every call waits, each in its thread, at a server whose answers do not arrive.
+    """Every call is made, each in its thread, at a server whose answers do not arrive.
 
     Gives the connection, and how each call ended when that has happened. The timeouts have no end.
     """
     ended: dict[str, list[object]] = {name: [] for name in CALLS}
+    begun = {name: threading.Event() for name in CALLS}
 
     def make(name: str, world: World, timeout: float) -> None:
+        begun[name].set()
         try:
             CALLS[name](world, timeout)
         except jetsync.Error as error:
@@ -91,6 +93,8 @@ def all_calls_under_way(url: str) -> Iterator[tuple[jetsync.Connection, dict[str
         for thread in threads:
             thread.start()
         try:
+            for event in begun.values():
+                assert event.wait(LONG)
             yield nc, ended
         finally:
             nc.close()
@@ -108,7 +112,6 @@ def test_every_call_ends_with_its_connection(server, stalls, how, keeps_promise)
     took = []
     for _ in range(scaled(1, 20)):
         with all_calls_under_way(server.url) as (nc, ended):
-            time.sleep(0.1)  # the calls are where they wait
             waiting = [name for name, how in ended.items() if not how]
             assert len(waiting) > len(CALLS) // 2, sorted(set(CALLS) - set(waiting))
             begun = time.monotonic()
