@@ -8,11 +8,12 @@ from collections.abc import Generator, Iterator
 import pytest
 
 import jetsync
-from jetsync import ApiLevelRequiredError
+from jetsync import ApiLevelRequiredError, ClusterError
 from jetsync.errors import ServerUnavailableError
 from jetsync.server import NatsCluster, NatsServer, find_binary
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
 from tests.harness.older import OLDER_VARIABLE
+from tests.harness.waiting import wait_until
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -90,10 +91,33 @@ def fresh_server() -> Iterator[NatsServer]:
         yield one
 
 
+def await_placement(cluster: NatsCluster) -> None:
+    """Wait until a stream finds a server for each replica, on a server older than the newest.
+
+    For up to a second after the start the leader of such a cluster may have no statistics of
+    another server, and refuses to use it; no monitoring endpoint shows that.
+    """
+    if not os.environ.get(OLDER_VARIABLE):
+        return
+    with jetsync.connect(cluster.urls) as nc:
+        js = nc.jetstream()
+
+        def is_placed() -> bool:
+            try:
+                js.create_stream(name="PLACED", storage="memory", num_replicas=len(cluster.servers))
+            except ClusterError:
+                return False
+            js.delete_stream("PLACED")
+            return True
+
+        wait_until(is_placed, timeout=20, message="no stream found its servers")
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[NatsCluster]:
     """Three servers for the whole session; a test that harms one takes ``fresh_cluster``."""
     with NatsCluster(3) as three:
+        await_placement(three)
         yield three
 
 
@@ -101,4 +125,5 @@ def cluster() -> Iterator[NatsCluster]:
 def fresh_cluster() -> Iterator[NatsCluster]:
     """Three servers of the test's own, to be harmed as it likes (quicker than healing them)."""
     with NatsCluster(3) as three:
+        await_placement(three)
         yield three
