@@ -69,6 +69,7 @@ def test_an_eager_fetch_does_not_wait_for_more(js, stream, consumer):
 def test_fetch_no_wait_takes_what_is_there(js, stream, consumer):
     assert len(consumer.fetch_no_wait(10)) == 0
     fill(js, stream, 4)
+    wait_until(lambda: consumer.info().num_pending == 4)
     assert numbers(consumer.fetch_no_wait(10)) == [0, 1, 2, 3]
     assert len(consumer.fetch_no_wait(10)) == 0
 
