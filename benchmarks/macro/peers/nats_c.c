@@ -1,17 +1,7 @@
 /* nats.c, the official client in C, as the system's package has it. */
-#include <nats/nats.h>
+#include "nats_c.h"
 
-#include "meter.h"
-
-static natsConnection *nc;
-static jsCtx *js;
-static long count, size, batch;
-static char *payload;
-static volatile long seen, touched;
-
-static void check(natsStatus status) {
-    if (status != NATS_OK) give_up(natsStatus_GetText(status));
-}
+static long batch;
 
 static void nap(void) { usleep(500); }
 
@@ -174,15 +164,9 @@ int main(int argc, char **argv) {
                nats_GetVersion());
         return 0;
     }
-    meter_arguments = argv + 1;
+    nats_c_begin(argv);
     const char *workload = argument("workload");
-    count = atol(argument("count"));
-    size = atol(argument("size"));
     batch = atol(argument("batch"));
-    payload = malloc(size + 1);
-    memset(payload, 'x', size + 1);
-    check(natsConnection_ConnectTo(&nc, argument("url")));
-    check(natsConnection_JetStream(&js, nc, NULL));
     if (strcmp(workload, "publish") == 0) do_publish();
     else if (strcmp(workload, "sub_callback") == 0) do_callback();
     else if (strcmp(workload, "sub_next") == 0) do_next();

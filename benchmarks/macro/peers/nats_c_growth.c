@@ -1,18 +1,9 @@
 /* nats.c, how its cost grows: what jetsync_growth.py does, where it has such a call. */
-#include <nats/nats.h>
 #include <pthread.h>
 
-#include "meter.h"
+#include "nats_c.h"
 
-static natsConnection *nc;
-static jsCtx *js;
-static long count, size, point;
-static char *payload;
-static volatile long seen, touched; /* added to by several threads */
-
-static void check(natsStatus status) {
-    if (status != NATS_OK) give_up(natsStatus_GetText(status));
-}
+static long point;
 
 static const char *numbered(const char *prefix, long n) {
     static char name[128];
@@ -206,15 +197,9 @@ int main(int argc, char **argv) {
                nats_GetVersion());
         return 0;
     }
-    meter_arguments = argv + 1;
+    nats_c_begin(argv);
     const char *workload = argument("workload");
-    count = atol(argument("count"));
-    size = atol(argument("size"));
     point = atol(argument("point"));
-    payload = malloc(size + 1);
-    memset(payload, 'x', size + 1);
-    check(natsConnection_ConnectTo(&nc, argument("url")));
-    check(natsConnection_JetStream(&js, nc, NULL));
     if (strcmp(workload, "subscriptions") == 0) do_subscriptions();
     else if (strcmp(workload, "request_threads") == 0) on_threads(requesting);
     else if (strcmp(workload, "publish_threads") == 0) on_threads(publishing);
