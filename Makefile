@@ -12,7 +12,7 @@ export PYTHONSAFEPATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lanes soak build lint types bench performance watch fuzz sanitize coverage docs wheels completeness clean ready-demo ready-dev
+.PHONY: help demo test lanes soak build lint types bench performance watch fuzz sanitize coverage docs wheels completeness site clean ready-demo ready-dev
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ types: ready-dev  ## check types
 
 bench: ready-dev  ## measure jetsync beside other clients, far away, and idle, in some 10 minutes (ARGS="--help")
 	@$(PYTHON_IN_VENV) -m benchmarks.macro.run $(ARGS)
-	@$(if $(ARGS),true,$(PYTHON_IN_VENV) -m benchmarks.links --rounds 1 --messages 100000)
+	@$(if $(ARGS),true,$(PYTHON_IN_VENV) -m benchmarks.links --slow 10 --rounds 1 --messages 100000)
 	@$(if $(ARGS),true,$(PYTHON_IN_VENV) -m benchmarks.idle --points 100 1000 --seconds 10)
 
 performance: ready-dev  ## measure everything, for hours, and write docs/performance.md
@@ -60,12 +60,16 @@ coverage: ready-dev  ## show how much of the C library its corpus and its unit t
 
 docs: ready-dev  ## build the documentation into build/site, and look at it where there is Chromium
 	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group docs --constraint .ci/constraints.txt
-	@NO_MKDOCS_2_WARNING=1 $(PYTHON_IN_VENV) -m mkdocs build --quiet --strict -f .ci/docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON_IN_VENV) -m mkdocs build --strict -f .ci/docs/mkdocs.yml
 	@if command -v chromedriver >/dev/null; then $(PYTHON_IN_VENV) .ci/docs/look.py build/site; fi
 
 completeness: ready-dev  ## check that pyright knows the type of nearly every public name
 	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group completeness --constraint .ci/constraints.txt
 	@$(PYTHON_IN_VENV) .ci/completeness.py
+
+site: ready-dev  ## add the documentation of one version to the branch of the site (VERSION=v1.2.3)
+	@$(PYTHON_IN_VENV) -m pip --quiet --disable-pip-version-check install --group docs --constraint .ci/constraints.txt
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON_IN_VENV) .ci/docs/deploy.py "$(VERSION)" $(ARGS)
 
 wheels: ready-dev  ## build, repair, check and test a wheel for every Python on this machine, into dist/
 	@bash .ci/wheels.sh

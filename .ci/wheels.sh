@@ -8,7 +8,8 @@
 #   bash .ci/wheels.sh --others   all but the environment's own Python, which `make test` has tested;
 #                                 for a check only: these wheels are compiled in half the time
 #
-# In two steps with a second option: --build makes and installs them, --test tests what that left.
+# In two steps with a second option: --build makes and installs them, and counts the instructions that
+# the quick ones need (see benchmarks/watch; RECORD=1 records them); --test tests what that left.
 #
 # Looks for python3.X on PATH and below ~/.pyenv. Needs what `.ci/bootstrap.sh dev` leaves in .venv.
 set -euo pipefail
@@ -87,7 +88,15 @@ make_wheel() { # of one Python, and install it; the output goes to a log
     "$venv/bin/check-wheel-contents" --ignore W009 "$wheel"
     CC=/bin/false "${pip[@]}" install --no-index --no-deps "$wheel"
     cp "$wheel" "$root/dist/"
+    if [ -n "${JETSYNC_QUICK:-}" ]; then count_instructions "$place"; fi
     echo built
+}
+
+count_instructions() { # per message, of the wheel in a place, against the record
+    local installed
+    cd "$1/elsewhere"
+    installed=$("$1/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    PYTHONPATH=$installed:$root "$1/venv/bin/python" -m benchmarks.watch.check ${RECORD:+--record}
 }
 
 test_wheel() { # that is installed in a place

@@ -25,7 +25,7 @@ static uint8_t *put(uint8_t *to, const void *bytes, size_t n) {
 }
 
 static jet_status encode_message(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                                 jet_span payload) {
+                                 jet_span payload, size_t max_line) {
     if (payload.len > SIZE_MAX / 4 || header.len > SIZE_MAX / 4) return JET_ERR_SIZE;
     uint8_t *start = jet_buf_reserve(out, jet_encode_room(subject, reply, header, payload));
     if (start == NULL) return JET_ERR_MEMORY;
@@ -41,7 +41,7 @@ static jet_status encode_message(jet_buf *out, jet_span subject, jet_span reply,
         *p++ = ' ';
     }
     p += jet_encode_u64(p, header.len + payload.len);
-    if ((size_t)(p - start) > JET_MAX_CONTROL_LINE) return JET_ERR_LINE;
+    if ((size_t)(p - start) > max_line) return JET_ERR_LINE;
     p = put(p, "\r\n", 2);
     p = put(p, header.ptr, header.len);
     p = put(p, payload.ptr, payload.len);
@@ -51,26 +51,28 @@ static jet_status encode_message(jet_buf *out, jet_span subject, jet_span reply,
 }
 
 jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                          jet_span payload) {
+                          jet_span payload, size_t max_line) {
     if (!jet_subject_is_publishable(subject)) return JET_ERR_SUBJECT;
     if (reply.len && !jet_subject_is_publishable(reply)) return JET_ERR_SUBJECT;
-    return encode_message(out, subject, reply, header, payload);
+    return encode_message(out, subject, reply, header, payload, max_line);
 }
 
 jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                             jet_span payload) {
+                             jet_span payload, size_t max_line) {
     if (!jet_subject_is_publishable(subject)) return JET_ERR_SUBJECT;
-    return encode_message(out, subject, reply, header, payload);
+    return encode_message(out, subject, reply, header, payload, max_line);
 }
 
-jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload) {
+jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload,
+                             size_t max_line) {
     jet_span none = {NULL, 0};
     if (!jet_subject_is_safe(subject)) return JET_ERR_SUBJECT;
     if (reply.len && !jet_subject_is_safe(reply)) return JET_ERR_SUBJECT;
-    return encode_message(out, subject, reply, none, payload);
+    return encode_message(out, subject, reply, none, payload, max_line);
 }
 
-jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid) {
+jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid,
+                          size_t max_line) {
     if (!jet_subject_is_subscribable(subject)) return JET_ERR_SUBJECT;
     if (queue.len && !jet_subject_is_safe(queue)) return JET_ERR_SUBJECT;
     size_t room = 4 + subject.len + 1 + queue.len + 1 + 20 + 2;
@@ -84,7 +86,7 @@ jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64
         *p++ = ' ';
     }
     p += jet_encode_u64(p, sid);
-    if ((size_t)(p - start) > JET_MAX_CONTROL_LINE) return JET_ERR_LINE;
+    if ((size_t)(p - start) > max_line) return JET_ERR_LINE;
     p = put(p, "\r\n", 2);
     jet_buf_commit(out, (size_t)(p - start));
     return JET_OK;

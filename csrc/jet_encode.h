@@ -15,16 +15,19 @@ static inline size_t jet_encode_room(jet_span subject, jet_span reply, jet_span 
     return 5 + subject.len + 1 + reply.len + 1 + 42 + 2 + header.len + payload.len + 2;
 }
 /* PUB, or HPUB when `header` is not empty (a complete block, see jet_header_append). The reply
- * may be empty. JET_ERR_SUBJECT, JET_ERR_LINE (control line over 4096) or JET_ERR_MEMORY. */
+ * may be empty. JET_ERR_SUBJECT, JET_ERR_MEMORY or JET_ERR_LINE: the control line,
+ * without its CRLF, is over `max_line` bytes. */
 jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                          jet_span payload);
+                          jet_span payload, size_t max_line);
 /* The same with a reply that was made here, so that it is known to be valid. */
 jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                             jet_span payload);
+                             jet_span payload, size_t max_line);
 /* The same to a subject that a server gave us (an acknowledgement): checked for framing only. */
-jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload);
+jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload,
+                             size_t max_line);
 /* SUB; `queue` may be empty. */
-jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid);
+jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid,
+                          size_t max_line);
 /* UNSUB; max 0 means "now". */
 jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max);
 jet_status jet_encode_ping(jet_buf *out);

@@ -18,8 +18,8 @@ class Measurement:
     end in ``_total``. Labels name connections, streams and consumers, never subjects or keys, of
     which there may be millions.
 
-    Of durations ``value`` is the sum and ``count`` how many there were; ``buckets`` tells, if that
-    is known, how many were at most as long as each bound: ``((0.005, 3), (0.01, 7), ...)``."""
+    For durations, ``value`` is the sum and ``count`` their number; ``buckets`` says, if that is
+    known, how many were at most as long as each bound: ``((0.005, 3), (0.01, 7), ...)``."""
 
     name: str
     help: str
@@ -42,5 +42,6 @@ class Measurement:
 
 
 def cumulated(counts: Sequence[int]) -> tuple[tuple[float, int], ...]:
-    """Return the buckets of a measurement from the numbers of durations between two ``BOUNDS``."""
+    """Return the buckets of a measurement. ``counts`` has how many durations lie between two of the
+    ``BOUNDS`` each."""
     return tuple(zip(BOUNDS, itertools.accumulate(counts[: len(BOUNDS)]), strict=True))

@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,16 @@ GROUPS = {
     "Key-value stores": "KeyValue",
     "Object stores": "ObjectStore",
 }
+# How the search ranks pages that have the same words: guides first, pages for developers last.
+SEARCH_BOOST = {
+    "guide/": 4,
+    "guide/troubleshooting": 8,
+    "CHANGELOG": 0.2,
+    "CONTRIBUTING": 0.2,
+    "internals/": 0.2,
+    "benchmarks/": 0.2,
+    "examples/": 0.5,
+}
 INTERNAL = {
     "_core",
     "client",
@@ -50,6 +61,8 @@ INTERNAL = {
 
 
 def on_config(config: MkDocsConfig) -> None:
+    if os.environ.get("MIKE_DOCS_VERSION"):  # deploy.py builds one version of several
+        config.extra["version"] = {"provider": "mike", "default": "latest"}
     for section in config.nav or []:
         if "Reference" in section:
             section["Reference"] = [{title: uri} for title, uri, _ in reference()]
@@ -61,7 +74,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     for program in sorted((ROOT / "examples").rglob("*.py")):
         uri = program_page(program.relative_to(ROOT).as_posix())
         text = f"# {program.name}\n\n```python\n{program.read_text()}```\n"
-        files.append(File.generated(config, uri, content=text))
+        linked = InclusionLevel.NOT_IN_NAV  # examples/README.md leads to each of them
+        files.append(File.generated(config, uri, content=text, inclusion=linked))
     for _, uri, text in reference():
         files.append(File.generated(config, uri, content=text))
     listed = "".join(
@@ -75,7 +89,10 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make the repository's links lead to the site's pages."""
+    """Make links lead to the pages of the site, and say how the search ranks this page."""
+    for beginning, boost in SEARCH_BOOST.items():
+        if page.file.src_uri.startswith(beginning):
+            page.meta["search"] = {"boost": boost}
     here = next((p for p, uri in ELSEWHERE.items() if uri == page.file.src_uri), None)
     here = here or f"docs/{page.file.src_uri}"
 

@@ -2,16 +2,18 @@
 
 Every page opens without an error on the console and is not wider than the screen; its pictures
 have loaded; the search finds a class and leads to it. Pages with pictures or the widest tables are
-looked at on a phone's width too.
+looked at on a phone's width too. The reference has every public name and every field.
 
     python .ci/docs/look.py build/site
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import http.server
 import json
+import re
 import shutil
 import sys
 import threading
@@ -22,6 +24,10 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+import jetsync.config
+import jetsync.errors
+import jetsync.server
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 ON_A_PHONE = ("index.html", "performance.html", "reliability.html", "guide/permissions.html")
@@ -119,6 +125,31 @@ def of_search(driver: webdriver.Chrome, root: str) -> list[str]:
     return [] if len(tabs) >= 5 else [f"the navigation has {len(tabs)} tabs"]
 
 
+def of_reference(folder: Path) -> list[str]:
+    """Public names that have no section in the reference, and fields that its page lacks."""
+    words_by: dict[str, set[str]] = {}  # a section's title -> the words of its page
+    for page in (folder / "reference").glob("*.html"):
+        html = page.read_text(encoding="utf-8")
+        words = set(re.findall(r"\w+", re.sub(r"<[^>]+>", " ", html)))
+        words_by |= dict.fromkeys(re.findall(r'<h2 [^>]*id="([^"]+)"', html), words)
+    faults = []
+    for package in (jetsync.errors, jetsync.config, jetsync.server, jetsync):
+        for name in package.__all__:
+            full = f"{package.__name__}.{name}"
+            if package is jetsync and full not in words_by:
+                elsewhere = (f"jetsync.{other}.{name}" for other in ("errors", "config"))
+                full = next((place for place in elsewhere if place in words_by), full)
+            if name.startswith("__"):
+                continue
+            if full not in words_by:
+                faults.append(f"the reference does not have {full}")
+            elif dataclasses.is_dataclass(public := getattr(package, name)):
+                fields = {f.name for f in dataclasses.fields(public) if not f.name.startswith("_")}
+                lacking = sorted(fields - words_by[full])
+                faults += [f"the reference does not have {full}.{field}" for field in lacking]
+    return sorted(set(faults))
+
+
 def main(folder: Path) -> int:
     pages = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.html"))
     pages = [page for page in pages if page != "404.html"]
@@ -131,6 +162,7 @@ def main(folder: Path) -> int:
                 faults += [f"phone: {page}: {f}" for f in of_page(driver, f"{root}/{page}")]
         with browser(DESKTOP) as driver:
             faults += of_search(driver, root)
+    faults += of_reference(folder)
     print(*faults, sep="\n")
     print(f"{len(pages)} pages, {len(ON_A_PHONE)} of them on a phone too: {len(faults)} faults")
     return 1 if faults else 0

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.links import record as links
 from benchmarks.macro import plots
 from benchmarks.macro.environments import SPECS
 from benchmarks.macro.figures import (
@@ -242,6 +243,10 @@ def _spark(result: dict[str, Any]) -> str:  # it has a record of its own, of one
     return f"{grid}\n\n{record.about()}"
 
 
+def _links(result: dict[str, Any]) -> str:  # it has a record of its own
+    return f"{_grid(*links.rows())}\n\n{links.about()}"
+
+
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "goals": _goals,
     "cpu": lambda result: _costs(result, cpu),
@@ -257,6 +262,7 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "compared": _compared,
     "failed": _failed,
     "spark": _spark,
+    "links": _links,
 }
 
 

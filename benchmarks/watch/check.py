@@ -1,9 +1,11 @@
 """Compare instructions per message with the record: ``make watch``, ``make watch ARGS=--record``.
 
 Fails when a case needs more than 20 % more than recorded. Needs valgrind and takes under a minute.
-Counts depend on the interpreter and how it was built, so the record has an entry for each kind of
-them. A kind without an entry is judged by the nearest one of the same machine, with 60 % allowed
-for what interpreters differ in. Without any entry for the machine the check fails.
+Counts depend on the interpreter, how it was built and how jetsync was compiled (``JETSYNC_QUICK``:
+for a check only), so the record has an entry for each kind of them. A kind without an entry is
+judged by the nearest one of the same machine, with 60 % allowed for what interpreters differ in.
+Without any entry for the machine the check fails. ``PYTHONPATH`` leads to another place than this
+checkout where an installed wheel is counted (``.ci/wheels.sh``).
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from pathlib import Path
 from benchmarks.micro.wire import COUNT
 from benchmarks.watch.cases import TIMES
 
-ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).parent / "record.json"
 ALLOWED = 1.2
 ALLOWED_BY_ANOTHER = 1.6
@@ -74,9 +75,12 @@ def _minor(version: str) -> int:
 
 
 def kind() -> str:
-    """What the counts depend on besides the code: interpreter, how it was built, machine."""
+    """What the counts depend on besides the code: interpreter, how it and jetsync were built,
+    machine."""
     flags = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     built = "optimised" if "--enable-optimizations" in flags else "plain"
+    if os.environ.get("JETSYNC_QUICK"):
+        built += "-quick"
     version = ".".join(platform.python_version_tuple()[:2])
     return f"{platform.python_implementation()} {version} {built} {platform.machine()}"
 
@@ -107,20 +111,21 @@ def count() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         marks = f"{folder}/mark.so"
         source = str(Path(__file__).parent / "mark.c")
-        _run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", marks, source])
+        compiler = os.environ.get("CC", "cc")
+        _run([compiler, "-O2", "-shared", "-fPIC", "-o", marks, source], cwd=folder)
         said = _run([
             *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
             f"--callgrind-out-file={folder}/out",
             *(sys.executable, "-m", "benchmarks.watch.cases", marks),
-        ])  # fmt: skip
+        ], cwd=folder)  # fmt: skip
         names = json.loads(said)
         return read(names, [Path(f"{folder}/out.{n + 1}").read_text() for n in range(len(names))])
 
 
-def _run(command: Sequence[str]) -> str:
+def _run(command: Sequence[str], *, cwd: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
-        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True
+        command, check=False, cwd=cwd, env=environment, capture_output=True, text=True
     )
     if done.returncode:
         raise SystemExit(f"{command[0]} failed: {done.stderr[-2000:]}")

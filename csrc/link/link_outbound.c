@@ -22,6 +22,7 @@ void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limi
     o->links = 1; /* 0 stands for any */
     o->high_water = high_water;
     o->offline_limit = offline_limit;
+    o->max_line = JET_MAX_CONTROL_LINE;
 }
 
 void link_outbound_free(link_outbound *o) {
@@ -82,7 +83,7 @@ void link_room_leave_link(link_outbound *o) {
     link_room_dissolve(o);
 }
 
-/* The number of the link on which what is put in now leaves. */
+/* The number of the link over which bytes that are put in now will leave. */
 static inline uint64_t link_to_leave_on(const link_outbound *o) {
     link_assert_held(&o->lock);
     return is_online(o) ? o->links : o->links + 1;
@@ -118,9 +119,10 @@ static inline jet_status encode(link_outbound *o, const link_put *p) {
         if (o->pending.cap - o->pending.end < need) set_aside(o, need);
     }
     if (p->kind == LINK_PUB)
-        return jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload);
+        return jet_encode_pub(&o->pending, p->subject, p->reply, p->header, p->payload,
+                              o->max_line);
     if (p->kind == LINK_REPLY)
-        return jet_encode_answer(&o->pending, p->subject, p->reply, p->payload);
+        return jet_encode_answer(&o->pending, p->subject, p->reply, p->payload, o->max_line);
     return jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
 }
 

@@ -45,6 +45,7 @@ typedef struct link_outbound {
     uint64_t bytes_before; /* the same at the last PING */
     size_t high_water;   /* constant: with so much waiting on a link a thread waits too */
     size_t offline_limit; /* constant: what is kept without a link */
+    size_t max_line; /* constant once frames are put in: the longest control line */
 
     link_turn send_turn; /* the right to call send(); its holder owns the rest */
     jet_buf sending;

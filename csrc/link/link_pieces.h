@@ -10,14 +10,14 @@
 /* Bytes: frames from this size on are lent, and what waits is moved only while it is less. */
 #define LINK_LARGE (64u * 1024u)
 
-/* One whole frame that its maker keeps and that may wait to be sent meanwhile. It does not change. The
- * one who lets go last frees it. */
+/* One whole frame that both its maker and the sender may have. It does not change. Whichever of the
+ * two lets go last frees it. */
 typedef struct link_share {
     uint8_t *data; /* from malloc */
     int alone;     /* one of the two has it (atomic) */
 } link_share;
 
-/* Make `data` one that can be lent; the maker ends it with link_share_end. NULL: no memory, `data` is
+/* Wrap `data` so that it can be lent; the maker ends that with link_share_end. NULL: no memory, `data` is
  * the caller's as before. */
 link_share *link_share_new(uint8_t *data);
 /* Give it to the sender too. 0: the sender has it. By the maker. */

@@ -200,7 +200,7 @@ int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
     return open;
 }
 
-int link_queue_look(link_queue *q, int may_wait, link_counts *now) {
+int link_queue_counts(link_queue *q, int may_wait, link_counts *now) {
     if (!link_enter(&q->lock, may_wait)) return 0;
     now->messages = q->chain.count + link_load(&q->ready_messages);
     now->bytes = q->chain.bytes + link_load(&q->ready_bytes);

@@ -124,7 +124,7 @@ size_t link_queue_discard(link_queue *q);
  * dropped, but for what another thread that takes has moved out. */
 int link_queue_stop_after(link_queue *q, uint64_t max_messages);
 /* The counts at this moment. Returns 0 when it is busy. */
-int link_queue_look(link_queue *q, int may_wait, link_counts *now);
+int link_queue_counts(link_queue *q, int may_wait, link_counts *now);
 
 /* -- in a group --------------------------------------------------------------------------------- */
 

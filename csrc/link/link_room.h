@@ -14,8 +14,8 @@ static inline size_t link_room_used(const link_outbound *o) {
 void link_room_promise(link_outbound *o);
 /* The link or the whole buffer is gone: wake all who stand in line, to look again. */
 void link_room_dissolve(link_outbound *o);
-/* The one way in which a link ends here: nothing that waits, and nothing put in from now on, leaves
- * before the next one. */
+/* End the link, in this place only: what waits, and what is put in from now on, stays for the next
+ * one. */
 void link_room_leave_link(link_outbound *o);
 
 #endif

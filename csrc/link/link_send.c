@@ -26,8 +26,8 @@ enum {
     GATHER_KEPT = 200
 };
 
-/* Give borrowed memory back: as soon as nothing is left in it, for an empty buffer's memory may be
- * freed. The caller has the send turn. */
+/* Give borrowed memory back. Called as soon as nothing is left in it, since the memory of an empty
+ * buffer may be freed. The caller has the send turn. */
 static void let_go(link_outbound *o) {
     if (o->taken == NULL) return;
     jet_buf_init(o->encode ? &o->plain : &o->sending);

@@ -175,6 +175,7 @@ cdef class MsgBatch:
         cdef jet_span reply = span_of(NULL, 0)
         cdef bint confirming = prefix is not None
         cdef uint8_t text[256]
+        cdef size_t max_line = self.outbound.link.max_line
         if confirming:
             length = len(prefix)
             if length > sizeof(text) - 20:
@@ -188,7 +189,7 @@ cdef class MsgBatch:
                     continue
                 if confirming:
                     reply = span_of(text, length + jet_encode_u64(text + length, i))
-                status = jet_encode_answer(frames, r.reply, reply, body)
+                status = jet_encode_answer(frames, r.reply, reply, body, max_line)
                 if status == JET_OK:
                     count += 1
                 elif status == JET_ERR_MEMORY:
@@ -233,6 +234,22 @@ def last_of(MsgBatch batch not None):
     """Return the last message, without an index of all; None for an empty batch."""
     cdef jet_record r
     return batch.factory.make(&r) if jet_chain_last(&batch.chain, &r) else None
+
+
+def header_blocks(MsgBatch batch not None, size_t limit):
+    """Return the header blocks of the first `limit` messages, of those that have one.
+
+    No message object is made.
+    """
+    cdef jet_chain_iter it
+    cdef jet_record r
+    cdef list found = []
+    jet_chain_begin(&batch.chain, &it)
+    while limit and jet_chain_next(&it, &r):
+        limit -= 1
+        if r.header.len:
+            found.append((<const char *>r.header.ptr)[:r.header.len])
+    return found
 
 
 def unconfirmed_rows(MsgBatch batch not None):

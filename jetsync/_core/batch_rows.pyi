@@ -13,4 +13,5 @@ def encode_batch_rows(
     number: int,
     commit_reply: bytes | None,
     max_payload: int,
+    max_line: int,
 ) -> list[tuple[bytes, int]]: ...

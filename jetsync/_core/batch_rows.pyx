@@ -34,7 +34,7 @@ cdef int refuse_batch_headers(jet_span block, int64_t row) except -1:
 
 def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject, str data_column,
                       str headers_column, str id_column, bytes begin not None, int64_t number,
-                      bytes commit_reply, size_t max_payload):
+                      bytes commit_reply, size_t max_payload, size_t max_line):
     """Return `[(frames, messages), ...]`: all rows as messages of an atomic batch, in pieces.
 
     `begin` begins each header block and ends with the name of the sequence's header, a colon and a
@@ -87,7 +87,7 @@ def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject
             if jet_buf_len(&lines) + payload.len > max_payload:
                 too_large(jet_buf_len(&lines) + payload.len, max_payload)
             block = span_of(jet_buf_ptr(&lines), jet_buf_len(&lines))
-            raise_status(jet_encode_pub(&frames, to, reply, block, payload), to)
+            raise_status(jet_encode_pub(&frames, to, reply, block, payload, max_line), to)
             held += 1
             if jet_buf_len(&frames) >= PIECE_BYTES:
                 pieces.append(((<const char *>jet_buf_ptr(&frames))[:jet_buf_len(&frames)], held))

@@ -67,7 +67,7 @@ cdef class ContentIds:
     Beyond `limit` different rows counting starts anew, and ids are ``PREFIX.DIGEST.gN-COUNT``.
     """
     cdef Lock guard
-    cdef bytes kept            # owns the prefix
+    cdef bytes owner           # of the prefix
     cdef jet_span prefix
     cdef uint64_t generation
     cdef jet_tally tally
@@ -75,7 +75,7 @@ cdef class ContentIds:
 
     def __cinit__(self, bytes prefix not None, size_t limit):
         self.guard = new_lock()
-        self.kept = prefix
+        self.owner = prefix
         self.prefix = span_of_bytes(prefix)
         jet_tally_init(&self.tally, limit if limit > 0 else 1)
         jet_buf_init(&self.text)

@@ -59,6 +59,11 @@ cdef extern from "jet.h" nogil:
 
     int jet_header_status(jet_span block)
     jet_span jet_header_description(jet_span block)
+    ctypedef struct jet_header_iter:
+        pass
+
+    void jet_header_begin(jet_header_iter *it, jet_span block)
+    int jet_header_next(jet_header_iter *it, jet_span *name, jet_span *value)
     int jet_header_find(jet_span block, jet_span name, jet_span *value)
     jet_status jet_header_append(jet_buf *out, jet_span name, jet_span value)
 
@@ -67,11 +72,13 @@ cdef extern from "jet.h" nogil:
     int jet_subject_is_subscribable(jet_span s)
 
     jet_status jet_encode_pub(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                              jet_span payload)
+                              jet_span payload, size_t max_line)
     jet_status jet_encode_asking(jet_buf *out, jet_span subject, jet_span reply, jet_span header,
-                                 jet_span payload)
-    jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload)
-    jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid)
+                                 jet_span payload, size_t max_line)
+    jet_status jet_encode_answer(jet_buf *out, jet_span subject, jet_span reply, jet_span payload,
+                                 size_t max_line)
+    jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64_t sid,
+                              size_t max_line)
     jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max)
     jet_status jet_encode_ping(jet_buf *out)
     jet_status jet_encode_pong(jet_buf *out)
@@ -142,6 +149,7 @@ cdef extern from "jet.h" nogil:
         uint64_t word[2]
 
     enum:
+        JET_MAX_CONTROL_LINE
         JET_TOKEN_MAX
         JET_TOKEN_PROOF
 

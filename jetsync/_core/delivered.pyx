@@ -60,18 +60,19 @@ cdef class Delivered(Msg):
         """Whether there is nothing more to acknowledge."""
         return self.ack_state() & DONE or (self._context is not None and self._context.ack_none)
 
-    cdef int settle(self, bytes payload, uint8_t flags, bint keep) except -1:
+    cdef int settle(self, bytes payload, uint8_t flags, bint keep, bint wake=True) except -1:
         if self.is_settled():
             return 0
-        self.publish_ack(payload, keep)
+        self.publish_ack(payload, keep, wake)
         self.set_ack_state(flags)
         if flags & ACKED and self.age() > LONG:
             self._late()
         return 0
 
-    cdef int publish_ack(self, bytes payload, bint keep) except -1:
+    cdef int publish_ack(self, bytes payload, bint keep, bint wake=True) except -1:
         """Publish `payload` to the reply subject exactly as it came. With `keep` it is sent again
-        after a lost link, unless it is known to have arrived."""
+        after a lost link, unless it is known to have arrived. With `wake=False` the caller has to
+        see to it that it is sent."""
         if not self.reply_bytes:
             raise NotJetStreamMessageError("the message has no reply subject to acknowledge to")
         if self._owner is None:
@@ -80,7 +81,7 @@ cdef class Delivered(Msg):
         if nc._refusal is not None:
             raise nc._refusal()
         return nc._outbound.reply_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
-                                         span_of_bytes(payload), keep)
+                                         span_of_bytes(payload), keep, -1, 0, wake)
 
     # -- for the subclass ------------------------------------------------------------------------
 
@@ -105,6 +106,12 @@ cdef class Delivered(Msg):
     def _late(self):
         """The message is acknowledged long after it was received: report it if that was too late."""
         raise NotImplementedError
+
+
+def ack_unsent(Delivered msg not None):
+    """Acknowledge a message. It leaves with what is sent next: the caller sees to it that this is
+    soon (`send_now` of Outbound). Raises like `ack`."""
+    msg.settle(b"+ACK", DONE | ACKED, True, False)
 
 
 def is_settled(Delivered msg not None):

@@ -21,7 +21,7 @@ cdef extern from *:
 cdef int refuse(jet_status status, jet_span subject) except -1
 cdef int too_large(size_t size, size_t limit) except -1
 cdef bytes text_bytes(object value, str what)
-cpdef bytes encode_sub(object subject, object queue, uint64_t sid)
+cpdef bytes encode_sub(object subject, object queue, uint64_t sid, size_t max_line=*)
 cpdef bytes encode_unsub(uint64_t sid, uint64_t max_messages=*)
 cdef int view_of(object data, Py_buffer *view) except -1
 

@@ -4,9 +4,10 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint64_t
 
 from jetsync._core.csrc cimport (
-    JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, jet_buf, jet_buf_append,
-    jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_encode_pub, jet_encode_sub,
-    jet_encode_unsub, jet_header_append, span_of,
+    JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_MAX_CONTROL_LINE, jet_buf,
+    jet_buf_append, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_encode_pub,
+    jet_encode_sub, jet_encode_unsub, jet_header_append, jet_subject_is_publishable,
+    jet_subject_is_subscribable, span_of,
 )
 
 from jetsync.errors import ConfigError, MaxPayloadError
@@ -16,14 +17,23 @@ cdef int refuse(jet_status status, jet_span subject) except -1:
     """Raise the error of a status other than JET_OK."""
     shown = (<const char *>subject.ptr)[:subject.len].decode("utf-8", "replace") if subject.len else ""
     if status == JET_ERR_SUBJECT:
-        raise ConfigError(
-            f"subject, reply or queue is not valid near {shown!r}: it must not be empty, hold "
-            "spaces, control characters or empty tokens, nor wildcards when publishing"
-        )
+        rule = "it must not be empty, hold spaces, control characters or empty tokens"
+        if jet_subject_is_publishable(subject):
+            raise ConfigError(
+                f"the reply or queue beside subject {shown!r} is not valid: {rule}; a reply has no "
+                "wildcards either"
+            )
+        if jet_subject_is_subscribable(subject):
+            raise ConfigError(
+                f"subject {shown!r} has a wildcard, which a message cannot be sent to; or the queue "
+                f"beside it is not valid: {rule}"
+            )
+        raise ConfigError(f"subject {shown!r} is not valid: {rule}, nor wildcards when publishing")
     if status == JET_ERR_LINE:
         raise ConfigError(
-            "subject and reply together make a control line over 4096 bytes, which the server "
-            "refuses; use shorter ones"
+            f"subject {shown[:40]!r}... and its reply or queue make a line longer than "
+            "max_control_line, for which the server ends the link; use shorter ones, or raise "
+            "max_control_line there and here"
         )
     if status == JET_ERR_HEADER:
         raise ConfigError("a header name or value holds characters that would break framing")
@@ -112,7 +122,8 @@ cdef bytes taken(jet_buf *line):
         jet_buf_free(line)
 
 
-def encode_message(subject, data=b"", reply=None, bytes header=b"", max_payload=None) -> bytes:
+def encode_message(subject, data=b"", reply=None, bytes header=b"", max_payload=None,
+                   size_t max_line=JET_MAX_CONTROL_LINE) -> bytes:
     """Return the PUB or HPUB frame of a message. Raises ConfigError when it has none, and
     MaxPayloadError when header and payload are more than `max_payload` bytes together."""
     cdef Py_buffer view
@@ -126,20 +137,22 @@ def encode_message(subject, data=b"", reply=None, bytes header=b"", max_payload=
         data_span(data, &view, &payload)
         if max_payload is not None and payload.len + len(header) > <size_t>max_payload:
             too_large(payload.len + len(header), max_payload)
-        raise_status(jet_encode_pub(&frame, subject_span, reply_span, span_of_bytes(header), payload),
+        raise_status(jet_encode_pub(&frame, subject_span, reply_span, span_of_bytes(header), payload,
+                                    max_line),
                      subject_span)
         return taken(&frame)
     finally:
         PyBuffer_Release(&view)
 
 
-cpdef bytes encode_sub(subject, queue, uint64_t sid):
+cpdef bytes encode_sub(subject, queue, uint64_t sid, size_t max_line=JET_MAX_CONTROL_LINE):
     """Return the SUB line of a subscription; ConfigError when it has none."""
     cdef jet_buf line
     cdef bytes subject_bytes = text_bytes(subject, "subject")
     cdef bytes queue_bytes = b"" if queue is None else text_bytes(queue, "queue")
     jet_buf_init(&line)
-    raise_status(jet_encode_sub(&line, span_of_bytes(subject_bytes), span_of_bytes(queue_bytes), sid),
+    raise_status(jet_encode_sub(&line, span_of_bytes(subject_bytes), span_of_bytes(queue_bytes), sid,
+                                max_line),
                  span_of_bytes(subject_bytes))
     return taken(&line)
 

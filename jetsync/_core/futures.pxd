@@ -1,8 +1,7 @@
 from libc.stdint cimport uint8_t, uint64_t
 
-from jetsync._core.csrc cimport jet_span, jet_status
-from jetsync._core.outbound cimport Outbound
-from jetsync._core.window cimport PublishWindow
+from jetsync._core.csrc cimport jet_span
+from jetsync._core.sequenced cimport SequencedWindow
 
 
 cdef class AckForm:
@@ -30,7 +29,7 @@ cdef class PubAckFuture:
     cdef int wait(self, timeout) except -1
 
 
-cdef class AsyncWindow(PublishWindow):
+cdef class AsyncWindow(SequencedWindow):
     cdef readonly object keeper     # who settles the window
     cdef AckForm form
     cdef public bint auto_ids       # what a call without options asks for
@@ -38,7 +37,6 @@ cdef class AsyncWindow(PublishWindow):
     cdef public bint idle           # its keeper sleeps: a publish has to wake it
     cdef list outcomes              # a ring like the others
     cdef double *deadlines
-    cdef bint chunk_open
     cdef size_t gathered            # bytes added since messages were handed over last
     cdef str stream
     cdef bytes stream_bytes
@@ -48,11 +46,4 @@ cdef class AsyncWindow(PublishWindow):
                           bytes expected=*)
     cdef int _put(self, PubAckFuture outcome, jet_span subject, jet_span payload, bytes block,
                   bint auto_id, double seconds) noexcept
-    cdef bint _has_room(self) noexcept
-    cdef jet_status _chunk(self) noexcept
-    cdef bint overtaken(self, uint64_t mark) noexcept
-    cdef int add_plain(self, subject, data, reply, bytes header) except -1
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1
-
-
-cdef AsyncWindow window_ahead(Outbound outbound)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
-from jetsync._core.window import PublishWindow
+from jetsync._core.sequenced import SequencedWindow
 from jetsync.jetstream.publish.puback import PubAck
 
 class _Waiter(Protocol):
@@ -72,8 +72,8 @@ class PubAckFuture:
 def settle_waiter(outcome: PubAckFuture) -> None: ...
 def has_callbacks(outcome: PubAckFuture) -> bool: ...
 
-class AsyncWindow(PublishWindow):
-    """A window that is filled from any thread, one message at a time. Thread-safe."""
+class AsyncWindow(SequencedWindow):
+    """A window whose messages have a future each, whatever thread adds them. Thread-safe."""
 
     auto_ids: bool
     timeout: float
@@ -106,9 +106,6 @@ class AsyncWindow(PublishWindow):
         seconds: float,
         expected: bytes | None = ...,
     ) -> PubAckFuture | None: ...
-    def would_be_overtaken(self, mark: int) -> bool: ...
-    @property
-    def crowded(self) -> bool: ...
     def confirm_text(self, number: int, text: bytes, seq: int, duplicate: bool) -> None: ...
     def expects(self, number: int, stream: str) -> bool: ...
     def next_deadline(self) -> float | None: ...

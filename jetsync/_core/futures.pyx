@@ -10,18 +10,16 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from jetsync._core.csrc cimport (
-    JET_OK, bytes_of, jet_buf_len, jet_puback, jet_span, jet_status, span_of, span_of_bytes,
-)
+from jetsync._core.csrc cimport JET_OK, bytes_of, jet_puback, jet_span, jet_status, span_of
 from jetsync._core.encoding cimport data_span, raise_status, text_span
-from jetsync._core.outbound cimport Outbound
 from jetsync._core.sync cimport monotonic
-from jetsync._core.in_flight cimport CHUNK_BYTES, OPEN, PLAIN, Chunk
-from jetsync._core.window cimport PublishWindow, same
+from jetsync._core.in_flight cimport OPEN
+from jetsync._core.sequenced cimport FULL, SequencedWindow
+from jetsync._core.window cimport same
 
 from jetsync._deadline import Deadline, to_seconds
 from jetsync._futures import MEETING, NO_WAITERS, Waiters, to_future
-from jetsync.errors import OutboundFullError, TimeoutError
+from jetsync.errors import TimeoutError
 
 
 cdef extern from *:
@@ -41,12 +39,8 @@ cdef enum:
     # Messages are handed over when they have this many bytes together, or when an answer comes.
     ENOUGH = 16 * 1024
 
-    # Further results of `_put`, beside the encoder's statuses.
-    FULL = 1
+    # A further result of `_put`, beside the encoder's statuses and FULL.
     TOO_LARGE = 2
-
-# Seconds: messages of one chunk are at most this far apart, so its age is theirs.
-cdef double CHUNK_AGE = 1.0
 
 
 cdef class AckForm:
@@ -132,7 +126,12 @@ cdef class PubAckFuture:
 
     def exception(self, timeout=None):
         """Return the error that :meth:`result` would raise for the message, or None when it is
-        stored. Blocks, and raises TimeoutError or ForkedError, like that."""
+        stored.
+
+        Blocks up to ``timeout`` seconds (None: until it is known, which takes no longer than the
+        message's own time). Raises TimeoutError when nothing is known yet, ForkedError in a forked
+        child.
+        """
         if self.state == PENDING:
             self.wait(timeout)
         return self.error
@@ -204,8 +203,8 @@ cdef class PubAckFuture:
         return f"PubAckFuture({outcome!r})"
 
 
-cdef class AsyncWindow(PublishWindow):
-    """A window that is filled from any thread, one message at a time. Thread-safe.
+cdef class AsyncWindow(SequencedWindow):
+    """A window whose messages have a future each, whatever thread adds them. Thread-safe.
 
     `take_settled` returns the futures with waiting threads or callbacks.
     """
@@ -237,15 +236,6 @@ cdef class AsyncWindow(PublishWindow):
         `expected` confirms it. Raises what cannot be sent; nothing is added then."""
         return self.add(subject, data, block, auto_id, seconds, expected)
 
-    @property
-    def crowded(self):
-        """Whether less than a quarter of the window is free: a thread that waits for room waits for
-        a quarter, not for one message."""
-        cdef uint32_t quarter = max(self.capacity // 4, <uint32_t>1)
-        return (self.open_ > self.capacity - quarter
-                or self.next_ - self.head > self.ring - quarter
-                or self.open_bytes > self.capacity_bytes - self.capacity_bytes // 4)
-
     cdef PubAckFuture add(self, subject, data, bytes block, bint auto_id, double seconds,
                           bytes expected=None):
         cdef Py_buffer view
@@ -270,31 +260,10 @@ cdef class AsyncWindow(PublishWindow):
             self._raise_too_large(len(block) + payload.len)
         raise_status(<jet_status>status, subject_span)
 
-    cdef bint _has_room(self) noexcept:
-        return (self.open_ < self.capacity and self.next_ - self.head < self.ring
-                and self.open_bytes < self.capacity_bytes)
-
-    cdef jet_status _chunk(self) noexcept:
-        """Have a chunk open that takes the next message."""
-        cdef Chunk *chunk = &self.chunks[self.chunk_next & self.mask]
-        cdef jet_status status
-        if self.chunk_open and (jet_buf_len(&chunk.frames) >= CHUNK_BYTES
-                                or (chunk.sent and chunk.sent + CHUNK_AGE < monotonic())):
-            self._flush()
-            self.chunk_next += 1
-            self.chunk_open = False
-            self._advance()
-        if not self.chunk_open:
-            status = self._begin()
-            if status != JET_OK:
-                return status
-            self.chunk_open = True
-        return JET_OK
-
     cdef int _put(self, PubAckFuture outcome, jet_span subject, jet_span payload, bytes block,
                   bint auto_id, double seconds) noexcept:
-        """Add a message. Returns a status of the encoder, FULL or
-        TOO_LARGE; nothing was added unless it is JET_OK."""
+        """Add a message. Returns a status of the encoder, FULL or TOO_LARGE; nothing was added
+        unless it is JET_OK."""
         cdef uint32_t at = self.next_ & self.mask
         cdef int status
         if not self._has_room():
@@ -318,58 +287,6 @@ cdef class AsyncWindow(PublishWindow):
             self.gathered = 0
             self._flush()
         return JET_OK
-
-    # -- the order of one thread's messages ------------------------------------------------------
-
-    cdef bint overtaken(self, uint64_t mark) noexcept:
-        """Whether a message that this thread hands over elsewhere now would overtake one before
-        `mark` in here. Hands over what can be first.
-
-        What a server refused for now and is only tried again later does not count."""
-        cdef bint behind
-        if self.head >= mark or self.ended or not self._owned():
-            return False
-        if self.unsent >= mark and not self.lost and self.link == self.outbound.link_now():
-            return False
-        self._flush()
-        behind = self.head < mark and (
-            self.unsent < mark or (self.lost and self.repeated < mark)
-            or (self.head < self.unsent and self.link != self.outbound.link_now()))
-        return behind
-
-    def would_be_overtaken(self, uint64_t mark):
-        """Whether what this thread hands over elsewhere now would overtake messages before number
-        `mark` in here."""
-        return self.overtaken(mark)
-
-    cdef int add_plain(self, subject, data, reply, bytes header) except -1:
-        """Add a message without confirmation (a core publish) behind the others. Raises ConfigError
-        for what cannot be sent, and OutboundFullError when too much waits."""
-        cdef Py_buffer view
-        cdef jet_span subject_span, payload
-        cdef jet_span reply_span = span_of(NULL, 0), header_span = span_of_bytes(header)
-        cdef bytes subject_owner = text_span(subject, "subject", &subject_span)
-        cdef bytes reply_owner = None if reply is None else text_span(reply, "reply", &reply_span)
-        cdef int status = FULL
-        try:
-            data_span(data, &view, &payload)
-            if header_span.len + payload.len > self.outbound.max_payload:
-                self._raise_too_large(header_span.len + payload.len)
-            if self._has_room():
-                status = self._chunk()
-                if status == JET_OK:
-                    self._own()
-                    status = self._append(subject_span, reply_span, header_span, payload, PLAIN)
-                if status == JET_OK:
-                    self._flush()
-        finally:
-            PyBuffer_Release(&view)
-        if status == FULL:
-            raise OutboundFullError(
-                "messages of publish_async wait to be sent, this one has to wait behind them, and "
-                f"the {self.capacity_bytes} bytes or {self.capacity} messages that may wait do"
-            )
-        return raise_status(<jet_status>status, subject_span)
 
     # -- settling --------------------------------------------------------------------------------
 
@@ -491,15 +408,3 @@ def settle_waiter(PubAckFuture outcome not None):
 def has_callbacks(PubAckFuture outcome not None):
     """Return whether callbacks were added that were not taken."""
     return outcome._callbacks is not None
-
-
-cdef AsyncWindow window_ahead(Outbound outbound):
-    """A window whose messages a message that this thread hands over now would overtake; or None."""
-    cdef tuple windows = outbound.windows
-    cdef Py_ssize_t i
-    cdef AsyncWindow window
-    for i in range(len(windows)):
-        window = <AsyncWindow>windows[i]
-        if window.overtaken(window.next_):
-            return window
-    return None

@@ -5,8 +5,9 @@ import enum
 
 cimport cython
 
-from jetsync._core.futures cimport AsyncWindow, PubAckFuture, window_ahead
+from jetsync._core.futures cimport AsyncWindow, PubAckFuture
 from jetsync._core.outbound cimport put_message
+from jetsync._core.sequenced cimport SequencedWindow, window_ahead
 from jetsync._core.encoding import encode_headers
 
 
@@ -38,7 +39,7 @@ cdef class Publishing:
         if self._refusal is not None:
             raise self._refusal()
         cdef bytes block = encode_headers(headers) if headers else b""
-        cdef AsyncWindow ahead
+        cdef SequencedWindow ahead
         if self._outbound.windows:
             ahead = window_ahead(self._outbound)
             if ahead is not None:
@@ -58,7 +59,7 @@ cdef class AsyncPublishing:
         ``options`` are the further ones of :meth:`publish`, with the same meaning; its promises
         hold for the future: one message with an id is sent again after a lost connection or a
         refusal that may pass, is never stored twice, and its outcome is known ``timeout`` seconds
-        from now at the latest. What one thread publishes is stored in that order, also after a
+        (default: this object's) from now at the latest. What one thread publishes is stored in that order, also after a
         lost connection, but for the cases that the guide lists (publish, order).
 
         Does not block until ``max_pending`` messages (of ``Connection.jetstream``) are unconfirmed;

@@ -1,8 +1,13 @@
 """Headers of received messages: the first value of a name is found without a Python frame."""
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcmp
 
-from jetsync._core.csrc cimport jet_header_find, jet_span, span_of, span_of_bytes
+from jetsync._core.csrc cimport (
+    jet_header_begin, jet_header_find, jet_header_iter, jet_header_next, jet_span, span_of,
+    span_of_bytes,
+)
 
 from jetsync.headers import SEARCHED, Headers
 
@@ -58,3 +63,71 @@ cpdef object received(bytes raw):
     headers._read = None
     headers._malformed = 0
     return headers
+
+
+cdef bint is_named(jet_span name, const char *lower, size_t length) noexcept nogil:
+    """Whether this is the name of a header, in any case of its letters."""
+    cdef size_t i
+    if name.len != length:
+        return False
+    for i in range(length):
+        if (name.ptr[i] | 0x20) != <uint8_t>lower[i]:
+            return False
+    return True
+
+
+cdef bint read_hex(const uint8_t *text, size_t digits, uint64_t *found) noexcept nogil:
+    """Read up to 16 lower-case hexadecimal digits. Returns whether there are no others."""
+    cdef size_t i
+    cdef uint8_t c
+    found[0] = 0
+    for i in range(digits):
+        c = text[i]
+        if c'0' <= c <= c'9':
+            c = c - c'0'
+        elif c'a' <= c <= c'f':
+            c = c - c'a' + 10
+        else:
+            return False
+        found[0] = found[0] << 4 | c
+    return True
+
+
+cdef tuple trace_parent(jet_span value):
+    """Read a W3C traceparent of version 00; None when it is none, or names no span."""
+    cdef uint64_t high, low, span, flags
+    cdef const uint8_t *text = value.ptr
+    if (value.len != 55 or memcmp(text, b"00-", 3) or text[35] != c'-' or text[52] != c'-'
+            or not read_hex(text + 3, 16, &high) or not read_hex(text + 19, 16, &low)
+            or not read_hex(text + 36, 16, &span) or not read_hex(text + 53, 2, &flags)
+            or span == 0 or (high == 0 and low == 0)):
+        return None
+    return (<object>high << 64) | low, span, flags
+
+
+def trace_parents(list blocks not None):
+    """Return the W3C trace contexts of header blocks, each once.
+
+    `[(trace_id, span_id, flags), ...]`, or None where a block has a tracestate too: that is for a
+    propagator to read.
+    """
+    cdef jet_header_iter it
+    cdef jet_span name, value, last = span_of(NULL, 0)
+    cdef bint first
+    cdef bytes block
+    cdef dict found = {}
+    for block in blocks:
+        first = True
+        jet_header_begin(&it, span_of_bytes(block))
+        while jet_header_next(&it, &name, &value):
+            if is_named(name, b"tracestate", 10):
+                return None
+            if first and is_named(name, b"traceparent", 11):
+                first = False
+                if value.len == last.len and memcmp(value.ptr, last.ptr, value.len) == 0:
+                    continue
+                last = value  # of a block that the list holds
+                parent = trace_parent(value)
+                if parent is not None:
+                    found[parent] = None
+    return list(found)

@@ -37,7 +37,7 @@ cdef struct Entry:
     uint32_t header    # bytes of the header block
     uint32_t size      # header and payload, what max_payload is about
     uint8_t state
-    uint64_t place     # among the messages of all windows of the connection
+    uint64_t ticket     # among the messages of all windows of the connection
 
 
 cdef class InFlight:
@@ -87,15 +87,15 @@ cdef class InFlight:
     cdef jet_status _append(self, jet_span subject, jet_span reply, jet_span header,
                             jet_span payload, uint8_t state) noexcept
     cdef int _raise_too_large(self, size_t size) except -1
-    cdef bint _in_step(self, uint64_t turn) noexcept
-    cdef bint _repeat(self, uint64_t turn) noexcept
+    cdef bint _in_step(self, uint64_t before) noexcept
+    cdef bint _repeat(self, uint64_t before) noexcept
     cdef void _on_link(self) noexcept
     cdef void _own(self) noexcept
     cdef bint _owned(self) noexcept
     cdef bint _shares_thread(self, InFlight other) noexcept
     cdef uint64_t _first_waiting(self, bint with_refused) noexcept
-    cdef uint64_t _turn(self, int *whose) noexcept
-    cdef bint _hand_over(self, uint64_t turn, bint wake) noexcept
+    cdef uint64_t _first_ahead(self, int *whose) noexcept
+    cdef bint _hand_over(self, uint64_t before, bint wake) noexcept
     cdef bint _flush(self, bint wake=*) noexcept
     cdef bint _offer(self, Chunk *chunk, jet_span frames, uint64_t count, bint wake) noexcept
     cdef void _drop(self, Entry *entry) noexcept

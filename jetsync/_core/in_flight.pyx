@@ -40,7 +40,7 @@ cdef extern from "pthread.h" nogil:
 cdef enum:
     MAX_CAPACITY = 1 << 24
 
-cdef uint64_t NO_PLACE = <uint64_t>-1
+cdef uint64_t NO_TICKET = <uint64_t>-1
 
 
 cdef class InFlight:
@@ -161,9 +161,11 @@ cdef class InFlight:
                 return status
         before = jet_buf_len(&chunk.frames)
         if state & PLAIN:
-            status = jet_encode_pub(&chunk.frames, subject, reply, header, payload)
+            status = jet_encode_pub(&chunk.frames, subject, reply, header, payload,
+                                    self.outbound.link.max_line)
         else:
-            status = jet_encode_asking(&chunk.frames, subject, reply, header, payload)
+            status = jet_encode_asking(&chunk.frames, subject, reply, header, payload,
+                                       self.outbound.link.max_line)
         if status != JET_OK:
             return status
         entry.chunk = self.chunk_next & self.mask
@@ -172,8 +174,8 @@ cdef class InFlight:
         entry.header = <uint32_t>header.len
         entry.size = <uint32_t>(header.len + payload.len)
         entry.state = state
-        self.outbound.places += 1
-        entry.place = self.outbound.places
+        self.outbound.tickets += 1
+        entry.ticket = self.outbound.tickets
         chunk.open_ += 1
         if state & OPEN:
             self.open_ += 1
@@ -189,18 +191,18 @@ cdef class InFlight:
 
     # -- handing over ----------------------------------------------------------------------------
 
-    cdef bint _in_step(self, uint64_t turn) noexcept:
+    cdef bint _in_step(self, uint64_t before) noexcept:
         """Whether what is new may go out: nothing that was handed over before it has to go out
         again first."""
         if self.head == self.unsent:
             self.resending = self.lost = self.repeating = False
-        if self.repeating and self._repeat(turn):
+        if self.repeating and self._repeat(before):
             self.resending = self.lost = self.repeating = False
         return not self.resending
 
-    cdef bint _repeat(self, uint64_t turn) noexcept:
-        """Hand over again what has to be and comes before place `turn`. Returns whether nothing of
-        it is left."""
+    cdef bint _repeat(self, uint64_t before) noexcept:
+        """Hand over again what has to be and has a ticket below `before`. Returns whether nothing
+        of it is left."""
         return True
 
     cdef void _on_link(self) noexcept:
@@ -216,22 +218,22 @@ cdef class InFlight:
         Returns whether nothing is left. With `wake=False` the caller has it sent."""
         cdef tuple windows = self.outbound.windows
         cdef InFlight ahead
-        cdef uint64_t handed, turn
+        cdef uint64_t handed, before
         cdef int whose
         while True:
-            turn = self._turn(&whose)
-            if self._hand_over(turn, wake):
+            before = self._first_ahead(&whose)
+            if self._hand_over(before, wake):
                 return True
-            if whose < 0 or turn > self._first_waiting(True):
+            if whose < 0 or before > self._first_waiting(True):
                 return False
             ahead = <InFlight>windows[whose]
             handed = ahead.handed
-            ahead._hand_over(ahead._turn(&whose), wake)
+            ahead._hand_over(ahead._first_ahead(&whose), wake)
             if ahead.handed == handed:
                 return False
 
-    cdef bint _hand_over(self, uint64_t turn, bint wake) noexcept:
-        """Hand over what comes before place `turn`. Returns whether nothing at all is left."""
+    cdef bint _hand_over(self, uint64_t before, bint wake) noexcept:
+        """Hand over what has a ticket below `before`. Returns whether nothing at all is left."""
         cdef uint64_t n, first, count
         cdef size_t length
         cdef Entry *entry
@@ -239,7 +241,7 @@ cdef class InFlight:
         self.unsent = max(self.unsent, self.head)
         if self.unsent == self.next_ and not self.repeating:
             return True
-        if not self._in_step(turn):
+        if not self._in_step(before):
             return False
         n = self.unsent
         while n < self.next_:
@@ -254,7 +256,7 @@ cdef class InFlight:
                 self._drop(entry)
                 n += 1
                 continue
-            if entry.place >= turn:
+            if entry.ticket >= before:
                 break
             chunk = &self.chunks[entry.chunk]
             first, length, count = n, 0, 0
@@ -262,7 +264,7 @@ cdef class InFlight:
                    and self.entries[n & self.mask].chunk == entry.chunk
                    and self.entries[n & self.mask].offset == entry.offset + length
                    and self.entries[n & self.mask].size <= self.outbound.max_payload
-                   and self.entries[n & self.mask].place < turn
+                   and self.entries[n & self.mask].ticket < before
                    and length < <size_t>(LINK_LARGE if count == 1 else CHUNK_BYTES)):
                 length += self.entries[n & self.mask].length
                 n += 1
@@ -345,8 +347,8 @@ cdef class InFlight:
         return False
 
     cdef uint64_t _first_waiting(self, bint with_refused) noexcept:
-        """The place of the first message that waits to be handed over, or to be handed over again;
-        NO_PLACE: none does. Others do not wait for what a server refused for a moment."""
+        """The ticket of the first message that waits to be handed over, or to be handed over again;
+        NO_TICKET: none does. Others do not wait for what a server refused for a moment."""
         cdef uint64_t n = self.head
         cdef Entry *entry
         # Messages handed over on an earlier link are lost, also before the keeper notes it.
@@ -364,18 +366,18 @@ cdef class InFlight:
                 waits = (stale and entry.state & OPEN
                          or self.lost and entry.state & LOST and n >= self.repeated)
             if waits:
-                return entry.place
+                return entry.ticket
             n += 1
-        return NO_PLACE
+        return NO_TICKET
 
-    cdef uint64_t _turn(self, int *whose) noexcept:
-        """The place of the first message that waits in another window with messages of the same
-        thread; NO_PLACE: none does. `whose`: the index of that window, or -1.
+    cdef uint64_t _first_ahead(self, int *whose) noexcept:
+        """The ticket of the first message that waits in another window with messages of the same
+        thread; NO_TICKET: none does. `whose`: the index of that window, or -1.
 
         The link on which this window hands over is settled before. So when a new link comes after
         the answer, what is handed over by this answer is refused; the others' messages are lost."""
         cdef tuple windows = self.outbound.windows
-        cdef uint64_t place, first = NO_PLACE
+        cdef uint64_t ticket, first = NO_TICKET
         cdef InFlight window
         cdef Py_ssize_t i
         whose[0] = -1
@@ -387,9 +389,9 @@ cdef class InFlight:
                 continue
             if not self._shares_thread(window):
                 continue
-            place = window._first_waiting(False)
-            if place < first:
-                first = place
+            ticket = window._first_waiting(False)
+            if ticket < first:
+                first = ticket
                 whose[0] = <int>i
         return first
 
@@ -398,8 +400,8 @@ cdef class InFlight:
         """Whether the first message that waits comes before those that wait in other windows; also
         when none waits."""
         cdef int whose
-        cdef uint64_t place = self._first_waiting(True)
-        return place == NO_PLACE or place <= self._turn(&whose)
+        cdef uint64_t ticket = self._first_waiting(True)
+        return ticket == NO_TICKET or ticket <= self._first_ahead(&whose)
 
     # -- how much is in flight -------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ cdef extern from "link_queue.h" nogil:
     void link_queue_finish(link_queue *q)
     size_t link_queue_discard(link_queue *q)
     bint link_queue_stop_after(link_queue *q, uint64_t max_messages)
-    bint link_queue_look(link_queue *q, bint may_wait, link_counts *now)
+    bint link_queue_counts(link_queue *q, bint may_wait, link_counts *now)
 
 
 cdef extern from "link_group.h" nogil:
@@ -145,6 +145,7 @@ cdef extern from "link_outbound.h" nogil:
         uint64_t bytes
         size_t high_water
         size_t offline_limit
+        size_t max_line
     ctypedef enum link_kind:
         LINK_PUB
         LINK_REPLY

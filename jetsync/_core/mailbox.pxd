@@ -2,7 +2,7 @@ from libc.stddef cimport size_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_pool, jet_record
-from jetsync._core.link cimport link_counts, link_inbound, link_queue, link_queue_look
+from jetsync._core.link cimport link_counts, link_inbound, link_queue, link_queue_counts
 from jetsync._core.message cimport MessageFactory, Msg
 
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
@@ -39,7 +39,7 @@ cdef class Mailbox:
 cdef inline link_counts counts_of(link_queue *q) noexcept:
     """The counts of a queue at this moment."""
     cdef link_counts now
-    if not link_queue_look(q, False, &now):
+    if not link_queue_counts(q, False, &now):
         with nogil:
-            link_queue_look(q, True, &now)
+            link_queue_counts(q, True, &now)
     return now

@@ -10,7 +10,7 @@ from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
     link_count, link_found, link_inbound_follow, link_queue_absorb, link_queue_discard,
     link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_is_served,
-    link_counts, link_queue_leave, link_queue_look, link_queue_wake,
+    link_counts, link_queue_leave, link_queue_counts, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
 )
@@ -98,7 +98,7 @@ cdef class Mailbox:
         cdef link_counts now
         if patience == 0:
             return deadline
-        link_queue_look(&self.queue, True, &now)
+        link_queue_counts(&self.queue, True, &now)
         due = max(since, now.last_put) + patience
         return due if deadline < 0 or due < deadline else deadline
 

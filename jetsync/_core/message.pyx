@@ -263,12 +263,25 @@ def message_jsack(Msg msg not None):
     return jsack_tuple(msg.reply_bytes)
 
 
-cdef tuple jsack_tuple(bytes raw):
+def delivery_of(Msg msg not None):
+    """Return num_delivered, stream_seq, consumer_seq and timestamp_ns of a message. Raises
+    NotJetStreamMessageError."""
     cdef jet_jsack a
-    if jet_jsack_parse(span_of_bytes(raw), &a) != JET_OK:
+    parse_ack(msg.reply_bytes, &a)
+    return a.num_delivered, a.stream_seq, a.consumer_seq, a.timestamp_ns
+
+
+cdef int parse_ack(bytes raw, jet_jsack *a) except -1:
+    if jet_jsack_parse(span_of_bytes(raw), a) != JET_OK:
         raise NotJetStreamMessageError(
             "not a message from a JetStream consumer: its reply subject is not a $JS.ACK subject"
         )
+    return 0
+
+
+cdef tuple jsack_tuple(bytes raw):
+    cdef jet_jsack a
+    parse_ack(raw, &a)
     return (
         bytes_of(a.domain).decode("utf-8", "replace"),
         bytes_of(a.account_hash).decode("utf-8", "replace"),

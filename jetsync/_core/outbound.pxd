@@ -13,7 +13,7 @@ cdef class Outbound:
     cdef public object on_resend       # called when a PING is due for the resend buffer
     cdef public double write_timeout
     cdef public size_t max_payload
-    cdef uint64_t places               # given to messages of publish windows, in their order
+    cdef uint64_t tickets              # given to messages of publish windows, in their order
     cdef readonly tuple windows        # publish windows that other publishes must not overtake
     cdef tuple retracted               # their reply prefixes: they send again themselves
     cdef object __weakref__
@@ -22,7 +22,7 @@ cdef class Outbound:
                            jet_span payload, bint wake, double deadline,
                            uint64_t link) except -1
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=*, double deadline=*, uint64_t link=*) except -1
+                          bint keep=*, double deadline=*, uint64_t link=*, bint wake=*) except -1
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
                            bint wake=*, double deadline=*) except -1
     cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,

@@ -23,10 +23,16 @@ class Outbound:
     max_payload: int
     on_resend: Callable[[int], object] | None
     def __new__(
-        cls, high_water: int = ..., offline_limit: int = ..., write_timeout: float = 10.0
+        cls,
+        high_water: int = ...,
+        offline_limit: int = ...,
+        write_timeout: float = 10.0,
+        max_control_line: int = 4096,
     ) -> Outbound: ...
     @property
     def high_water(self) -> int: ...
+    @property
+    def max_control_line(self) -> int: ...
     @property
     def offline_limit(self) -> int: ...
     def publish(

@@ -69,8 +69,9 @@ cdef class Outbound:
     """
 
     def __cinit__(self, size_t high_water=HIGH_WATER, size_t offline_limit=8 << 20,
-                  double write_timeout=10.0):
+                  double write_timeout=10.0, size_t max_control_line=4096):
         link_outbound_init(&self.link, high_water, offline_limit)
+        self.link.max_line = max_control_line
         self.write_timeout = write_timeout
         self.max_payload = 1 << 20
         self.windows = ()
@@ -163,7 +164,8 @@ cdef class Outbound:
         return self._put(&p, deadline)
 
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=False, double deadline=-1, uint64_t link=0) except -1:
+                          bint keep=False, double deadline=-1, uint64_t link=0,
+                          bint wake=True) except -1:
         """Publish without headers to a reply subject, which is only checked for safe framing.
 
         With `keep` it may be received twice: it is sent again over the next link, unless it is
@@ -178,7 +180,7 @@ cdef class Outbound:
         p.messages = 1
         p.link = link
         p.keep = keep
-        p.wake = True
+        p.wake = wake
         return self._put(&p, deadline)
 
     cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False,
@@ -277,7 +279,7 @@ cdef class Outbound:
 
         With `lines` the id becomes its last key, and the next of `numbers` its value, in one step
         with the line, which the GIL guards: the keys are in the order of the lines on the wire."""
-        cdef bytes line = encode_sub(subject, queue, sid)
+        cdef bytes line = encode_sub(subject, queue, sid, self.link.max_line)
         if lines is not None:
             lines.pop(sid, None)
             lines[sid] = next(numbers)
@@ -403,6 +405,11 @@ cdef class Outbound:
     def high_water(self):
         """Bytes; with so many pending on a link a publisher waits."""
         return self.link.high_water
+
+    @property
+    def max_control_line(self):
+        """The longest line, in bytes and without its end, that is put in for a message or SUB."""
+        return self.link.max_line
 
     @property
     def offline_limit(self):

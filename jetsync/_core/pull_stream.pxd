@@ -19,6 +19,7 @@ cdef class PullLoop(PrefetchBuffer):
     cdef public bint _came          # whether a message came since the last pull was sent
     cdef public double _expires
     cdef public double _heartbeat
+    cdef public bint _is_interrupted    # the wait for a message ends without one
     cdef dict group
     cdef bint is_lasting
     cdef bint has_more              # the server had more ready when it sent the last message
@@ -27,7 +28,7 @@ cdef class PullLoop(PrefetchBuffer):
     cdef double given_at            # and when
     cdef double begun               # since when the next ones are waited for; 0: they are not
 
-    cdef Msg look(self)
+    cdef Msg poll(self)
     cdef int receive(self, PullLine inbox, size_t count) except -1
     cdef int tell_window(self) except -1
     cdef int refill(self, double deadline) except -1

@@ -25,7 +25,7 @@ cdef object AT_ONCE = Deadline(0.0)
 cdef class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time.
 
-    Its steady state costs no Python frame but one for each look at the connection. The subclass
+    Its steady state costs no Python frame but one for each check of the connection. The subclass
     handles exceptional events, by the methods that raise NotImplementedError here. Times are
     seconds.
     """
@@ -62,7 +62,7 @@ cdef class PullLoop(PrefetchBuffer):
             raise self._error
         raise StopIteration
 
-    def _give(self, callback, report, int most):
+    def _deliver(self, callback, report, int most):
         """Call back with up to `most` messages that are there, and return with how many. Does not
         wait. An exception of the callback, of any kind, goes to `report`, with the message.
 
@@ -73,7 +73,7 @@ cdef class PullLoop(PrefetchBuffer):
         for n in range(most):
             msg = self.ready()
             if msg is None:
-                msg = self.look()
+                msg = self.poll()
                 if msg is None:
                     return n
             try:
@@ -82,7 +82,7 @@ cdef class PullLoop(PrefetchBuffer):
                 report(error, msg)
         return most
 
-    cdef Msg look(self):
+    cdef Msg poll(self):
         """The next message, without waiting; when there is none, pull if a pull is due."""
         cdef Msg msg
         if not self._try_enter():
@@ -158,8 +158,9 @@ cdef class PullLoop(PrefetchBuffer):
                 return
             self._is_settled = False
             if not ends:
-                self._look(inbox)
-            if 0 <= until <= monotonic():
+                self._check(inbox)
+            if self._is_interrupted or 0 <= until <= monotonic():
+                self._is_interrupted = False
                 return
 
     cdef int receive(self, PullLine inbox, size_t count) except -1:
@@ -201,7 +202,7 @@ cdef class PullLoop(PrefetchBuffer):
 
     cdef int refill(self, double deadline) except -1:
         """Send a pull when the buffer and what is on its way have sunk to the threshold; else see
-        to it that the stream looks again when they have. Waits up to `deadline` for room in the
+        to it that the stream checks again when they have. Waits up to `deadline` for room in the
         outbound buffer (negative: as long as it may, 0: not at all); without room it is tried again
         when no message is prefetched."""
         cdef PullLine inbox = self._inbox
@@ -262,7 +263,7 @@ cdef class PullLoop(PrefetchBuffer):
         """A pull has ended early."""
         raise NotImplementedError
 
-    def _look(self, inbox):
+    def _check(self, inbox):
         """Nothing came: check the link, the server and the inbox."""
         raise NotImplementedError
 

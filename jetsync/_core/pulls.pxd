@@ -47,5 +47,5 @@ cdef class PullLedger:
     cdef Pull remove(self, uint64_t number)
     cdef double patience_now(self) noexcept
     cdef double due(self, double now, double last_put, double *patience) noexcept
-    cdef double length(self, double expires, double now, bint on_grid) noexcept
+    cdef double length(self, double expires, double now, bint aligned) noexcept
     cdef object heartbeat_of(self, object wanted, double expires, double now)

@@ -25,11 +25,11 @@ for quick heartbeats, and one that gets none is sent again."""
 DEFAULT_EXPIRES = 30.0
 """How long the pulls of messages() and consume() last by default, in seconds."""
 
-GRID = 0.25
-"""Pulls of the default length, and looks that are far away, end at multiples of so many seconds:
+ALIGNMENT = 0.25
+"""Pulls of the default length, and checks that are far away, end at multiples of so many seconds:
 then the heartbeats of many idle pulls come together, and cost few wake-ups."""
 
-cdef double grid = GRID
+cdef double alignment = ALIGNMENT
 cdef double lapse = LAPSE
 cdef double wary_heartbeat = WARY_HEARTBEAT
 
@@ -323,49 +323,49 @@ cdef class PullLedger:
         """Forget pulls that the server should have ended long before `now`, when all that it had
         sent by then was taken: messages of a forgotten pull would be charged to another one."""
         cdef Pull pull
-        cdef list kept = []
+        cdef list remaining = []
         for pull in self.pulls:
             if now <= pull.lapses + lapse:
-                kept.append(pull)
-        self.pulls = kept
+                remaining.append(pull)
+        self.pulls = remaining
 
     # -- when to pull ----------------------------------------------------------------------------
 
     def back_off(self, double first, double longest, double now):
         """Pull again, but not at once: the server would refuse the next pull just the same. The
-        pause is between `first` and `longest` seconds and grows each time until a message comes."""
+        delay is between `first` and `longest` seconds and grows each time until a message comes."""
         self.backoff = min(max(first, self.backoff), longest)
         self.not_before = now + self.backoff
         self.backoff *= 2
 
     def may_pull(self, double now):
-        """Whether the pause after the last refusal is over."""
+        """Whether the delay after the last refusal is over."""
         return now >= self.not_before
 
     def be_wary(self, double until):
         """Up to `until` pulls are short and ask for quick heartbeats: see `WARY_HEARTBEAT`."""
         self.wary_until = until
 
-    def pull_length(self, double expires, double now, bint on_grid=False):
-        """How long a pull may last: right after a change of leader only a moment. `on_grid`: it
-        ends at a multiple of `GRID`, a little earlier."""
-        return self.length(expires, now, on_grid)
+    def pull_length(self, double expires, double now, bint aligned=False):
+        """How long a pull may last: right after a change of leader only a moment. `aligned`: it
+        ends at a multiple of `ALIGNMENT`, a little earlier."""
+        return self.length(expires, now, aligned)
 
-    cdef double length(self, double expires, double now, bint on_grid) noexcept:
+    cdef double length(self, double expires, double now, bint aligned) noexcept:
         if now < self.wary_until:
             return min(expires, 8 * wary_heartbeat)
-        return expires - fmod(now + expires, grid) if on_grid else expires
+        return expires - fmod(now + expires, alignment) if aligned else expires
 
     def heartbeat(self, wanted, double expires, double now):
         """The heartbeat of a pull that lasts `expires` seconds: quick after a change of leader, and
-        none for one that is shorter than two of them. A pull that only the grid made so short has
-        one of half its length."""
+        none for one that is shorter than two of them. A pull that only the alignment made so short
+        has one of half its length."""
         return self.heartbeat_of(wanted, expires, now)
 
     cdef object heartbeat_of(self, object wanted, double expires, double now):
         if now < self.wary_until:
             wanted = wary_heartbeat if wanted is None else min(wanted, wary_heartbeat)
-        cdef double full = DEFAULT_EXPIRES if expires > DEFAULT_EXPIRES - grid else expires
+        cdef double full = DEFAULT_EXPIRES if expires > DEFAULT_EXPIRES - alignment else expires
         if wanted is None or <double>wanted * 2 > max(expires, full):
             return None
         return min(wanted, expires / 2)
@@ -373,7 +373,7 @@ cdef class PullLedger:
     # -- silence ---------------------------------------------------------------------------------
 
     def patience(self):
-        """Seconds for which the PONG is awaited that looks into a silence."""
+        """Seconds for which the PONG that explains a silence is awaited."""
         return self.patience_now()
 
     cdef double patience_now(self) noexcept:
@@ -403,12 +403,12 @@ cdef class PullLedger:
         if 0 < self.not_before < at:
             at = self.not_before
             if at <= now:
-                # The pause ended after the caller looked at it: the caller looks once more.
+                # The delay ended after the caller checked it: the caller checks once more.
                 at = now
                 self.not_before = 0
         return at + 0.001
 
-    def looks(self, double now, double last_put):
+    def next_check(self, double now, double last_put):
         """When something may have to be done although nothing came, as `(at, since, patience)`: at
         a point of time, or `patience` seconds after the last sign of life, counted from `since` at
         the earliest (0: only at that point)."""
@@ -416,9 +416,9 @@ cdef class PullLedger:
         cdef double at = self.due(now, last_put, &patience)
         return at, self.since, patience
 
-    def next_look(self, double now, double last_put):
+    def check_in(self, double now, double last_put):
         """Seconds until something may have to be done although nothing came: silence would mean
-        something, or the pause after a refusal is over."""
+        something, or the delay after a refusal is over."""
         cdef double patience
         cdef double at = self.due(now, last_put, &patience)
         if patience:

@@ -17,7 +17,7 @@ cdef class PublishWindow(InFlight):
     cdef int _confirmed(self, uint64_t number, jet_puback *ack, jet_span payload) except -1
     cdef int _put_aside(self, uint64_t number, int status, jet_span payload) except -1
     cdef list _take_odd(self)
-    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t turn) noexcept
+    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t before) noexcept
     cdef bint _may_repeat(self, Entry *entry) noexcept
     cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames,
                           uint64_t count) noexcept

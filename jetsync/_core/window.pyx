@@ -303,16 +303,16 @@ cdef class PublishWindow(InFlight):
         self._flush()
         return self.copies - before
 
-    cdef bint _repeat(self, uint64_t turn) noexcept:
+    cdef bint _repeat(self, uint64_t before) noexcept:
         cdef jet_buf frames
         cdef bint done
         self.oldest_sent = monotonic() - self.max_age
         jet_buf_init(&frames)
-        done = self._copy_and_send(&frames, turn)
+        done = self._copy_and_send(&frames, before)
         jet_buf_free(&frames)
         return done
 
-    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t turn) noexcept:
+    cdef bint _copy_and_send(self, jet_buf *frames, uint64_t before) noexcept:
         """Returns whether nothing is left behind for want of a link, of room, of memory or because
         it is not its turn."""
         cdef uint64_t n = self.head, first = self.head, count = 0
@@ -323,7 +323,7 @@ cdef class PublishWindow(InFlight):
             if not self._may_repeat(entry):
                 n += 1
                 continue
-            if entry.place >= turn:
+            if entry.ticket >= before:
                 break
             if count and jet_buf_len(frames) + entry.length > CHUNK_BYTES:
                 if not self._send_again(first, n, frames, count):

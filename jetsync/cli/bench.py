@@ -40,10 +40,10 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
     """Run ``work`` in every client at once, and print the total rate."""
     from jetsync.client import connect
 
-    told = invocation.arguments
-    share, rest = divmod(told.msgs, told.clients)
-    sizes = [share + (number < rest) for number in range(told.clients)]
-    data = b"x" * told.size
+    args = invocation.args
+    share, rest = divmod(args.msgs, args.clients)
+    sizes = [share + (number < rest) for number in range(args.clients)]
+    data = b"x" * args.size
     connections = [connect(options=invocation.options()) for _ in sizes]
     done: list[int] = []
     failed: list[BaseException] = []
@@ -51,7 +51,7 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
     def client(part: Part) -> None:
         try:
             done.append(work(part))
-        except BaseException as error:  # noqa: BLE001 - told by the main thread
+        except BaseException as error:  # noqa: BLE001 - raised by the main thread
             failed.append(error)
 
     try:
@@ -72,22 +72,22 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
     if failed:
         raise failed[0]
     total = sum(done)
-    if total != told.msgs:
-        raise CommandError(f"{total:,} of {told.msgs:,} messages in {_PATIENCE:.0f} seconds.")
+    if total != args.msgs:
+        raise CommandError(f"{total:,} of {args.msgs:,} messages in {_PATIENCE:.0f} seconds.")
     _show(invocation, name, total, seconds)
 
 
 def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> None:
-    told = invocation.arguments
+    args = invocation.args
     rate = messages / seconds
     data = {
         "bench": name,
         "messages": messages,
-        "size": told.size,
-        "clients": told.clients,
+        "size": args.size,
+        "clients": args.clients,
         "duration": round(seconds * 1e9),
         "msgs_per_second": round(rate, 1),
-        "bytes_per_second": round(rate * told.size, 1),
+        "bytes_per_second": round(rate * args.size, 1),
     }
     invocation.out.show(
         data,
@@ -95,12 +95,12 @@ def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> N
             f"bench {name}",
             {
                 "": {
-                    "Messages": f"{messages:,} of {values.format_size(told.size)}",
-                    "Clients": told.clients,
+                    "Messages": f"{messages:,} of {values.format_size(args.size)}",
+                    "Clients": args.clients,
                     "Time": values.format_duration(seconds),
                     "Rate": f"{rate:,.0f} messages/s",
-                    "Bytes": f"{values.format_size(int(rate * told.size))}/s",
-                    "Each": values.format_duration(seconds * told.clients / messages),
+                    "Bytes": f"{values.format_size(int(rate * args.size))}/s",
+                    "Each": values.format_duration(seconds * args.clients / messages),
                 }
             },
         ),
@@ -110,13 +110,13 @@ def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> N
 @contextmanager
 def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
     """A stream for the run, and its subject."""
-    told, js = invocation.arguments, invocation.jetstream()
+    args, js = invocation.args, invocation.jetstream()
     name = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
     stream = js.create_stream(
         name=name,
         subjects=[f"{name}.>"],
-        storage=told.storage,
-        num_replicas=told.replicas,
+        storage=args.storage,
+        num_replicas=args.replicas,
         duplicate_window=10.0,
     )
     try:
@@ -187,13 +187,13 @@ def _js_pub(invocation: Invocation) -> None:
             report = part.nc.jetstream().publish_many(messages, timeout=_PATIENCE)
             return int(report.stored)
 
-        _measure(invocation, "js-pub", one_by_one if invocation.arguments.sync else many)
+        _measure(invocation, "js-pub", one_by_one if invocation.args.sync else many)
 
 
 def _filled(invocation: Invocation, stream: Any, subject: str) -> None:
-    told = invocation.arguments
-    data = b"x" * told.size
-    messages = ((subject, data) for _ in range(told.msgs))
+    args = invocation.args
+    data = b"x" * args.size
+    messages = ((subject, data) for _ in range(args.msgs))
     invocation.jetstream().publish_many(messages, timeout=_PATIENCE, msg_id=None)
 
 
@@ -237,9 +237,9 @@ def _js_consume(invocation: Invocation) -> None:
 
 def _kv(invocation: Invocation) -> None:
     """Each message is a value that is written and read again."""
-    told, js = invocation.arguments, invocation.jetstream()
+    args, js = invocation.args, invocation.jetstream()
     bucket = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
-    js.create_key_value(bucket=bucket, storage=told.storage, replicas=told.replicas)
+    js.create_key_value(bucket=bucket, storage=args.storage, replicas=args.replicas)
 
     def work(part: Part) -> int:
         kv = part.nc.jetstream().key_value(bucket)

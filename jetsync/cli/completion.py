@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,13 +10,14 @@ from jetsync.cli.flags import CONNECTION, OUTPUT, Argument, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, Word, build_parser
 
-__all__ = ["COMMANDS", "complete"]
+__all__ = ["COMMANDS", "complete", "typed_in"]
 
 _SECONDS = 0.5
 _SCRIPTS = {
     "bash": """_jetsync() {
     local IFS=$'\\n'
-    COMPREPLY=($(jetsync completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    COMPREPLY=($(jetsync completion words --breaks "$COMP_WORDBREAKS" \\
+        --line "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
     [ ${#COMPREPLY[@]} -eq 0 ] && compopt -o default
 }
 complete -F _jetsync jetsync
@@ -60,6 +62,19 @@ def complete(typed: Sequence[str], names: Callable[[str, list[str]], Iterable[st
         place = places[len(positional)] if len(positional) < len(places) else None
         found = names(place.completes, positional) if place and place.completes else ()
     return sorted(one for one in found if one.startswith(last))
+
+
+def typed_in(line: str) -> list[str]:
+    """Return the words of a command line behind the command, the last one unfinished or empty.
+    Bash gives words that it has cut at colons and equal signs, so the address of a server is none
+    of them."""
+    for quote in ("", "'", '"'):  # that the person has not closed yet
+        try:
+            words = shlex.split(line + quote)
+        except ValueError:
+            continue
+        return [*words[1:], *([""] if not quote and line[-1:].isspace() else [])] or [""]
+    return [""]
 
 
 def _understood(
@@ -123,14 +138,17 @@ def _words(invocation: Invocation) -> None:
     from jetsync.cli.commands import WORDS
     from jetsync.errors import Error
 
-    typed = list(invocation.arguments.typed)
+    typed, cut = list(invocation.args.typed), 0
+    if invocation.args.line is not None:
+        typed = typed_in(invocation.args.line)
+        cut = 1 + max((typed[-1].rfind(one) for one in invocation.args.breaks), default=-1)
     flags = [text for text in typed[:-1] if text != "--"]
     try:
-        told, _ = build_parser(WORDS, "").parse_known_args([*_global(flags), "version"])
-        told.timeout = str(_SECONDS)
-        with Invocation(told, invocation.out) as asking:
+        args, _ = build_parser(WORDS, "").parse_known_args([*_global(flags), "version"])
+        args.timeout = str(_SECONDS)
+        with Invocation(args, invocation.out) as asking:
             for word in complete(typed, _names(asking)):
-                invocation.out.write(f"{word}\n".encode())
+                invocation.out.write(f"{word[cut:]}\n".encode())
     except (Error, OSError, SystemExit):
         return
 
@@ -140,8 +158,9 @@ def _global(typed: list[str]) -> list[str]:
     found: list[str] = []
     at = 0
     while at < len(typed):
-        known = next((one for one in CONNECTION if typed[at] in one.names), None)
-        size = 0 if known is None else 1 if "action" in known.options else 2
+        name, joined, _ = typed[at].partition("=")
+        known = next((one for one in CONNECTION if name in one.names), None)
+        size = 0 if known is None else 1 if joined or "action" in known.options else 2
         found += typed[at : at + size]
         at += size or 1
     return found
@@ -166,7 +185,16 @@ COMMANDS = (
         "words",
         "print the words that complete a command line",
         _words,
-        (argument("TYPED", nargs="*", help="the words so far, the last one unfinished"),),
+        (
+            argument("TYPED", nargs="*", help="the words so far, the last one unfinished"),
+            argument("--line", metavar="TEXT", help="the whole line so far, in their place"),
+            argument(
+                "--breaks",
+                metavar="TEXT",
+                default="",
+                help="where the shell cuts words itself: what stands before is not printed",
+            ),
+        ),
         example="jetsync completion words stream in",
         connects=False,
     ),

@@ -140,17 +140,17 @@ CONSUMER = (
 )
 
 
-def config_fields(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
+def config_fields(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     """Return the fields that the file and the flags give; flags win. ``kind`` is the class of the
     configuration, which reads the file as a server writes it."""
     given = {
         name.removeprefix("field_"): value
-        for name, value in vars(arguments).items()
+        for name, value in vars(args).items()
         if name.startswith("field_")
     }
     if "metadata" in given:
         given["metadata"] = values.metadata(given["metadata"])
-    return {**_from_file(getattr(arguments, "config", None), kind), **given}
+    return {**_from_file(getattr(args, "config", None), kind), **given}
 
 
 def _from_file(path: str | None, kind: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ FORCE = argument("-f", "--force", action="store_true", help="do not ask")
 
 def confirm(invocation: Invocation, question: str) -> None:
     """Ask a person; without a terminal ``--force`` is needed. Raises CommandError for a no."""
-    if invocation.arguments.force:
+    if invocation.args.force:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"{question} There is no terminal to ask at: give --force.")

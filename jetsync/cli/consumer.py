@@ -31,19 +31,19 @@ _DELIVER = {
 
 
 def _consumer(invocation: Invocation) -> Any:
-    told = invocation.arguments
-    return invocation.jetstream().consumer(told.stream, told.consumer)
+    args = invocation.args
+    return invocation.jetstream().consumer(args.stream, args.consumer)
 
 
 def _ls(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    if told.names:
-        names = sorted(js.consumer_names(told.stream))
+    args, js = invocation.args, invocation.jetstream()
+    if args.names:
+        names = sorted(js.consumer_names(args.stream))
         invocation.out.show(
             names, Table(("CONSUMER",), [(name,) for name in names], "no consumers")
         )
         return
-    found = sorted(js.consumers(told.stream), key=lambda info: info.name)
+    found = sorted(js.consumers(args.stream), key=lambda info: info.name)
     invocation.out.show(found, lambda: views.table(found))
 
 
@@ -53,20 +53,20 @@ def _info(invocation: Invocation) -> None:
 
 
 def _add(invocation: Invocation) -> None:
-    told = invocation.arguments
+    args = invocation.args
     fields = _fields(invocation)
-    if told.consumer:
-        fields["name" if told.ephemeral else "durable_name"] = told.consumer
-        if not told.ephemeral:
-            fields["name"] = told.consumer
-    elif not (told.ephemeral or fields.get("durable_name") or fields.get("name")):
+    if args.consumer:
+        fields["name" if args.ephemeral else "durable_name"] = args.consumer
+        if not args.ephemeral:
+            fields["name"] = args.consumer
+    elif not (args.ephemeral or fields.get("durable_name") or fields.get("name")):
         raise UsageError("give the name of the CONSUMER, or --ephemeral.")
-    info = invocation.jetstream().create_consumer(told.stream, **fields).cached_info
+    info = invocation.jetstream().create_consumer(args.stream, **fields).cached_info
     invocation.out.show(info, lambda: views.fields(info))
 
 
 def _edit(invocation: Invocation) -> None:
-    told = invocation.arguments
+    args = invocation.args
     fields = _fields(invocation)
     if not fields:
         raise UsageError("nothing to change: give a flag, or --config.")
@@ -74,16 +74,16 @@ def _edit(invocation: Invocation) -> None:
     changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
     if "filter_subjects" in changed and before.filter_subject:
         changed["filter_subject"] = None
-    info = invocation.jetstream().update_consumer(told.stream, before, **changed).cached_info
+    info = invocation.jetstream().update_consumer(args.stream, before, **changed).cached_info
     invocation.out.show(info, lambda: views.fields(info))
 
 
 def _fields(invocation: Invocation) -> dict[str, Any]:
     from jetsync.jetstream.config.consumer import ConsumerConfig
 
-    told = invocation.arguments
-    fields = config_fields(told, ConsumerConfig)
-    deliver = getattr(told, "deliver", None)
+    args = invocation.args
+    fields = config_fields(args, ConsumerConfig)
+    deliver = getattr(args, "deliver", None)
     if deliver in _DELIVER:
         fields["deliver_policy"] = _DELIVER[deliver]
     elif deliver is not None and deliver.isascii() and deliver.isdigit():
@@ -94,31 +94,31 @@ def _fields(invocation: Invocation) -> dict[str, Any]:
 
 
 def _rm(invocation: Invocation) -> None:
-    told = invocation.arguments
-    confirm(invocation, f"Delete consumer {told.consumer} of stream {told.stream}?")
-    invocation.jetstream().delete_consumer(told.stream, told.consumer)
-    invocation.out.show({"deleted": told.consumer}, f"deleted consumer {told.consumer}")
+    args = invocation.args
+    confirm(invocation, f"Delete consumer {args.consumer} of stream {args.stream}?")
+    invocation.jetstream().delete_consumer(args.stream, args.consumer)
+    invocation.out.show({"deleted": args.consumer}, f"deleted consumer {args.consumer}")
 
 
 def _next(invocation: Invocation) -> None:
-    told, out = invocation.arguments, invocation.out
+    args, out = invocation.args, invocation.out
     consumer = _consumer(invocation)
-    for _ in range(told.count):
-        msg = consumer.next(told.wait)
-        if told.raw and not out.json:
+    for _ in range(args.count):
+        msg = consumer.next(args.wait)
+        if args.raw and not out.json:
             out.write(msg.data + b"\n")
         else:
             out.item(views.delivered(msg), partial(views.delivered_text, out, msg))
-        if not told.no_ack:
+        if not args.no_ack:
             msg.ack_sync()
 
 
 def _pause(invocation: Invocation) -> None:
-    told = invocation.arguments
-    until = _future(told.until)
-    invocation.jetstream().pause_consumer(told.stream, told.consumer, until)
+    args = invocation.args
+    until = _future(args.until)
+    invocation.jetstream().pause_consumer(args.stream, args.consumer, until)
     invocation.out.show(
-        {"paused_until": until}, f"paused {told.consumer} until {values.format_time(until)}"
+        {"paused_until": until}, f"paused {args.consumer} until {values.format_time(until)}"
     )
 
 
@@ -137,38 +137,38 @@ def _moment(text: str) -> datetime:
 
 
 def _resume(invocation: Invocation) -> None:
-    told = invocation.arguments
-    invocation.jetstream().resume_consumer(told.stream, told.consumer)
-    invocation.out.show({"resumed": told.consumer}, f"resumed {told.consumer}")
+    args = invocation.args
+    invocation.jetstream().resume_consumer(args.stream, args.consumer)
+    invocation.out.show({"resumed": args.consumer}, f"resumed {args.consumer}")
 
 
 def _report(invocation: Invocation) -> None:
     found = sorted(
-        invocation.jetstream().consumers(invocation.arguments.stream),
+        invocation.jetstream().consumers(invocation.args.stream),
         key=lambda info: (-info.num_pending, info.name),
     )
     invocation.out.show(found, lambda: views.report(found))
 
 
 def _unpin(invocation: Invocation) -> None:
-    told = invocation.arguments
-    invocation.jetstream().unpin_consumer(told.stream, told.consumer, told.group)
-    invocation.out.show({"unpinned": told.group}, f"unpinned group {told.group}")
+    args = invocation.args
+    invocation.jetstream().unpin_consumer(args.stream, args.consumer, args.group)
+    invocation.out.show({"unpinned": args.group}, f"unpinned group {args.group}")
 
 
 def _reset(invocation: Invocation) -> None:
-    told = invocation.arguments
-    where = "what is not acknowledged" if told.seq is None else f"sequence {told.seq:,}"
-    confirm(invocation, f"Let consumer {told.consumer} deliver again from {where} on?")
-    info = invocation.jetstream().reset_consumer(told.stream, told.consumer, told.seq)
+    args = invocation.args
+    where = "what is not acknowledged" if args.seq is None else f"sequence {args.seq:,}"
+    confirm(invocation, f"Let consumer {args.consumer} deliver again from {where} on?")
+    info = invocation.jetstream().reset_consumer(args.stream, args.consumer, args.seq)
     invocation.out.show(info, lambda: views.fields(info))
 
 
 def explain(invocation: Invocation) -> None:
     """Say in one sentence why nothing comes."""
-    told = invocation.arguments
+    args = invocation.args
     reason = _consumer(invocation).explain_stall()
-    said = reason or f"nothing is in the way of consumer {told.consumer}"
+    said = reason or f"nothing is in the way of consumer {args.consumer}"
     invocation.out.show({"stalled": reason is not None, "reason": reason}, said)
 
 

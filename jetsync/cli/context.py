@@ -46,15 +46,15 @@ _FIELDS = {
 
 
 def _chosen(invocation: Invocation) -> str:
-    name = invocation.arguments.name or ContextFolder().selected
+    name = invocation.args.name or ContextFolder().selected
     if not name:
         raise ConfigError("no context is selected: give the name of one.")
     return str(name)
 
 
 def _given(invocation: Invocation) -> dict[str, Any]:
-    told = vars(invocation.arguments)
-    return {field: told[flag] for flag, field in _FIELDS.items() if told.get(flag) is not None}
+    args = vars(invocation.args)
+    return {field: args[flag] for flag, field in _FIELDS.items() if args.get(flag) is not None}
 
 
 def _ls(invocation: Invocation) -> None:
@@ -80,18 +80,18 @@ def _ls(invocation: Invocation) -> None:
 
 
 def _add(invocation: Invocation) -> None:
-    folder, name = ContextFolder(), invocation.arguments.name
+    folder, name = ContextFolder(), invocation.args.name
     if name in folder.names():
         raise CommandError(f"there is a context {name!r} already: use 'jetsync context edit'.")
     folder.save(Context(name, _given(invocation)))
-    if invocation.arguments.select:
+    if invocation.args.select:
         folder.select(name)
     _show(invocation, folder.load(name))
 
 
 def _edit(invocation: Invocation) -> None:
     folder = ContextFolder()
-    before = folder.load(invocation.arguments.name)
+    before = folder.load(invocation.args.name)
     given = _given(invocation)
     if not given:
         raise ConfigError("nothing to change: give connection flags, such as --server.")
@@ -100,7 +100,7 @@ def _edit(invocation: Invocation) -> None:
 
 
 def _rm(invocation: Invocation) -> None:
-    folder, name = ContextFolder(), invocation.arguments.name
+    folder, name = ContextFolder(), invocation.args.name
     folder.load(name)
     confirm(invocation, f"Delete context {name}?")
     folder.delete(name)
@@ -108,7 +108,7 @@ def _rm(invocation: Invocation) -> None:
 
 
 def _select(invocation: Invocation) -> None:
-    name = invocation.arguments.name
+    name = invocation.args.name
     ContextFolder().select(name)
     invocation.out.show({"selected": name}, f"selected context {name}")
 
@@ -132,19 +132,19 @@ def _info(invocation: Invocation) -> None:
 
 
 def _copy(invocation: Invocation) -> None:
-    told, folder = invocation.arguments, ContextFolder()
-    if told.destination in folder.names():
-        raise CommandError(f"there is a context {told.destination!r} already.")
-    folder.save(Context(told.destination, folder.load(told.name).fields))
-    _show(invocation, folder.load(told.destination))
+    args, folder = invocation.args, ContextFolder()
+    if args.destination in folder.names():
+        raise CommandError(f"there is a context {args.destination!r} already.")
+    folder.save(Context(args.destination, folder.load(args.name).fields))
+    _show(invocation, folder.load(args.destination))
 
 
 def _validate(invocation: Invocation) -> int:
     """Check every context, or one; with --connect by connecting."""
-    told, folder = invocation.arguments, ContextFolder()
+    args, folder = invocation.args, ContextFolder()
     rows, data, wrong = [], [], 0
-    for name in [told.name] if told.name else folder.names():
-        problem = _problem(name, told.connect)
+    for name in [args.name] if args.name else folder.names():
+        problem = _problem(name, args.connect)
         wrong += problem is not None
         rows.append((name, problem or "ok"))
         data.append({"name": name, "ok": problem is None, "problem": problem})

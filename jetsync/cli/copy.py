@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from jetsync._files import whole_file
 from jetsync.cli import rows, values
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import document, json_text
 from jetsync.cli.registry import Command, argument
 from jetsync.cli.stream_data import progress
+from jetsync.errors import PullUnansweredError
+
+if TYPE_CHECKING:
+    from jetsync.jetstream import JetStreamMsg, MsgMetadata, OrderedConsumer
+    from jetsync.jetstream.config.consumer_info import ConsumerInfo
 
 __all__ = ["COMMANDS", "publish_file"]
 
@@ -26,19 +31,19 @@ _COLUMNS = ("subject", "data", "headers", "timestamp", "stream_seq")
 
 def run(invocation: Invocation) -> int:
     """Carry out the command."""
-    told = invocation.arguments
-    out = Path(told.destination).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")
-    if out == (Path(told.origin).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")):
+    args = invocation.args
+    out = Path(args.destination).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")
+    if out == (Path(args.origin).suffix.lower() in (".jsonl", ".ndjson", ".parquet", ".csv")):
         raise UsageError("one of both must be a stream, the other one a .jsonl or .parquet file.")
-    if out and told.subject_column is not None:
+    if out and args.subject_column is not None:
         raise UsageError("--subject-column goes with a file that is published.")
-    if not out and (told.subject is not None or told.force):
+    if not out and (args.subject is not None or args.force):
         raise UsageError("--subject and --force go with a stream that is written into a file.")
     if out:
-        return _to_file(invocation, told.origin, told.destination)
-    invocation.jetstream().stream(told.destination)
+        return _to_file(invocation, args.origin, args.destination)
+    invocation.jetstream().stream(args.destination)
     return publish_file(
-        invocation, told.origin, None, told.subject_column, stored=True, stream=told.destination
+        invocation, args.origin, None, args.subject_column, stored=True, stream=args.destination
     )
 
 
@@ -46,11 +51,11 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
     kind = rows.kind_of(path)
     if kind == "csv":
         raise UsageError("messages are written as .jsonl or .parquet.")
-    if os.path.exists(path) and not invocation.arguments.force:
+    if os.path.exists(path) and not invocation.args.force:
         raise UsageError(f"{path!r} exists already: give --force to replace it.")
     js = invocation.jetstream()
     state = js.stream(name).cached_info.state
-    consumer = js.ordered_consumer(name, filter_subjects=invocation.arguments.subject)
+    consumer = js.ordered_consumer(name, filter_subjects=invocation.args.subject)
     number = 0
     with (
         progress(invocation, f"copy of {name}") as tell,
@@ -58,79 +63,92 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
     ):
         last = state.last_seq if state.messages else 0
         most = _BATCH_BYTES + 2 * invocation.connect().max_payload
-        begun = False
+        latest: MsgMetadata | None = None
         while consumer.last_seq < last:
-            # The first message tells whether there are more: then a limit of bytes can be waited
-            # for, so that large messages do not fill the memory.
-            batch = (
-                consumer.fetch(_BATCH, max_bytes=most, eager=True, timeout=_WAIT)
-                if begun
-                else consumer.fetch_no_wait(1, timeout=_WAIT)
-            )
-            begun = begun or len(batch) > 0
+            batch = _some(consumer, None if latest is None else most)
             if not len(batch):
-                if not consumer.info().num_pending:
-                    break  # what is left of the stream has other subjects
-                continue
-            kept = [msg for msg in batch if msg.seq <= last]
-            write(batch, kept)
-            number += len(kept)
+                if _has_all(consumer.info(), latest):
+                    break
+                continue  # messages are on their way, over a slow link
+            latest = batch[-1].metadata
+            messages = [msg for msg in batch if msg.seq <= last]
+            write(batch, messages)
+            number += len(messages)
             if tell is not None:
                 tell(number, state.messages)
-            if len(kept) < len(batch) or not batch[-1].metadata.num_pending:
+            if len(messages) < len(batch) or not latest.num_pending:
                 break
-    told = {"stream": name, "file": path, "messages": number}
-    invocation.out.show(told, f"wrote {values.plural(number, 'message')} of {name} to {path}")
+    outcome = {"stream": name, "file": path, "messages": number}
+    invocation.out.show(outcome, f"wrote {values.plural(number, 'message')} of {name} to {path}")
     return 0
 
 
+def _some(consumer: OrderedConsumer, most: int | None) -> Sequence[JetStreamMsg]:
+    """Return the next messages, of up to ``most`` bytes; an empty sequence when none came in time.
+
+    None: the first one alone, which tells whether there are more. Only then a limit of bytes can be
+    waited for, so that large messages do not fill the memory.
+    """
+    try:
+        if most is None:
+            return consumer.fetch_no_wait(1, timeout=_WAIT)
+        return consumer.fetch(_BATCH, max_bytes=most, eager=True, timeout=_WAIT)
+    except PullUnansweredError:
+        return ()
+
+
+def _has_all(info: ConsumerInfo, latest: MsgMetadata | None) -> bool:
+    """Whether all that the server consumer had to deliver was taken.
+
+    Its own numbers say so: those of the stream also pass over messages that were removed meanwhile
+    and over other subjects.
+    """
+    taken = 0
+    if latest is not None and latest.consumer == info.name:
+        taken = latest.consumer_seq
+    return not info.num_pending and info.delivered.consumer_seq <= taken
+
+
 @contextmanager
-def _part(path: str) -> Iterator[str]:
-    """Give the file its name when all of it is there."""
-    folder, name = os.path.split(path)
-    try:
-        # Only its owner reads it, and no other file or link has this name.
-        descriptor, part = tempfile.mkstemp(".part", f".{name}.", folder or ".")
-    except OSError as error:
-        raise UsageError(f"{path!r} cannot be written: {error.strerror}.") from None
-    os.close(descriptor)
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file that gets its name when all of it is there."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(whole_file(Path(path)))
+        except OSError as error:
+            raise UsageError(f"{path!r} cannot be written: {error.strerror}.") from None
+        yield file
 
 
 @contextmanager
 def _lines(path: str) -> Iterator[Any]:
-    with _part(path) as part, open(part, "w", encoding="utf-8") as file:
+    with _opened(path) as file:
 
-        def write(batch: Any, kept: list[Any]) -> None:
-            for msg in kept:
+        def write(batch: Any, messages: list[Any]) -> None:
+            for msg in messages:
                 about = {"stream_seq": msg.seq, "timestamp": msg.metadata.timestamp}
-                file.write(json_text(document(values.message(msg, **about))) + "\n")
+                file.write(json_text(document(values.message(msg, **about))).encode() + b"\n")
 
         yield write
 
 
 @contextmanager
-def _parquet(path: str, consumer: Any) -> Iterator[Any]:
+def _parquet(path: str, consumer: OrderedConsumer) -> Iterator[Any]:
     try:
         import pyarrow.parquet
     except ImportError:
         raise UsageError('Parquet needs pyarrow: pip install "jetsync[arrow]".') from None
-    with _part(path) as part:
+    with _opened(path) as file:
         writer: Any = None
 
         def put(table: Any) -> None:
             nonlocal writer
             if writer is None:
-                writer = pyarrow.parquet.ParquetWriter(part, table.schema, compression="zstd")
+                writer = pyarrow.parquet.ParquetWriter(file, table.schema, compression="zstd")
             writer.write_batch(table)
 
-        def write(batch: Any, kept: list[Any]) -> None:
-            put(batch.to_arrow(columns=list(_COLUMNS)).slice(0, len(kept)))
+        def write(batch: Any, messages: list[Any]) -> None:
+            put(batch.to_arrow(columns=list(_COLUMNS)).slice(0, len(messages)))
 
         try:
             yield write

@@ -323,25 +323,25 @@ def _delete_stream(js: jetsync.JetStream, name: str) -> None:
 
 def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code."""
-    options = _checked(invocation.arguments)
+    options = _checked(invocation.args)
     with Progress() as progress:
         report = Demo(options, progress).run()
     print(report.table())
     return 0 if report.passed else 1
 
 
-def _checked(arguments: argparse.Namespace) -> DemoOptions:
+def _checked(args: argparse.Namespace) -> DemoOptions:
     for name in ("rows", "batch_rows"):
-        value = getattr(arguments, name)
+        value = getattr(args, name)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {value}.")
-    if not 0 <= arguments.port <= 65535:
-        raise UsageError(f"--port must be between 0 and 65535, got {arguments.port}.")
-    credentials = arguments.credentials
+    if not 0 <= args.port <= 65535:
+        raise UsageError(f"--port must be between 0 and 65535, got {args.port}.")
+    credentials = args.credentials
     if credentials is not None and not credentials.is_file():
         raise UsageError(f"--credentials: there is no file {credentials}.")
     fields = DemoOptions.__dataclass_fields__
-    return DemoOptions(**{name: getattr(arguments, name) for name in fields})
+    return DemoOptions(**{name: getattr(args, name) for name in fields})
 
 
 _DEFAULTS = DemoOptions()

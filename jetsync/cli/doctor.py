@@ -11,7 +11,7 @@ from jetsync.cli import values
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
-from jetsync.errors import Error, JetStreamNotEnabledError
+from jetsync.errors import Error, JetStreamNotEnabledError, PermissionsError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -45,7 +45,8 @@ def run(invocation: Invocation) -> int:
     found += _connection(nc)
     js = invocation.jetstream()
     try:
-        account = js.account_info()
+        found += _account(js.account_info())
+        found += _streams(js, invocation.args.stream)
     except JetStreamNotEnabledError as error:
         found.append(
             Finding(
@@ -55,13 +56,19 @@ def run(invocation: Invocation) -> int:
                 "enable JetStream on the server and for the account, or give --js-domain",
             )
         )
-    else:
-        found += _account(account)
-        found += _streams(js, invocation.arguments.stream)
+    except PermissionsError as error:
+        found.append(
+            Finding(
+                "permissions",
+                "problem",
+                f"the rest cannot be looked at: {error}",
+                "allow this user that subject, or sign in as another one",
+            )
+        )
     bad = [one for one in found if one.result != "ok"]
-    shown = found if invocation.arguments.all or not bad else bad
+    shown = found if invocation.args.all or not bad else bad
     invocation.out.show(found, lambda: _table(invocation, shown))
-    if not invocation.arguments.all and bad:
+    if not invocation.args.all and bad:
         invocation.out.note(f"{len(found) - len(bad)} other checks are fine (--all shows them)")
     return 1 if any(one.result == "problem" for one in found) else 0
 

@@ -15,7 +15,7 @@ __all__ = ["COMMANDS"]
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    code = invocation.arguments.code
+    code = invocation.args.code
     if code is not None and code not in ERR_CODES:
         raise CommandError(f"jetsync has no class of its own for err_code {code}: APIError.")
     chosen = sorted(ERR_CODES.items()) if code is None else [(code, ERR_CODES[code])]

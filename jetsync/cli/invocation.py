@@ -38,15 +38,15 @@ class Invocation:
     Used by the thread that runs the command.
     """
 
-    def __init__(self, arguments: argparse.Namespace, output: Output) -> None:
-        self.arguments = arguments
+    def __init__(self, args: argparse.Namespace, output: Output) -> None:
+        self.args = args
         self.out = output
         self._nc: Connection | None = None
         self._js: JetStream | None = None
 
     def options(self, **overrides: Any) -> ConnectOptions:
         """Return the options of the connection. Raises ConfigError."""
-        return connect_options(self.arguments, os.environ, **overrides)
+        return connect_options(self.args, os.environ, **overrides)
 
     def connect(self) -> Connection:
         """Return the connection, made by the first call. Blocks; raises ConnectError."""
@@ -72,7 +72,7 @@ class Invocation:
             logger.addHandler(handler)
             logger.propagate = False
         level = logging.ERROR if self.out.quiet else logging.WARNING
-        if getattr(self.arguments, "trace", False):
+        if getattr(self.args, "trace", False):
             level = logging.DEBUG
             logging.getLogger("jetsync.wire").setLevel(level)
         logger.setLevel(level)
@@ -91,14 +91,14 @@ class Invocation:
 
 
 def connect_options(
-    arguments: argparse.Namespace, environ: Mapping[str, str], **overrides: Any
+    args: argparse.Namespace, environ: Mapping[str, str], **overrides: Any
 ) -> ConnectOptions:
     """Return options: a flag wins over a variable, a variable over the context, and that over the
     default. A flag that signs in replaces everything else that signs in. Raises ConfigError."""
     from jetsync.client.options import ConnectOptions
     from jetsync.protocol.contexts import ContextFolder
 
-    given = {key: value for key, value in vars(arguments).items() if value not in (None, "")}
+    given = {key: value for key, value in vars(args).items() if value not in (None, "")}
     variables = {name: value for name, value in environ.items() if name.startswith("NATS_")}
     if any(flag in given for flag in SIGN_IN):
         for name in SIGN_IN.values():

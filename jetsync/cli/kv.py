@@ -32,20 +32,20 @@ _NAMES = {"max_bucket_size": "max_bytes", "marker_ttl": "limit_marker_ttl"}
 
 
 def _bucket(invocation: Invocation) -> Any:
-    return invocation.jetstream().key_value(invocation.arguments.bucket)
+    return invocation.jetstream().key_value(invocation.args.bucket)
 
 
 def _fields(invocation: Invocation) -> dict[str, Any]:
-    told = vars(invocation.arguments)
+    args = vars(invocation.args)
     names = [one.options.get("dest") or one.names[0][2:].replace("-", "_") for one in _CONFIG]
-    return {_NAMES.get(name, name): told[name] for name in names if told[name] is not None}
+    return {_NAMES.get(name, name): args[name] for name in names if args[name] is not None}
 
 
 def _ls(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    if told.bucket:
+    args, js = invocation.args, invocation.jetstream()
+    if args.bucket:
         bucket = _bucket(invocation)
-        if told.values:
+        if args.values:
             entries = sorted(bucket.entries(), key=lambda entry: entry.key)
             _show_entries(invocation, entries)
             return
@@ -77,7 +77,7 @@ def _ls(invocation: Invocation) -> None:
 
 def _add(invocation: Invocation) -> None:
     kv = invocation.jetstream().create_key_value(
-        bucket=invocation.arguments.bucket, **_fields(invocation)
+        bucket=invocation.args.bucket, **_fields(invocation)
     )
     _show_status(invocation, kv.status())
 
@@ -94,74 +94,74 @@ def _info(invocation: Invocation) -> None:
 
 
 def _get(invocation: Invocation) -> None:
-    told = invocation.arguments
-    entry = _bucket(invocation).get(told.key, revision=told.revision)
+    args = invocation.args
+    entry = _bucket(invocation).get(args.key, revision=args.revision)
     if invocation.out.json:
         invocation.out.item(_entry(entry), str)
     else:
-        shown = invocation.out.is_terminal and not told.raw
+        shown = invocation.out.is_terminal and not args.raw
         text = f"{values.body_text(entry.value)}\n".encode() if shown else entry.value
         invocation.out.write(text)
 
 
 def _put(invocation: Invocation) -> None:
-    told = invocation.arguments
-    _written(invocation, _bucket(invocation).put(told.key, values.read_body(told.value)))
+    args = invocation.args
+    _written(invocation, _bucket(invocation).put(args.key, values.read_body(args.value)))
 
 
 def _create(invocation: Invocation) -> None:
-    told = invocation.arguments
-    data = values.read_body(told.value)
-    _written(invocation, _bucket(invocation).create(told.key, data, ttl=told.ttl))
+    args = invocation.args
+    data = values.read_body(args.value)
+    _written(invocation, _bucket(invocation).create(args.key, data, ttl=args.ttl))
 
 
 def _update(invocation: Invocation) -> None:
-    told = invocation.arguments
-    data = values.read_body(told.value)
-    _written(invocation, _bucket(invocation).update(told.key, data, told.revision))
+    args = invocation.args
+    data = values.read_body(args.value)
+    _written(invocation, _bucket(invocation).update(args.key, data, args.revision))
 
 
 def _written(invocation: Invocation, revision: int) -> None:
-    key = invocation.arguments.key
+    key = invocation.args.key
     invocation.out.show({"key": key, "revision": revision}, f"{key} has revision {revision:,}")
 
 
 def _del(invocation: Invocation) -> None:
-    told = invocation.arguments
-    if told.key is None:
-        confirm(invocation, f"Delete bucket {told.bucket} with all of its values?")
-        invocation.jetstream().delete_key_value(told.bucket)
-        invocation.out.show({"deleted": told.bucket}, f"deleted bucket {told.bucket}")
+    args = invocation.args
+    if args.key is None:
+        confirm(invocation, f"Delete bucket {args.bucket} with all of its values?")
+        invocation.jetstream().delete_key_value(args.bucket)
+        invocation.out.show({"deleted": args.bucket}, f"deleted bucket {args.bucket}")
         return
-    confirm(invocation, f"Delete key {told.key} of bucket {told.bucket}?")
-    _written(invocation, _bucket(invocation).delete(told.key))
+    confirm(invocation, f"Delete key {args.key} of bucket {args.bucket}?")
+    _written(invocation, _bucket(invocation).delete(args.key))
 
 
 def _purge(invocation: Invocation) -> None:
-    told = invocation.arguments
-    confirm(invocation, f"Delete key {told.key} of bucket {told.bucket} with its history?")
-    _written(invocation, _bucket(invocation).purge(told.key))
+    args = invocation.args
+    confirm(invocation, f"Delete key {args.key} of bucket {args.bucket} with its history?")
+    _written(invocation, _bucket(invocation).purge(args.key))
 
 
 def _history(invocation: Invocation) -> None:
-    _show_entries(invocation, _bucket(invocation).history(invocation.arguments.key))
+    _show_entries(invocation, _bucket(invocation).history(invocation.args.key))
 
 
 def _watch(invocation: Invocation) -> None:
-    told, out = invocation.arguments, invocation.out
+    args, out = invocation.args, invocation.out
     with _bucket(invocation).watch(
-        told.key, include_history=told.history, updates_only=told.new
+        args.key, include_history=args.history, updates_only=args.new
     ) as watcher:
         for number, entry in enumerate((one for one in watcher if one is not None), 1):
             out.item(_entry(entry), lambda entry=entry: _line(out, entry))  # type: ignore[misc]
-            if number == told.count:
+            if number == args.count:
                 return
 
 
 def _compact(invocation: Invocation) -> None:
-    told = invocation.arguments
-    confirm(invocation, f"Remove the delete markers of bucket {told.bucket}?")
-    number = _bucket(invocation).purge_deletes(older_than=told.older_than)
+    args = invocation.args
+    confirm(invocation, f"Remove the delete markers of bucket {args.bucket}?")
+    number = _bucket(invocation).purge_deletes(older_than=args.older_than)
     invocation.out.show(
         {"removed": number}, f"removed {values.plural(number, 'message')} of deleted keys"
     )

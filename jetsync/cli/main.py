@@ -16,6 +16,7 @@ from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Output
 from jetsync.cli.registry import build_parser
 from jetsync.errors import (
+    AuthorizationError,
     BucketNotFoundError,
     ConfigError,
     ConnectError,
@@ -27,8 +28,10 @@ from jetsync.errors import (
     MessageNotFoundError,
     ObjectNotFoundError,
     ObjectStoreNotFoundError,
+    PermissionsError,
     StreamNotFoundError,
     TimeoutError,
+    TLSRequiredError,
 )
 
 __all__ = ["main"]
@@ -51,6 +54,13 @@ _CODES: tuple[tuple[int, tuple[type[Error], ...]], ...] = (
     (4, (ConnectError, ConnectionClosedError, DisconnectedError, TimeoutError)),
 )
 
+_ADVICE: dict[type[Error], str] = {
+    StreamNotFoundError: "; 'jetsync stream ls' shows those that there are",
+    ConsumerNotFoundError: "; 'jetsync consumer ls STREAM' shows those that there are",
+    PermissionsError: "; allow this user that subject, or sign in as another one",
+    ConnectError: "; does a server run there? --server or --context names another one",
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -62,17 +72,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = Output()
     try:
         with interrupts.terminable():
-            arguments = build_parser(WORDS, __version__).parse_args(argv)
-            out = _output(arguments)
-            run: Callable[[Invocation], int | None] = arguments.run
-            with Invocation(arguments, out) as invocation:
+            args = build_parser(WORDS, __version__).parse_args(argv)
+            out = _output(args)
+            run: Callable[[Invocation], int | None] = args.run
+            with Invocation(args, out) as invocation:
                 return run(invocation) or 0
     except KeyboardInterrupt as interrupt:
         code = interrupts.exit_code(interrupt)
         out.error(interrupt, "interrupted; everything it started is stopped.")
         return code
     except Error as error:
-        out.error(error, str(error))
+        out.error(error, str(error) + _advice(error))
         return next((code for code, kinds in _CODES if isinstance(error, kinds)), 1)
     except BrokenPipeError:
         # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
@@ -83,6 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _advice(error: Error) -> str:
+    """Return what the person at the terminal can do, where the error cannot know of commands."""
+    if isinstance(error, (TLSRequiredError, AuthorizationError)):
+        return ""
+    return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), "")
+
+
 def _sentence(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full: free some space, or choose another folder."
@@ -90,8 +107,8 @@ def _sentence(error: OSError) -> str:
     return f"{what}." if error.filename is None else f"{os.fsdecode(error.filename)!r}: {what}."
 
 
-def _output(arguments: argparse.Namespace) -> Output:
-    given = vars(arguments)
+def _output(args: argparse.Namespace) -> Output:
+    given = vars(args)
     return Output(
         json=given.get("json", False),
         quiet=given.get("quiet", False),

@@ -22,12 +22,12 @@ _NAME = argument("NAME", help="name of the object")
 
 
 def _store(invocation: Invocation) -> Any:
-    return invocation.jetstream().object_store(invocation.arguments.bucket)
+    return invocation.jetstream().object_store(invocation.args.bucket)
 
 
 def _ls(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    if not told.bucket:
+    args, js = invocation.args, invocation.jetstream()
+    if not args.bucket:
         found = sorted(js.object_stores(), key=lambda status: status.bucket)
         invocation.out.show(
             [_status(status) for status in found],
@@ -61,49 +61,49 @@ def _ls(invocation: Invocation) -> None:
 
 
 def _add(invocation: Invocation) -> None:
-    told = invocation.arguments
+    args = invocation.args
     names = ("ttl", "replicas", "max_bytes", "description", "storage", "compression")
-    fields = {name: vars(told)[name] for name in names if vars(told)[name] is not None}
-    store = invocation.jetstream().create_object_store(bucket=told.bucket, **fields)
+    fields = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
+    store = invocation.jetstream().create_object_store(bucket=args.bucket, **fields)
     _show_status(invocation, store.status())
 
 
 def _info(invocation: Invocation) -> None:
-    told = invocation.arguments
-    if told.name is None:
+    args = invocation.args
+    if args.name is None:
         _show_status(invocation, _store(invocation).status())
     else:
-        _show_object(invocation, _store(invocation).info(told.name))
+        _show_object(invocation, _store(invocation).info(args.name))
 
 
 def _put(invocation: Invocation) -> None:
-    told = invocation.arguments
-    if told.file == "-" and not told.name:
+    args = invocation.args
+    if args.file == "-" and not args.name:
         raise UsageError("what comes from standard input needs a --name.")
     store = _store(invocation)
-    if told.file == "-":
-        info = store.put(told.name, sys.stdin.buffer)
+    if args.file == "-":
+        info = store.put(args.name, sys.stdin.buffer)
     else:
-        path = Path(told.file)
+        path = Path(args.file)
         if not path.is_file():
-            raise UsageError(f"there is no file {told.file}.")
+            raise UsageError(f"there is no file {args.file}.")
         with _Bar(invocation, f"put {path.name}", path.stat().st_size) as advance:
-            info = store.put_file(path, told.name or path.name, on_progress=advance)
+            info = store.put_file(path, args.name or path.name, on_progress=advance)
     _show_object(invocation, info)
 
 
 def _get(invocation: Invocation) -> None:
-    told, store = invocation.arguments, _store(invocation)
-    if told.output == "-":
-        with store.get(told.name) as reader:
+    args, store = invocation.args, _store(invocation)
+    if args.output == "-":
+        with store.get(args.name) as reader:
             while data := reader.read(1 << 20):
                 invocation.out.write(data)
         return
-    path = Path(told.output or Path(told.name).name)
-    if path.exists() and not told.force:
+    path = Path(args.output or Path(args.name).name)
+    if path.exists() and not args.force:
         raise UsageError(f"{path} exists: give another --output, or --force.")
-    with _Bar(invocation, f"get {told.name}", store.info(told.name).size) as advance:
-        info = store.get_file(told.name, path, on_progress=advance)
+    with _Bar(invocation, f"get {args.name}", store.info(args.name).size) as advance:
+        info = store.get_file(args.name, path, on_progress=advance)
     invocation.out.show(
         {**_object(info), "file": str(path)}, f"wrote {values.format_size(info.size)} to {path}"
     )
@@ -132,23 +132,23 @@ class _Bar:
 
 
 def _del(invocation: Invocation) -> None:
-    told = invocation.arguments
-    if told.name is None:
-        confirm(invocation, f"Delete object store {told.bucket} with all of its objects?")
-        invocation.jetstream().delete_object_store(told.bucket)
-        invocation.out.show({"deleted": told.bucket}, f"deleted object store {told.bucket}")
+    args = invocation.args
+    if args.name is None:
+        confirm(invocation, f"Delete object store {args.bucket} with all of its objects?")
+        invocation.jetstream().delete_object_store(args.bucket)
+        invocation.out.show({"deleted": args.bucket}, f"deleted object store {args.bucket}")
         return
-    confirm(invocation, f"Delete object {told.name} of store {told.bucket}?")
-    info = _store(invocation).delete(told.name)
-    invocation.out.show(_object(info), f"deleted object {told.name}")
+    confirm(invocation, f"Delete object {args.name} of store {args.bucket}?")
+    info = _store(invocation).delete(args.name)
+    invocation.out.show(_object(info), f"deleted object {args.name}")
 
 
 def _watch(invocation: Invocation) -> None:
-    told, out = invocation.arguments, invocation.out
-    with _store(invocation).watch(updates_only=told.new) as watcher:
+    args, out = invocation.args, invocation.out
+    with _store(invocation).watch(updates_only=args.new) as watcher:
         for number, info in enumerate((one for one in watcher if one is not None), 1):
             out.item(_object(info), lambda info=info: _line(info))  # type: ignore[misc]
-            if number == told.count:
+            if number == args.count:
                 return
 
 
@@ -159,19 +159,19 @@ def _line(info: Any) -> str:
 
 
 def _seal(invocation: Invocation) -> None:
-    confirm(invocation, f"Seal object store {invocation.arguments.bucket}? It can never change.")
+    confirm(invocation, f"Seal object store {invocation.args.bucket}? It can never change.")
     status = _store(invocation).seal()
     invocation.out.show(_status(status), f"sealed object store {status.bucket}")
 
 
 def _link(invocation: Invocation) -> None:
-    told, store = invocation.arguments, _store(invocation)
-    bucket, slash, name = told.target.partition("/")
+    args, store = invocation.args, _store(invocation)
+    bucket, slash, name = args.target.partition("/")
     if slash:
         other = invocation.jetstream().object_store(bucket)
-        info = store.add_link(told.name, other.info(name))
+        info = store.add_link(args.name, other.info(name))
     else:
-        info = store.add_bucket_link(told.name, bucket)
+        info = store.add_bucket_link(args.name, bucket)
     _show_object(invocation, info)
 
 

@@ -13,6 +13,7 @@ from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
+from jetsync.errors import PermissionsError
 
 __all__ = ["COMMANDS"]
 
@@ -21,39 +22,39 @@ _PLACE = re.compile(r"\{\{\s*\.?(Count|ID|TimeStamp)\s*\}\}")
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    told = invocation.arguments
-    scheduled = told.at is not None or told.every is not None
-    stored = told.js or told.id is not None or told.ttl is not None or scheduled
-    _check(told, scheduled)
-    if told.file is not None:
+    args = invocation.args
+    scheduled = args.at is not None or args.every is not None
+    stored = args.js or args.id is not None or args.ttl is not None or scheduled
+    _check(args, scheduled)
+    if args.file is not None:
         from jetsync.cli.copy import publish_file
 
-        publish_file(invocation, told.file, told.subject, told.subject_column, stored=stored)
+        publish_file(invocation, args.file, args.subject, args.subject_column, stored=stored)
         return
-    if stored and told.reply:
+    if stored and args.reply:
         raise UsageError("--reply has no meaning with --js: the server's confirmation goes there.")
     nc = invocation.connect()
     js = invocation.jetstream() if stored else None
-    given = values.headers(told.header)
-    data = values.read_body(told.body)
-    for number in range(1, told.count + 1):
-        if number > 1 and told.sleep:
-            time.sleep(told.sleep)
-        subject, payload = told.subject, data
-        if told.body != "-":
+    given = values.headers(args.header)
+    data = values.read_body(args.body)
+    for number in range(1, args.count + 1):
+        if number > 1 and args.sleep:
+            time.sleep(args.sleep)
+        subject, payload = args.subject, data
+        if args.body != "-":
             subject = _filled(subject, number)
             payload = _filled(data.decode("utf-8", "surrogateescape"), number).encode(
                 "utf-8", "surrogateescape"
             )
         if js is None:
-            nc.publish(subject, payload, reply=told.reply, headers=given)
+            nc.publish(subject, payload, reply=args.reply, headers=given)
             continue
-        more: dict[str, Any] = {} if told.id is None else {"msg_id": _filled(told.id, number)}
+        more: dict[str, Any] = {} if args.id is None else {"msg_id": _filled(args.id, number)}
         target = subject
         if scheduled:
-            subject = told.schedule_subject or f"{target}.schedules.{uuid.uuid4().hex}"
-            more.update(schedule=told.at or told.every, schedule_target=target)
-        ack = js.publish(subject, payload, headers=given, ttl=told.ttl, **more)
+            subject = args.schedule_subject or f"{target}.schedules.{uuid.uuid4().hex}"
+            more.update(schedule=args.at or args.every, schedule_target=target)
+        ack = js.publish(subject, payload, headers=given, ttl=args.ttl, **more)
         said = " (a duplicate)" if ack.duplicate else ""
         invocation.out.item(
             {"subject": subject, "stream": ack.stream, "seq": ack.seq, "duplicate": ack.duplicate},
@@ -61,30 +62,32 @@ def run(invocation: Invocation) -> None:
         )
     if js is None:
         nc.flush()
-        what = values.plural(told.count, "message")
+        if isinstance(nc.last_error, PermissionsError):  # told before the answer to the flush
+            raise nc.last_error
+        what = values.plural(args.count, "message")
         invocation.out.show(
-            {"subject": told.subject, "published": told.count, "bytes": len(data) * told.count},
-            f"published {what} to {told.subject!r}",
+            {"subject": args.subject, "published": args.count, "bytes": len(data) * args.count},
+            f"published {what} to {args.subject!r}",
         )
 
 
-def _check(told: Any, scheduled: bool) -> None:
-    if told.subject_column is not None and told.file is None:
+def _check(args: Any, scheduled: bool) -> None:
+    if args.subject_column is not None and args.file is None:
         raise UsageError("--subject-column goes with --file.")
-    if told.file is not None and (
-        told.body is not None
+    if args.file is not None and (
+        args.body is not None
         or scheduled
-        or told.count > 1
-        or any((told.id, told.header, told.reply, told.sleep, told.ttl is not None))
-        or _PLACE.search(told.subject)
+        or args.count > 1
+        or any((args.id, args.header, args.reply, args.sleep, args.ttl is not None))
+        or _PLACE.search(args.subject)
     ):
         raise UsageError(
             "--file goes with --subject-column and --js only: not with BODY, --header, --reply, "
             "--count, --sleep, --id, --ttl, --at and --every, nor with {{Count}} and the like."
         )
-    if told.at is not None and told.every is not None:
+    if args.at is not None and args.every is not None:
         raise UsageError("give either --at or --every.")
-    if told.schedule_subject is not None and not scheduled:
+    if args.schedule_subject is not None and not scheduled:
         raise UsageError("--schedule-subject goes with --at and --every.")
 
 

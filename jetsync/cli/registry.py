@@ -9,6 +9,7 @@ Parser, completion and the reference page are made of the same declarations.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -69,7 +70,8 @@ def build_parser(words: Iterable[Word], version: str) -> argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"jetsync {version}")
     _add(parser, (*CONNECTION, *OUTPUT), hidden=True)
-    commands = parser.add_subparsers(title="commands", metavar=_COMMAND, required=True)
+    parser.set_defaults(run=_lacking(parser))
+    commands = parser.add_subparsers(title="commands", metavar=_COMMAND)
     for word in words:
         commands.add_parser(
             word.name,
@@ -88,7 +90,8 @@ def _fill(parser: argparse.ArgumentParser, word: Word) -> None:
         return
     parser.description = f"{word.help[0].upper()}{word.help[1:]}."
     _add(parser, (*CONNECTION, *OUTPUT), hidden=True)
-    verbs = parser.add_subparsers(title="verbs", metavar=_VERB, required=True)
+    parser.set_defaults(run=_lacking(parser))
+    verbs = parser.add_subparsers(title="verbs", metavar=_VERB)
     for command in commands:
         _describe(
             verbs.add_parser(
@@ -99,6 +102,16 @@ def _fill(parser: argparse.ArgumentParser, word: Word) -> None:
             ),
             command,
         )
+
+
+def _lacking(parser: argparse.ArgumentParser) -> Callable[[Invocation], int]:
+    """Return the function for a line without a command, or without a verb: it shows all of them."""
+
+    def run(invocation: Invocation) -> int:
+        parser.print_help(sys.stderr)
+        return 2
+
+    return run
 
 
 def _describe(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -143,6 +156,13 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
         self._word = word
         self._filled = False
+        self._is_mixing = False
+        self._has_commands = False
+
+    def add_subparsers(self, **options: Any) -> Any:
+        """Make the list of commands, of which one stands among the words."""
+        self._has_commands = True
+        return super().add_subparsers(**options)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -153,7 +173,28 @@ class _Parser(argparse.ArgumentParser):
                 self._filled = True
                 _fill(self, self._word)
             args = _with_default_verb(self._word, list(args or ()))
-        return super().parse_known_args(args, namespace)
+        # Options may stand between the words of a command: "pub SUBJECT --js BODY". Behind "--"
+        # there are none, and argparse would lose it.
+        if self._has_commands or self._is_mixing or "--" in (args or ()):
+            return super().parse_known_args(args, namespace)
+        self._is_mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_mixing = False
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a word that is no command: argparse would print all that there are."""
+        known = list(action.choices or ())
+        if action.metavar not in (_COMMAND, _VERB) or value in known:
+            super()._check_value(action, value)
+            return
+        import difflib
+
+        near = difflib.get_close_matches(value, known, 1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        advice = f"{meant}'{self.prog} --help' shows what there is"
+        raise argparse.ArgumentError(None, f"there is no '{self.prog} {value}'; {advice}")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

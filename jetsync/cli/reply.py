@@ -24,22 +24,22 @@ _MOST_VARIABLE = 100_000
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    told, nc = invocation.arguments, invocation.connect()
-    ways = [told.body is not None, told.echo, told.command is not None]
+    args, nc = invocation.args, invocation.connect()
+    ways = [args.body is not None, args.echo, args.command is not None]
     if sum(ways) != 1:
         raise UsageError("give one of BODY, --echo and --command.")
-    fixed = values.read_body(told.body)
-    program = None if told.command is None else _program(told.command)
-    with nc.subscribe(told.subject, queue=told.queue) as subscription:
+    fixed = values.read_body(args.body)
+    program = None if args.command is None else _program(args.command)
+    with nc.subscribe(args.subject, queue=args.queue) as subscription:
         nc.flush()
-        invocation.out.note(f"answering on {told.subject!r}")
+        invocation.out.note(f"answering on {args.subject!r}")
         answered = 0
         for msg in subscription:
             if not msg.reply:
                 continue
             more: dict[str, object] = {}
             try:
-                msg.respond(_output(program, msg) if program else msg.data if told.echo else fixed)
+                msg.respond(_output(program, msg) if program else msg.data if args.echo else fixed)
             except (CommandError, ConfigError, MaxPayloadError) as error:
                 # Only this request cannot be answered; the next ones can.
                 invocation.out.note(str(error))
@@ -50,7 +50,7 @@ def run(invocation: Invocation) -> None:
                 values.message(msg, answered=answered, **more),
                 lambda msg=msg, number=answered: f"[#{number}] {printable(msg.subject)}",  # type: ignore[misc]
             )
-            if answered == told.count:
+            if answered == args.count:
                 nc.flush()
                 return
 

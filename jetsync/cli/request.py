@@ -16,15 +16,15 @@ __all__ = ["COMMANDS"]
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    told, nc = invocation.arguments, invocation.connect()
-    data, given = values.read_body(told.body), values.headers(told.header)
+    args, nc = invocation.args, invocation.connect()
+    data, given = values.read_body(args.body), values.headers(args.header)
     started = time.monotonic()
-    if told.replies == 1:
-        _print(invocation, nc.request(told.subject, data, headers=given), started)
+    if args.replies == 1:
+        _print(invocation, nc.request(args.subject, data, headers=given), started)
         return
-    most = told.replies or None
+    most = args.replies or None
     replies = 0
-    for msg in nc.request_many(told.subject, data, headers=given, max_messages=most):
+    for msg in nc.request_many(args.subject, data, headers=given, max_messages=most):
         replies += 1
         _print(invocation, msg, started)
     if most is not None and replies < most:
@@ -33,7 +33,7 @@ def run(invocation: Invocation) -> None:
 
 def _print(invocation: Invocation, msg: Any, started: float) -> None:
     took, out = time.monotonic() - started, invocation.out
-    if invocation.arguments.raw and not out.json:
+    if invocation.args.raw and not out.json:
         out.write(msg.data + b"\n")
         return
     out.note(f"reply after {took * 1000:.1f} ms")

@@ -132,12 +132,12 @@ def without_orders(batch: Any) -> Any:
     column = batch.column(place)
     if all(name is None or copied(_text(name)) for name in column.keys.unique().to_pylist()):
         return batch
-    kept = [
+    rest = [
         None if pairs is None else [pair for pair in pairs if copied(_text(pair[0]))]
         for pairs in column.to_pylist()
     ]
     field = batch.schema.field(place)
-    return batch.set_column(place, field, pyarrow.array(kept, type=field.type))
+    return batch.set_column(place, field, pyarrow.array(rest, type=field.type))
 
 
 def _text(name: str | bytes) -> str:

@@ -17,7 +17,7 @@ def run(invocation: Invocation) -> int:
     """Carry out the command."""
     from jetsync.client import connect
 
-    told = invocation.arguments
+    args = invocation.args
     rows: list[tuple[object, ...]] = []
     data: list[dict[str, object]] = []
     wrong = 0
@@ -32,7 +32,7 @@ def run(invocation: Invocation) -> int:
                 )
             ) as nc:
                 connected = time.monotonic() - begun
-                times = sorted(nc.rtt() for _ in range(told.count))
+                times = sorted(nc.rtt() for _ in range(args.count))
         except ConnectError as error:
             wrong += 1
             rows.append((url, "-", "-", "-", str(error)))

@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.5
 
 def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code. Ctrl-C is how it is meant to end."""
-    running = _make(invocation.arguments)
+    running = _make(invocation.args)
     servers = running.servers if isinstance(running, NatsCluster) else [running]
     try:
         with interrupts.deferred():
@@ -38,13 +38,13 @@ def run(invocation: Invocation) -> int:
             running.stop()
 
 
-def _make(arguments: argparse.Namespace) -> NatsServer | NatsCluster:
-    if arguments.cluster is None:
-        port = _PORT if arguments.port is None else arguments.port
-        return NatsServer(port=port, store_dir=arguments.store_dir)
-    if arguments.port is not None:
+def _make(args: argparse.Namespace) -> NatsServer | NatsCluster:
+    if args.cluster is None:
+        port = _PORT if args.port is None else args.port
+        return NatsServer(port=port, store_dir=args.store_dir)
+    if args.port is not None:
         raise UsageError("--port goes with a single server; a cluster takes free ports.")
-    return NatsCluster(arguments.cluster, store_dir=arguments.store_dir)
+    return NatsCluster(args.cluster, store_dir=args.store_dir)
 
 
 def _last_words(server: NatsServer) -> str:

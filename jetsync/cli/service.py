@@ -44,8 +44,8 @@ def _ls(invocation: Invocation) -> None:
 
 
 def _info(invocation: Invocation) -> None:
-    told = invocation.arguments
-    found: list[ServiceInfo] = _asked(invocation, "info", told.name, told.id)
+    args = invocation.args
+    found: list[ServiceInfo] = _asked(invocation, "info", args.name, args.id)
     if invocation.out.json:
         invocation.out.show([one.to_dict() for one in found], "")
         return
@@ -72,8 +72,8 @@ def _about(info: ServiceInfo) -> Fields:
 
 
 def _stats(invocation: Invocation) -> None:
-    told = invocation.arguments
-    found: list[ServiceStats] = _asked(invocation, "stats", told.name, told.id)
+    args = invocation.args
+    found: list[ServiceStats] = _asked(invocation, "stats", args.name, args.id)
     rows = [_row(one, endpoint) for one in found for endpoint in one.endpoints]
     headings = (
         "NAME",
@@ -104,13 +104,13 @@ def _row(stats: ServiceStats, endpoint: EndpointStats) -> tuple[object, ...]:
 
 
 def _ping(invocation: Invocation) -> None:
-    told, nc = invocation.arguments, invocation.connect()
-    subject = f"$SRV.PING.{told.name}" if told.name else "$SRV.PING"
+    args, nc = invocation.args, invocation.connect()
+    subject = f"$SRV.PING.{args.name}" if args.name else "$SRV.PING"
     data: list[dict[str, Any]] = []
     rows: list[tuple[object, ...]] = []
     begun = time.monotonic()
     try:
-        for msg in nc.request_many(subject, stall=told.wait):
+        for msg in nc.request_many(subject, stall=args.wait):
             seconds = time.monotonic() - begun
             try:
                 one = ServicePing.from_json(msg.data)
@@ -121,7 +121,7 @@ def _ping(invocation: Invocation) -> None:
             rows.append((one.name, one.version, one.id, values.format_duration(seconds)))
     except NoRespondersError:
         pass
-    _check_found(data, told.name, None)
+    _check_found(data, args.name, None)
     invocation.out.show(data, Table(("NAME", "VERSION", "ID", ">RTT"), rows, "no services"))
 
 
@@ -130,7 +130,7 @@ def _asked(invocation: Invocation, what: str, name: str | None, instance: str | 
     nc = invocation.connect()
     ask = getattr(ServiceClient(nc), what)
     timeout = nc.options.timeout
-    found: list[Any] = ask(name, instance, stall=invocation.arguments.wait, timeout=timeout)
+    found: list[Any] = ask(name, instance, stall=invocation.args.wait, timeout=timeout)
     _check_found(found, name, instance)
     return found
 

@@ -21,26 +21,26 @@ _STREAM = argument("STREAM", completes="stream", help="name of the stream")
 
 
 def _ls(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    if told.names:
-        names = sorted(js.stream_names(told.subject))
+    args, js = invocation.args, invocation.jetstream()
+    if args.names:
+        names = sorted(js.stream_names(args.subject))
         invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
         return
-    found = sorted(js.streams(told.subject), key=lambda info: info.config.name)
+    found = sorted(js.streams(args.subject), key=lambda info: info.config.name)
     invocation.out.show(found, lambda: views.table(found))
 
 
 def _info(invocation: Invocation) -> None:
-    stream = invocation.jetstream().stream(invocation.arguments.stream)
+    stream = invocation.jetstream().stream(invocation.args.stream)
     invocation.out.show(stream.cached_info, lambda: views.fields(stream.cached_info))
 
 
 def _add(invocation: Invocation) -> None:
     from jetsync.jetstream.config.stream import StreamConfig
 
-    fields = config_fields(invocation.arguments, StreamConfig)
-    if invocation.arguments.stream:
-        fields["name"] = invocation.arguments.stream
+    fields = config_fields(invocation.args, StreamConfig)
+    if invocation.args.stream:
+        fields["name"] = invocation.args.stream
     if not fields.get("name"):
         raise UsageError("give the name of the STREAM, or a --config with one.")
     info = invocation.jetstream().create_stream(**fields).cached_info
@@ -50,17 +50,17 @@ def _add(invocation: Invocation) -> None:
 def _edit(invocation: Invocation) -> None:
     from jetsync.jetstream.config.stream import StreamConfig
 
-    told, js = invocation.arguments, invocation.jetstream()
-    fields = config_fields(told, StreamConfig)
+    args, js = invocation.args, invocation.jetstream()
+    fields = config_fields(args, StreamConfig)
     if not fields:
         raise UsageError("nothing to change: give a flag, or --config.")
-    before = js.stream(told.stream).cached_info.config
+    before = js.stream(args.stream).cached_info.config
     changed = {
         name: value
         for name, value in fields.items()
         if name != "name" and getattr(before, name) != value
     }
-    if told.dry_run:
+    if args.dry_run:
         rows = [(name, getattr(before, name), value) for name, value in changed.items()]
         invocation.out.show(changed, Table(("FIELD", "NOW", "THEN"), rows, "nothing would change"))
         return
@@ -69,47 +69,47 @@ def _edit(invocation: Invocation) -> None:
 
 
 def _rm(invocation: Invocation) -> None:
-    name = invocation.arguments.stream
+    name = invocation.args.stream
     confirm(invocation, f"Delete stream {name} with all of its messages?")
     invocation.jetstream().delete_stream(name)
     invocation.out.show({"deleted": name}, f"deleted stream {name}")
 
 
 def _purge(invocation: Invocation) -> None:
-    told = invocation.arguments
-    what = f"messages of {told.subject!r}" if told.subject else "all messages"
-    confirm(invocation, f"Remove {what} from stream {told.stream}?")
-    stream = invocation.jetstream().stream(told.stream)
-    number = stream.purge(subject=told.subject, keep=told.keep, seq=told.seq)
+    args = invocation.args
+    what = f"messages of {args.subject!r}" if args.subject else "all messages"
+    confirm(invocation, f"Remove {what} from stream {args.stream}?")
+    stream = invocation.jetstream().stream(args.stream)
+    number = stream.purge(subject=args.subject, keep=args.keep, seq=args.seq)
     invocation.out.show(
-        {"purged": number}, f"removed {values.plural(number, 'message')} from {told.stream}"
+        {"purged": number}, f"removed {values.plural(number, 'message')} from {args.stream}"
     )
 
 
 def _get(invocation: Invocation) -> None:
-    told = invocation.arguments
-    if (told.seq is None) == (told.last_for is None):
+    args = invocation.args
+    if (args.seq is None) == (args.last_for is None):
         raise UsageError("give either a sequence or --last-for SUBJECT.")
-    stream = invocation.jetstream().stream(told.stream)
-    if told.last_for is not None:
-        msg = stream.get_last_msg(told.last_for)
+    stream = invocation.jetstream().stream(args.stream)
+    if args.last_for is not None:
+        msg = stream.get_last_msg(args.last_for)
     else:
-        msg = stream.get_msg(told.seq)
-    if told.raw and not invocation.out.json:
+        msg = stream.get_msg(args.seq)
+    if args.raw and not invocation.out.json:
         invocation.out.write(msg.data)
         return
     invocation.out.item(views.stored(msg), lambda: views.stored_text(invocation.out, msg))
 
 
 def _view(invocation: Invocation) -> None:
-    told = invocation.arguments
-    stream = invocation.jetstream().stream(told.stream)
+    args = invocation.args
+    stream = invocation.jetstream().stream(args.stream)
     state = stream.cached_info.state
-    first = told.seq or max(state.first_seq, state.last_seq - told.count + 1)
+    first = args.seq or max(state.first_seq, state.last_seq - args.count + 1)
     found: list[Any] = []
     if state.messages:
         try:
-            found = _read(stream, first, told.count, told.subject)
+            found = _read(stream, first, args.count, args.subject)
         except MessageNotFoundError:
             found = []
     out = invocation.out
@@ -133,9 +133,9 @@ def _read(stream: Any, first: int, count: int, subject: str | None) -> list[Any]
 
 
 def _subjects(invocation: Invocation) -> None:
-    told = invocation.arguments
-    stream = invocation.jetstream().stream(told.stream)
-    found = stream.info(subjects_filter=told.filter).state.subjects or {}
+    args = invocation.args
+    stream = invocation.jetstream().stream(args.stream)
+    found = stream.info(subjects_filter=args.filter).state.subjects or {}
     rows = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     invocation.out.show(dict(rows), Table(("SUBJECT", ">MESSAGES"), rows, "no subjects"))
 
@@ -148,7 +148,7 @@ def _report(invocation: Invocation) -> None:
 
 
 def _gaps(invocation: Invocation) -> None:
-    stream = invocation.jetstream().stream(invocation.arguments.stream)
+    stream = invocation.jetstream().stream(invocation.args.stream)
     state = stream.info(deleted_details=True).state
     gaps: list[tuple[int, int]] = []
     for seq in sorted(state.deleted or []):
@@ -162,14 +162,14 @@ def _gaps(invocation: Invocation) -> None:
 
 
 def _seal(invocation: Invocation) -> None:
-    name, js = invocation.arguments.stream, invocation.jetstream()
+    name, js = invocation.args.stream, invocation.jetstream()
     confirm(invocation, f"Seal stream {name}? It can never take or lose a message again.")
     info = js.update_stream(js.stream(name).cached_info.config, sealed=True).cached_info
     invocation.out.show(info, f"sealed stream {name}")
 
 
 def _leader_step_down(invocation: Invocation) -> None:
-    name, js = invocation.arguments.stream, invocation.jetstream()
+    name, js = invocation.args.stream, invocation.jetstream()
     if js.stream(name).cached_info.config.num_replicas < 2:
         raise CommandError(f"stream {name} has one replica, so there is no other leader.")
     js.step_down_stream_leader(name)

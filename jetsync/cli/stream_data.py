@@ -51,7 +51,7 @@ def progress(invocation: Invocation, step: str) -> Iterator[Callable[[int, int],
 
 
 def _find(invocation: Invocation) -> None:
-    told = invocation.arguments
+    args = invocation.args
     now = datetime.now(timezone.utc)
 
     def old(when: datetime | None, limit: float) -> bool:
@@ -62,25 +62,25 @@ def _find(invocation: Invocation) -> None:
         leader = info.cluster.leader if info.cluster else None
         return all(
             (
-                not told.empty or not state.messages,
-                told.idle is None or old(state.last_ts, told.idle),
-                told.created is None or old(info.created, told.created),
-                told.consumers is None or state.consumer_count <= told.consumers,
-                told.replicas is None or config.num_replicas <= told.replicas,
-                not told.sourced or bool(config.sources),
-                not told.mirrored or config.mirror is not None,
-                told.leader is None or leader == told.leader,
-                told.cluster is None or (info.cluster and info.cluster.name == told.cluster),
+                not args.empty or not state.messages,
+                args.idle is None or old(state.last_ts, args.idle),
+                args.created is None or old(info.created, args.created),
+                args.consumers is None or state.consumer_count <= args.consumers,
+                args.replicas is None or config.num_replicas <= args.replicas,
+                not args.sourced or bool(config.sources),
+                not args.mirrored or config.mirror is not None,
+                args.leader is None or leader == args.leader,
+                args.cluster is None or (info.cluster and info.cluster.name == args.cluster),
             )
         )
 
     found = [
         info
-        for info in invocation.jetstream().streams(told.subject)
-        if fits(info) is not told.invert
+        for info in invocation.jetstream().streams(args.subject)
+        if fits(info) is not args.invert
     ]
     found.sort(key=lambda info: info.config.name)
-    if told.names:
+    if args.names:
         names = [info.config.name for info in found]
         invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
         return
@@ -88,27 +88,27 @@ def _find(invocation: Invocation) -> None:
 
 
 def _backup(invocation: Invocation) -> None:
-    told, js = invocation.arguments, invocation.jetstream()
-    stream = js.stream(told.stream)
-    with progress(invocation, f"backup of {told.stream}") as tell:
+    args, js = invocation.args, invocation.jetstream()
+    stream = js.stream(args.stream)
+    with progress(invocation, f"backup of {args.stream}") as tell:
         made = stream.backup(
-            told.folder,
-            consumers=not told.no_consumers,
-            check=told.check,
-            chunk_size=told.chunk_size,
+            args.folder,
+            consumers=not args.no_consumers,
+            check=args.check,
+            chunk_size=args.chunk_size,
             progress=None if tell is None else lambda done, _: tell(done, 0),
         )
     size = values.format_size(made.bytes)
     number = values.plural(made.state.messages, "message")
     invocation.out.show(
         {
-            "stream": told.stream,
-            "folder": str(Path(told.folder)),
+            "stream": args.stream,
+            "folder": str(Path(args.folder)),
             "messages": made.state.messages,
             "bytes": made.bytes,
             "duration": round(made.seconds * 1e9),
         },
-        f"wrote {number} of stream {told.stream} to {told.folder} ({size})",
+        f"wrote {number} of stream {args.stream} to {args.folder} ({size})",
     )
 
 
@@ -117,11 +117,11 @@ def _restore(invocation: Invocation) -> None:
     from jetsync.jetstream.config.stream import StreamConfig
     from jetsync.jetstream.streams.backup import saved_config
 
-    told = invocation.arguments
-    fields = config_fields(told, StreamConfig)
-    config = build(StreamConfig, saved_config(told.folder), fields) if fields else None
-    with progress(invocation, f"restore of {told.folder}") as tell:
-        stream = invocation.jetstream().restore_stream(told.folder, config=config, progress=tell)
+    args = invocation.args
+    fields = config_fields(args, StreamConfig)
+    config = build(StreamConfig, saved_config(args.folder), fields) if fields else None
+    with progress(invocation, f"restore of {args.folder}") as tell:
+        stream = invocation.jetstream().restore_stream(args.folder, config=config, progress=tell)
     info = stream.cached_info
     invocation.out.show(info, lambda: views.fields(info))
 
@@ -129,14 +129,14 @@ def _restore(invocation: Invocation) -> None:
 def _copy(invocation: Invocation) -> None:
     from jetsync.jetstream.config.stream import StreamConfig, StreamSource
 
-    told, js = invocation.arguments, invocation.jetstream()
-    fields = config_fields(told, StreamConfig)
-    origin = js.stream(told.stream).cached_info
+    args, js = invocation.args, invocation.jetstream()
+    fields = config_fields(args, StreamConfig)
+    origin = js.stream(args.stream).cached_info
     before = origin.config
     if "subjects" not in fields and before.subjects and before.mirror is None:
         raise UsageError("two streams cannot store the same subjects: give --subjects.")
-    fields["name"] = told.destination
-    if not told.data:
+    fields["name"] = args.destination
+    if not args.data:
         info = js.create_stream(before, **fields).cached_info
         invocation.out.show(info, lambda: views.fields(info))
         return
@@ -151,21 +151,21 @@ def _copy(invocation: Invocation) -> None:
         )
     # The servers copy: the new stream has the old one as a source until it has all of it. Sources
     # and first sequence of the old stream are no part of the copy, so last_seq counts what came.
-    fields.update(sources=[StreamSource(name=told.stream)], first_seq=0)
+    fields.update(sources=[StreamSource(name=args.stream)], first_seq=0)
     made = js.create_stream(before, **fields)
     try:
-        with progress(invocation, f"copy of {told.stream}") as tell:
+        with progress(invocation, f"copy of {args.stream}") as tell:
             _wait_until_copied(made, origin.state.messages, tell)
     except CommandError as error:
-        raise CommandError(f"{error} {_detach(js, told.destination)}") from error
+        raise CommandError(f"{error} {_detach(js, args.destination)}") from error
     except BaseException:
         with deferred():
-            invocation.out.note(_detach(js, told.destination))
+            invocation.out.note(_detach(js, args.destination))
         raise
-    info = js.update_stream(name=told.destination, sources=None).cached_info
+    info = js.update_stream(name=args.destination, sources=None).cached_info
     if info.state.messages < min(origin.state.messages, info.state.last_seq):
         raise CommandError(
-            f"stream {told.destination} keeps {info.state.messages:,} of the "
+            f"stream {args.destination} keeps {info.state.messages:,} of the "
             f"{values.plural(origin.state.messages, 'message')} that it got: see its limits."
         )
     invocation.out.show(info, lambda: views.fields(info))

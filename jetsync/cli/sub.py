@@ -17,55 +17,55 @@ __all__ = ["COMMANDS"]
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    told = invocation.arguments
-    if told.stream is None and (told.since or told.from_seq or told.last_per_subject or told.new):
+    args = invocation.args
+    if args.stream is None and (args.since or args.from_seq or args.last_per_subject or args.new):
         raise UsageError("--since, --from-seq, --last-per-subject and --new go with --stream.")
-    if told.stream is not None and told.queue:
+    if args.stream is not None and args.queue:
         raise UsageError("--queue does not go with --stream: every reader of a stream gets it all.")
-    if told.stream is None and told.subject is None:
+    if args.stream is None and args.subject is None:
         raise UsageError("give a SUBJECT, or --stream.")
     with _messages(invocation) as incoming:
         for number, msg in enumerate(incoming, 1):
             _print(invocation, number, msg)
-            if number == told.count:
+            if number == args.count:
                 return
 
 
 @contextmanager
 def _messages(invocation: Invocation) -> Iterator[Iterator[Any]]:
-    told = invocation.arguments
-    if told.stream is None:
-        with invocation.connect().subscribe(told.subject, queue=told.queue) as subscription:
+    args = invocation.args
+    if args.stream is None:
+        with invocation.connect().subscribe(args.subject, queue=args.queue) as subscription:
             invocation.connect().flush()
-            invocation.out.note(f"listening on {told.subject!r}")
+            invocation.out.note(f"listening on {args.subject!r}")
             yield iter(subscription)
         return
-    options: dict[str, Any] = {"filter_subjects": told.subject, "headers_only": told.headers_only}
-    if told.from_seq:
-        options.update(deliver_policy="by_start_sequence", opt_start_seq=told.from_seq)
-    elif told.since:
-        options.update(deliver_policy="by_start_time", opt_start_time=told.since)
-    elif told.last_per_subject:
-        options.update(deliver_policy="last_per_subject", filter_subjects=told.subject or ">")
-    elif told.new:
+    options: dict[str, Any] = {"filter_subjects": args.subject, "headers_only": args.headers_only}
+    if args.from_seq:
+        options.update(deliver_policy="by_start_sequence", opt_start_seq=args.from_seq)
+    elif args.since:
+        options.update(deliver_policy="by_start_time", opt_start_time=args.since)
+    elif args.last_per_subject:
+        options.update(deliver_policy="last_per_subject", filter_subjects=args.subject or ">")
+    elif args.new:
         options.update(deliver_policy="new")
-    consumer = invocation.jetstream().ordered_consumer(told.stream, **options)
+    consumer = invocation.jetstream().ordered_consumer(args.stream, **options)
     with consumer.messages() as messages:
-        invocation.out.note(f"reading stream {told.stream!r}")
+        invocation.out.note(f"reading stream {args.stream!r}")
         yield iter(messages)
 
 
 def _print(invocation: Invocation, number: int, msg: Any) -> None:
-    told, out = invocation.arguments, invocation.out
-    if told.raw and not out.json:
+    args, out = invocation.args, invocation.out
+    if args.raw and not out.json:
         out.write(msg.data + b"\n")
         return
-    about = msg.metadata if told.stream else None
+    about = msg.metadata if args.stream else None
     more: dict[str, object] = {"reply": msg.reply} if msg.reply and about is None else {}
     if about is not None:
         more = {"stream": about.stream, "seq": about.stream_seq, "time": about.timestamp}
     document = values.message(msg, **more)
-    if told.headers_only:
+    if args.headers_only:
         document = {key: value for key, value in document.items() if not key.startswith("data")}
 
     def text() -> str:
@@ -73,7 +73,7 @@ def _print(invocation: Invocation, number: int, msg: Any) -> None:
         title = out.style("bold", f"[{place}] {printable(msg.subject)}")
         size = f"  {len(msg.data):,} bytes"
         reply = f"  reply {printable(msg.reply)}" if "reply" in more else ""
-        data = "" if told.headers_only else values.body_text(msg.data) + "\n"
+        data = "" if args.headers_only else values.body_text(msg.data) + "\n"
         return f"{title}{size}{reply}\n{values.header_text(msg)}{data}"
 
     out.item(document, text)

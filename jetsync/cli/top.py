@@ -31,18 +31,18 @@ class Row:
 
 def run(invocation: Invocation) -> None:
     """Carry out the command: it ends with Ctrl-C, or after --count pictures."""
-    told, out = invocation.arguments, invocation.out
+    args, out = invocation.args, invocation.out
     js = invocation.jetstream()
     before: dict[tuple[str, str | None], int] = {}
     at = 0.0
     shown = 0
     while True:
         now = time.monotonic()
-        counts, rows = _look(js, before, now - at if before else 0.0, told.stream)
-        if before or told.count == 1:
+        counts, rows = _look(js, before, now - at if before else 0.0, args.stream)
+        if before or args.count == 1:
             picture = Table(
                 ("STREAM", "CONSUMER", ">RATE/S", ">MESSAGES", ">SIZE", ">UNACKED", ">PULLS"),
-                [_cells(row) for row in rows[: told.rows]],
+                [_cells(row) for row in rows[: args.rows]],
                 "no streams",
             )
             if out.json:
@@ -52,10 +52,10 @@ def run(invocation: Invocation) -> None:
                     out.write(_CLEAR.encode())
                 out.show(None, picture)
             shown += 1
-            if shown == told.count:
+            if shown == args.count:
                 return
         before, at = counts, now
-        time.sleep(told.interval)
+        time.sleep(args.interval)
 
 
 def _look(

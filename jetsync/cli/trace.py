@@ -23,16 +23,16 @@ _WHAT = {
 
 def run(invocation: Invocation) -> int:
     """Carry out the command."""
-    told = invocation.arguments
+    args = invocation.args
     trace = invocation.connect().trace(
-        told.subject,
-        values.read_body(told.body),
-        headers=values.headers(told.header),
-        deliver=told.deliver,
-        timeout=told.wait,
+        args.subject,
+        values.read_body(args.body),
+        headers=values.headers(args.header),
+        deliver=args.deliver,
+        timeout=args.wait,
     )
     rows = [
-        (hop.hop or "-", hop.server, hop.cluster or "-", hop.kind, _events(hop, told.deliver))
+        (hop.hop or "-", hop.server, hop.cluster or "-", hop.kind, _events(hop, args.deliver))
         for hop in trace.hops
     ]
     table = Table(("HOP", "SERVER", "CLUSTER", "CAME BY", "WHAT IT DID"), rows)

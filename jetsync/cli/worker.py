@@ -36,14 +36,14 @@ def run(invocation: Invocation) -> int:
     """Carry out ``jetsync worker``; 0 when all that had begun was finished, else 1."""
     from jetsync.worker.running import run_all
 
-    arguments = invocation.arguments
+    args = invocation.args
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    flags = {name: getattr(arguments, name) for name in _FLAGS}
+    flags = {name: getattr(args, name) for name in _FLAGS}
     given = {name: value for name, value in flags.items() if value is not None}
-    workers = [_worker(invocation, target, given) for target in arguments.targets]
+    workers = [_worker(invocation, target, given) for target in args.targets]
     reports = run_all(workers)
-    for target, report in zip(arguments.targets, reports, strict=True):
+    for target, report in zip(args.targets, reports, strict=True):
         invocation.out.note(
             f"{target}: {report.reason} after {report.seconds:.0f} s: {report.done} done, "
             f"{report.retried} retried, {report.dead} dead letters, {report.terminated} "
@@ -59,9 +59,9 @@ def _worker(invocation: Invocation, target: str, given: dict[str, Any]) -> Worke
     from jetsync.worker.options import task_of
 
     handler = load(target)
-    arguments = invocation.arguments
+    args = invocation.args
     stream, consumer, options = task_of(handler) or (None, None, {})
-    stream, consumer = arguments.stream or stream, arguments.consumer or consumer
+    stream, consumer = args.stream or stream, args.consumer or consumer
     if stream is None or consumer is None:
         raise UsageError(
             f"{target} does not say where its messages come from: mark it with "
@@ -100,7 +100,7 @@ def run_replay(invocation: Invocation) -> None:
     """Carry out ``jetsync worker replay``."""
     from jetsync.worker import replay
 
-    stream, subject = invocation.arguments.letters, invocation.arguments.subject
+    stream, subject = invocation.args.letters, invocation.args.subject
     count = replay(invocation.jetstream(), stream, subject=subject)
     invocation.out.show(
         {"stream": stream, "replayed": count},

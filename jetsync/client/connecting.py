@@ -56,6 +56,7 @@ def connect(
     pending_bytes_limit: int = 64 * 2**20,
     pending_messages_limit: int = 512 * 1024,
     max_message_size: int | None = None,
+    max_control_line: int = 4096,
     dispatch_threads: int = 64,
     write_timeout: float | timedelta = 10.0,
     ping_interval: float | timedelta = 20.0,

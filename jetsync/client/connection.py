@@ -18,26 +18,21 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.client.asking import Asking
 from jetsync.client.callbacks import check_callback
 from jetsync.client.dispatch import RECOVERING, Dispatcher
-from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.futures import RequestFuture
-from jetsync.client.last_error import without_traceback
 from jetsync.client.lifecycle import Lifecycle
 from jetsync.client.members import Members
 from jetsync.client.options import ConnectOptions
 from jetsync.client.pongs import Pong, PongCall
 from jetsync.client.port import Port
 from jetsync.client.repeats import Repeats
+from jetsync.client.reports import Reports
 from jetsync.client.requests import Requests
 from jetsync.client.routes import Routes
 from jetsync.client.session import Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
 from jetsync.client.timer import Timer
-from jetsync.errors import (
-    ConfigError,
-    DisconnectedError,
-    TimeoutError,
-)
+from jetsync.errors import ConfigError, DisconnectedError, TimeoutError
 from jetsync.headers import HeaderInput
 from jetsync.protocol.ids import new_inbox
 from jetsync.protocol.info import ServerInfo
@@ -68,38 +63,20 @@ class Connection(Publishing):
             Outbound(
                 offline_limit=options.reconnect_buffer_size,
                 write_timeout=to_seconds(options.write_timeout),
+                max_control_line=options.max_control_line,
             )
         )
         self.options = options
         self._label = str(next(_numbers))
         self._forked = False
         self._life = Life()
-        self._last_error: BaseException | None = None
         self._inbound = Inbound(self._outbound)
-        self._timer = timer = Timer(self._label)
-
-        def later(function: Callable[[], object]) -> object:
-            return timer.call_later(0, function)
-
-        self._events = EventDispatcher(
-            self._label,
-            {
-                "error": options.on_error,
-                "disconnected": options.on_disconnected,
-                "connected": options.on_connected,
-                "reconnecting": options.on_reconnect_attempt,
-                "reconnected": options.on_reconnected,
-                "closed": options.on_closed,
-                "discovered_servers": options.on_discovered_servers,
-                "lame_duck": options.on_lame_duck,
-            },
-            options.on_event,
-            later,
-        )
+        self._timer = Timer(self._label)
+        self._reports = Reports(self)
         self._members = Members()
         self._dispatcher = Dispatcher(self._inbound, self._label, options.dispatch_threads)
         self._recoverer = Dispatcher(self._inbound, self._label, RECOVERING, "recover")
-        self._routes = Routes(self._inbound, self._outbound, timer.guard)
+        self._routes = Routes(self._inbound, self._outbound, self._timer.guard)
         self._requests = Requests(self)
         self._asking = Asking(self)
         self._port = Port(self, self._label, self._outbound)
@@ -124,12 +101,13 @@ class Connection(Publishing):
         timeout: Seconds | None = None,
         headers: HeaderInput | None = None,
     ) -> Msg:
-        """Send a message and return the reply. Blocks up to ``timeout`` seconds.
+        """Send a message and return the reply. A late reply never reaches another caller.
 
-        Raises NoRespondersError at once when the subject has no subscriber, TimeoutError,
-        DisconnectedError when the link broke meanwhile (the request may have been carried out),
-        PermissionsError, and
-        what :meth:`publish` raises. A late reply never reaches another caller.
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises NoRespondersError at
+        once when the subject has no subscriber, TimeoutError, DisconnectedError when the link broke
+        meanwhile (the request may have been carried out), PermissionsError; ConfigError and
+        MaxPayloadError before anything is sent; OutboundFullError when it could not be sent in
+        time; ConnectionClosedError.
         """
         self._check()
         return self._requests.request(subject, data, self._seconds(timeout), headers)
@@ -147,10 +125,15 @@ class Connection(Publishing):
     ) -> Iterator[Msg]:
         """Send a message and return an iterator over every reply (ADR-47).
 
-        The call sends it, and raises for wrong arguments; the iterator waits for the replies. It
-        ends ``timeout`` seconds after the call, after ``max_messages``, when no further reply came
-        for ``stall`` seconds, or at the sentinel: ``sentinel=True`` is an empty reply, a function
-        is asked for each message. Raises like :meth:`request` (a timeout just ends it).
+        The call sends it and does not wait; the iterator blocks until the next reply. It ends
+        ``timeout`` seconds after the call (default: the connection's), after ``max_messages``, when
+        no further reply came for ``stall`` seconds, or at the sentinel: ``sentinel=True`` is an
+        empty reply, a function is asked for each message.
+
+        The call raises ConfigError and MaxPayloadError before anything is sent, OutboundFullError,
+        ConnectionClosedError; the iterator raises NoRespondersError, DisconnectedError when the
+        link broke (the request may have been carried out), PermissionsError, ConnectionClosedError.
+        A timeout just ends it.
         """
         self._check()
         return self._requests.request_many(
@@ -174,8 +157,9 @@ class Connection(Publishing):
         """Send a message and return a future for the reply. Does not wait for it.
 
         The future is settled within ``timeout`` seconds (default: the connection's), by the reply
-        or by what :meth:`request` raises. Blocks while the outbound buffer is full, and raises then
-        what :meth:`publish` raises. Thread-safe; may be called from callbacks.
+        or by what :meth:`request` raises. Blocks only while the outbound buffer is full. Raises
+        ConfigError and MaxPayloadError before anything is sent, OutboundFullError when the buffer
+        stayed full, ConnectionClosedError. Thread-safe; may be called from callbacks.
         """
         self._check()
         return self._asking.ask(subject, data, self._seconds(timeout), headers)
@@ -224,9 +208,10 @@ class Connection(Publishing):
     # -- flush, drain, close ---------------------------------------------------------------------
 
     def flush(self, timeout: Seconds | None = None) -> None:
-        """Wait until the server has taken everything published before. Blocks up to ``timeout``.
+        """Wait until the server has taken everything published before.
 
-        Raises TimeoutError, DisconnectedError when there is no link or it broke.
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError,
+        DisconnectedError when there is no link or it broke, ConnectionClosedError.
         """
         self._check()
         self._flush(Deadline(self._seconds(timeout)))
@@ -240,16 +225,21 @@ class Connection(Publishing):
             raise pong.error
 
     def rtt(self, timeout: Seconds | None = None) -> float:
-        """Return the round trip to the server in seconds. Blocks and raises like :meth:`flush`."""
+        """Measure the round trip to the server, in seconds.
+
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError,
+        DisconnectedError when there is no link or it broke, ConnectionClosedError.
+        """
         start = time.monotonic()
         self.flush(timeout)
         return time.monotonic() - start
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """End in good order: no new messages, callbacks finish, everything published is sent.
+        """End in good order: no new messages, callbacks finish, everything published is sent. Safe
+        to repeat.
 
         Blocks up to ``timeout`` seconds (default: the connection's), then closes in any case and
-        raises TimeoutError when something was cut short. Safe to repeat.
+        raises TimeoutError when something was cut short. Raises ForkedError in a forked child.
         """
         if self._forked:
             self._check()
@@ -265,7 +255,9 @@ class Connection(Publishing):
             self._lifecycle.close()
 
     def force_reconnect(self) -> None:
-        """Leave the current server and connect again. Does not wait for it."""
+        """Leave the current server and connect again. Does not wait for it. Raises
+        ConnectionClosedError.
+        """
         self._check()
         self._session.suspect(DisconnectedError("force_reconnect() was called"))
 
@@ -285,9 +277,9 @@ class Connection(Publishing):
 
         Nothing is delivered or stored unless ``deliver``. Blocks up to ``timeout`` seconds until
         the reports of all servers are there; some may be missing then (``complete`` is False).
-        Raises ConfigError for a server before 2.11, TimeoutError when no report came, and
-        DisconnectedError: without a link at once, and nothing is sent; when the link broke
-        meanwhile, and the message may have been delivered or not.
+        Raises ConfigError for a server before 2.11, TimeoutError when no report came,
+        DisconnectedError at once when there is no link (nothing is sent) and when the link breaks
+        meanwhile (the message may have been delivered or not).
         """
         from jetsync.client.message_trace import trace_message
 
@@ -309,10 +301,11 @@ class Connection(Publishing):
         """Return the entry to streams and consumers. Does not block and asks no server.
 
         ``domain`` or ``api_prefix`` (not both) select another JetStream (None: that of the
-        connection's options); ``timeout`` is the default budget of its calls, ``max_pending`` how
-        many publishes may be unconfirmed (None: 4,096, and up to 32,768 or 16 MiB where the link
-        holds more; a number is a hard bound), ``auto_msg_id`` whether publishes get a message id so
-        that retries are never stored twice.
+        connection's options); ``timeout`` is the default budget of its calls in seconds (None: the
+        connection's), ``max_pending`` how many publishes may be unconfirmed (None: 4,096, and up to
+        32,768 or 16 MiB where the link holds more; a number is a hard bound), ``auto_msg_id``
+        whether publishes get a message id so that retries are never stored twice. Raises
+        ConfigError for arguments that cannot be.
         """
         from jetsync.jetstream import JetStream
 
@@ -450,8 +443,8 @@ class Connection(Publishing):
     @property
     def last_error(self) -> BaseException | None:
         """The last error of any kind since the current link was made, or None. It is a copy without
-        traceback, which would keep the variables of all functions on its way."""
-        return self._last_error
+        its traceback, which would keep alive the variables of every function that it passed."""
+        return self._reports.last_error
 
     # -- for the other files of this room; upper rooms use the port --------------------------------
 
@@ -463,29 +456,6 @@ class Connection(Publishing):
     def _seconds(self, timeout: Seconds | None) -> float:
         """A timeout in seconds; None is the connection's default."""
         return to_seconds(self.options.timeout if timeout is None else timeout)
-
-    def _set_last_error(self, error: BaseException) -> None:
-        self._last_error = without_traceback(error)
-
-    def _report(self, error: BaseException) -> None:
-        """See ``Port.report``."""
-        self._post("error", error)
-
-    def _post(
-        self,
-        kind: str,
-        error: BaseException | None = None,
-        server: str | None = None,
-        **about: Any,
-    ) -> None:
-        """Give an event to the log and its handlers; ``about`` are other fields of it."""
-        if kind == "error" and error is not None:
-            kind = kind_of(error)
-        if kind in ("connected", "reconnected"):
-            self._last_error = None
-        elif error is not None and kind not in ("reconnecting", "disconnected", "closed"):
-            self._set_last_error(error)
-        self._events.post(Event(kind, self, error, server, **about))
 
     def _after_pong(self, function: Callable[[], object]) -> None:
         """Run a function (on the timer thread) when everything has arrived that the server had sent

@@ -84,10 +84,10 @@ def fields_of_context(context: Context, *, run_commands: bool = False) -> Connec
 
 def overridden(found: ConnectFields, overrides: Mapping[str, object]) -> ConnectFields:
     """Return the options found, with those that the caller gives in front of them."""
-    kept: dict[str, object] = dict(found)
+    fields: dict[str, object] = dict(found)
     if any(overrides.get(field) is not None for field in SIGN_IN):
-        kept = {key: value for key, value in kept.items() if key not in SIGN_IN}
-    return cast("ConnectFields", {**kept, **overrides})
+        fields = {key: value for key, value in fields.items() if key not in SIGN_IN}
+    return cast("ConnectFields", {**fields, **overrides})
 
 
 def fields_of_environment(

@@ -213,11 +213,13 @@ class Dialer:
         delay, rule = attempt.delay, self._options.reconnect_delay
         if rule is not None:
             try:
-                told = ReconnectAttempt(number, attempt.round, attempt.server, nc.last_error)
-                delay = to_seconds(rule(told), "what reconnect_delay returns")
+                facts = ReconnectAttempt(number, attempt.round, attempt.server, nc.last_error)
+                delay = to_seconds(rule(facts), "what reconnect_delay returns")
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                nc._post("error", as_exception(error), attempt.server.netloc)
-        nc._post("reconnecting", nc.last_error, attempt.server.netloc, attempt=number, delay=delay)
+                nc._reports.post("error", as_exception(error), attempt.server.netloc)
+        nc._reports.post(
+            "reconnecting", nc.last_error, attempt.server.netloc, attempt=number, delay=delay
+        )
         return delay
 
     def _on_error(self, address: str, error: Exception) -> bool:
@@ -225,9 +227,9 @@ class Dialer:
         logger.debug("cannot connect to %s: %s", address, error)
         self._last_failure = error
         nc = follow(self._connection)
-        nc._set_last_error(error)
+        nc._reports.keep(error)
         if isinstance(error, (AuthorizationError, TLSRequiredError)):
-            nc._post("error", error, address)
+            nc._reports.post("error", error, address)
         if not isinstance(error, AuthorizationError):
             return False
         self._auth_failures += 1

@@ -60,7 +60,8 @@ class Event:
     ``server`` the address concerned; ``subject``, ``stream`` and ``consumer`` are those of the
     message or subscription. A ``reconnecting`` event has ``attempt``, counted from 1 since the link
     was lost, and ``delay``, the seconds before that attempt. ``time`` is when it happened, in
-    seconds on the wall clock.
+    seconds on the wall clock. ``seq`` is the stream sequence of the message of a callback, and
+    ``duration`` of ``connected`` and ``reconnected`` the round trip to the server in seconds.
     """
 
     kind: str
@@ -73,6 +74,8 @@ class Event:
     subject: str | None = None
     stream: str | None = None
     consumer: str | None = None
+    seq: int | None = None
+    duration: float | None = None
 
 
 Handler = Callable[[Event], object]
@@ -265,7 +268,8 @@ def _text(event: Event) -> str:
         info = event.connection.server_info
         if info is not None:
             name = event.connection.options.name
-            parts.append(f"({f'as {name!r}, ' if name else ''}nats-server {info.version})")
+            trip = "" if event.duration is None else f", round trip {event.duration * 1000:.3g} ms"
+            parts.append(f"({f'as {name!r}, ' if name else ''}nats-server {info.version}{trip})")
     detail = f": {type(event.error).__name__}: {event.error}" if event.error else ""
     return " ".join(part for part in parts if part) + detail
 
@@ -279,6 +283,8 @@ def _extra(event: Event, label: str) -> dict[str, object]:
         "nats_subject": event.subject or getattr(event.error, "subject", None),
         "nats_stream": event.stream,
         "nats_consumer": event.consumer,
+        "nats_seq": event.seq,
+        "nats_duration": event.duration,
         "nats_err_code": getattr(event.error, "err_code", None),
     }
     return {key: value for key, value in found.items() if value is not None}

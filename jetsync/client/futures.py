@@ -75,7 +75,12 @@ class RequestFuture:
 
     def exception(self, timeout: Seconds | None = None) -> Exception | None:
         """Return the error that :meth:`result` would raise for the request, or None when the reply
-        is there. Blocks, and raises TimeoutError or ForkedError, like that."""
+        is there.
+
+        Blocks up to ``timeout`` seconds (None: until it is settled, which takes no longer than the
+        request's own time). Raises TimeoutError when nothing is known yet, ForkedError in a forked
+        child.
+        """
         self._wait(timeout)
         return self._outcome if isinstance(self._outcome, Exception) else None
 

@@ -1,4 +1,4 @@
-"""A connection keeps copies of errors, without the frames that they came through."""
+"""Copies of errors without tracebacks, for a connection to keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["without_traceback"]
 
 
 def without_traceback(error: BaseException) -> BaseException:
-    """Return a copy of an error, with copies of what led to it, that has no tracebacks.
+    """Return a copy of an error and of the errors that led to it, all without tracebacks.
 
     A traceback keeps the variables of every function that the error went through, and with them
     messages and handles of the user. The error itself, which is raised or handled elsewhere, stays
@@ -22,33 +22,33 @@ def without_traceback(error: BaseException) -> BaseException:
     while (more := link.__cause__ or (not link.__suppress_context__ and link.__context__)) and (
         id(more) not in made
     ):
-        made[id(more)] = kept = _copy(more)
+        made[id(more)] = copied = _copy(more)
         if link.__cause__ is None:
-            made[id(link)].__context__ = kept
+            made[id(link)].__context__ = copied
         else:
-            made[id(link)].__cause__ = kept
+            made[id(link)].__cause__ = copied
         link = more
     return made[id(error)]
 
 
 def _copy(error: BaseException) -> BaseException:
-    """Copy one error. What its class does, which may be the user's, may fail."""
+    """Copy one error. Its class may be the user's, and fail to be copied."""
     kind = type(error)
     makes: tuple[Callable[[BaseException], BaseException], ...] = (copy.copy, _copy_uninitialized)
     for make in makes:
         try:
-            kept = make(error)
+            copied = make(error)
         except Exception:  # noqa: BLE001, S112 - code of the user
             continue
-        if type(kept) is kind and kept is not error:
-            kept.__cause__ = kept.__context__ = kept.__traceback__ = None
-            kept.__suppress_context__ = error.__suppress_context__
-            return kept
+        if type(copied) is kind and copied is not error:
+            copied.__cause__ = copied.__context__ = copied.__traceback__ = None
+            copied.__suppress_context__ = error.__suppress_context__
+            return copied
     return Error(f"{kind.__name__}, which cannot be copied")
 
 
 def _copy_uninitialized(error: BaseException) -> BaseException:
-    """For a class whose ``__init__`` takes something else than what it gives to ``super()``."""
-    kept = type(error).__new__(type(error), *error.args)
-    kept.__dict__.update(error.__dict__)
-    return kept
+    """Copy an error whose ``__init__`` takes other arguments than it gives to ``super()``."""
+    copied = type(error).__new__(type(error), *error.args)
+    copied.__dict__.update(error.__dict__)
+    return copied

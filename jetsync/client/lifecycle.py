@@ -35,8 +35,9 @@ FLUSH_LIMIT = 0.4
 AFTER_DRAIN = 0.4
 """Seconds that a drain may take to close, on top of its own time."""
 
-EXIT_LIMIT = 0.8
-"""Seconds that all the connections together may hold up the end of the interpreter."""
+EXIT_LIMIT = 0.6
+"""Seconds that all the connections together may hold up the end of the interpreter. The rest of the
+promised second is for the interpreter's own end, on a busy machine too."""
 
 open_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
@@ -74,6 +75,10 @@ class Lifecycle:
             if flush and nc.is_connected:
                 with contextlib.suppress(Error):
                     nc.flush(deadline.within(FLUSH_LIMIT))
+                    # The PONG lets the timer give back what came late to ended pulls.
+                    nc._timer.settle(deadline.within(FLUSH_LIMIT))
+                    if nc._outbound.pending_bytes:
+                        nc.flush(deadline.within(FLUSH_LIMIT))
         finally:
             self._end(reason, deadline)
 
@@ -96,13 +101,13 @@ class Lifecycle:
         finally:  # Ctrl-C during the joins must leave no thread running
             nc._timer.close(deadline.within(CLOSE_LIMIT) * 0.7)
             open_connections.discard(nc)
-            nc._post("closed", reason)
+            nc._reports.post("closed", reason)
             self._closed.set()
             for member in members:
                 member.join(deadline.remaining())
             nc._dispatcher.join(deadline.remaining())
             nc._recoverer.join(deadline.remaining())
-            nc._events.close(deadline.within(CLOSE_LIMIT))
+            nc._reports.events.close(deadline.within(CLOSE_LIMIT))
 
     def give_up(self, reason: Exception | None) -> None:
         """Called by the reader when no server is left: close without waiting for itself."""

@@ -103,8 +103,8 @@ def trace_message(
 
 
 def _is_complete(found: dict[str, TraceHop]) -> bool:
-    """Whether all reports are there. Each announces others: of the servers that it sent the message
-    on to, whose reports may come before it."""
+    """Whether all reports are there. Each report announces those of the servers that it sent the
+    message on to, and these may arrive before it."""
     announced = all(hop.rpartition(".")[0] in found for hop in found)
     return announced and len(found) >= 1 + sum(hop.hops for hop in found.values())
 

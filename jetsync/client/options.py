@@ -51,6 +51,9 @@ WebSocketHeaders = Mapping[str, str] | Callable[[], Mapping[str, str]]
 LARGEST_MESSAGE = 1 << 30
 """The largest message, in bytes, that any option or server can make this client receive."""
 
+_LONGEST_LINE = 65_000
+"""A line that comes back to a subscriber is a few bytes longer, and the parser takes 65,535."""
+
 _SECRETS = ("password", "token", "nkey_seed", "jwt", "sign", "user", "ws_headers")
 _DURATIONS = (
     "connect_timeout",
@@ -95,6 +98,7 @@ class ConnectFields(TypedDict, total=False):
     pending_messages_limit: int
     dispatch_threads: int
     max_message_size: int | None
+    max_control_line: int
     write_timeout: float | timedelta
     ping_interval: float | timedelta
     max_pings_outstanding: int
@@ -150,9 +154,11 @@ class ConnectOptions:
     ``reconnect_buffer_size`` what is kept while there is no connection. ``max_message_size`` is the
     largest message, headers included, that a server may send, in bytes; a larger one ends the link
     (ProtocolError) before its bytes are kept. None: 64 MiB, or twice the server's ``max_payload``
-    up to 1 GiB. ``dispatch_threads`` is the largest number of threads that call callbacks: up to
-    that number each subscription with a callback has its own, beyond it they share (see
-    ``subscribe``).
+    up to 1 GiB. ``max_control_line`` is the longest line, in bytes, that the server takes (its own
+    setting of that name): a message or subscription whose subject, reply subject and queue make a
+    longer one is refused with a ConfigError before anything is sent. ``dispatch_threads`` is the
+    largest number of threads that call callbacks: up to that number each subscription with a
+    callback has its own, beyond it they share (see ``subscribe``).
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"
@@ -180,6 +186,7 @@ class ConnectOptions:
     pending_bytes_limit: int = 64 * 2**20
     pending_messages_limit: int = 512 * 1024
     max_message_size: int | None = None
+    max_control_line: int = 4096
     dispatch_threads: int = 64
     write_timeout: float | timedelta = 10.0
     ping_interval: float | timedelta = 20.0
@@ -223,6 +230,12 @@ class ConnectOptions:
             raise ConfigError(
                 f"max_message_size must be a number of bytes from 1 to {LARGEST_MESSAGE}, "
                 f"not {size!r}"
+            )
+        line = self.max_control_line
+        if not (isinstance(line, int) and 64 <= line <= _LONGEST_LINE):
+            raise ConfigError(
+                f"max_control_line must be a number of bytes from 64 to {_LONGEST_LINE}, "
+                f"not {line!r}"
             )
         for field in ("max_pings_outstanding", "dispatch_threads"):
             value = getattr(self, field)
@@ -329,7 +342,8 @@ class ConnectOptions:
         ``name`` is a name, or with a slash or ``.json`` in it the path of a file; None: the
         selected context. ``overrides`` win over it; one that signs in replaces all that signs in.
         Contexts that start a program for their secrets (``op://``, ``nsc``) need ``run_commands``.
-        Reads files; raises ConfigError for what is missing or means nothing here.
+        Reads files and does not connect; blocks only while such a program runs. Raises ConfigError
+        for what is missing or means nothing here.
         """
         return options_of_context(name, overrides, run_commands=run_commands)
 
@@ -347,7 +361,9 @@ class ConnectOptions:
         ``NATS_NKEY`` (a file with a seed), ``NATS_JWT`` and ``NATS_SEED``, ``NATS_CERT``,
         ``NATS_KEY``, ``NATS_CA``, ``NATS_TIMEOUT`` ("5s" or seconds), ``NATS_SOCKS_PROXY``, and
         below them ``NATS_CONTEXT``, the name of a context. ``overrides`` win over all of them.
-        ``environ`` is read in place of ``os.environ``. Raises ConfigError.
+        ``environ`` is read in place of ``os.environ``. Reads files and does not connect; blocks
+        only while a program of a context runs. Raises ConfigError for what is missing or means
+        nothing here.
         """
         environ = os.environ if environ is None else environ
         found = fields_of_environment(environ, run_commands=run_commands)

@@ -94,7 +94,7 @@ class Port:
 
     def counted(self, kind: type[C]) -> C:
         """Return the counts that a room above keeps of this connection; the first call makes them.
-        The numbers of the connection contain theirs."""
+        ``Connection.measurements()`` contains their numbers."""
         found: Any = self._counts.get(kind)
         return self._counts.setdefault(kind, kind()) if found is None else found  # type: ignore[return-value]
 
@@ -189,11 +189,11 @@ class Port:
         effect of the end and not reported.
         """
         if not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
-            self._nc._report(error)
+            self._nc._reports.error(error)
 
     def tell(self, event: Event) -> None:
         """Give an event to the log and the user's handlers. Never blocks, never raises."""
-        self._nc._events.post(event)
+        self._nc._reports.events.post(event)
 
     def callback_failed(
         self,
@@ -210,8 +210,14 @@ class Port:
         """
         if self._nc._lifecycle.ends_at_exit and isinstance(error, ConnectionClosedError):
             return
-        subject = getattr(msg, "subject", None)
-        self._nc._post("callback_error", error, subject=subject, stream=stream, consumer=consumer)
+        self._nc._reports.post(
+            "callback_error",
+            error,
+            subject=getattr(msg, "subject", None),
+            stream=stream,
+            consumer=consumer,
+            seq=None if stream is None else msg.metadata.stream_seq,
+        )
 
     # -- sending ---------------------------------------------------------------------------------
 

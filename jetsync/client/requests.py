@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Reply", "Requests"]
 
 _LINK_WAIT = 0.01
-"""Seconds between the looks for a link of a request that finds the buffer full."""
+"""Seconds after which a request that found the buffer full tries again."""
 _GONE = "the link was lost before the request could leave on it; try again"
 
 
 class Reply:
     """A reply subject that no other request ever had, and the mailbox of what comes there.
 
-    It belongs to the link that there is when it is made, or to the next one while there is none:
-    it ends with that link.
+    It belongs to the link at the time when it is made, or without one to the next link, and ends
+    with it.
 
     ``-`` and anything may follow the subject, to tell several replies apart. A context manager;
     dropping the object closes it, so that an interrupt leaves nothing behind.
@@ -52,7 +52,7 @@ class Reply:
 
     @property
     def is_over(self) -> bool:
-        """Whether no answer comes any more to what is asked now."""
+        """Whether a question that is asked now would get no answer."""
         return self.mailbox.finished or self._requests.link != self.link
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Requests:
 
     @property
     def link(self) -> int:
-        """The number of the link on which a question leaves that is asked now."""
+        """The number of the link over which a question that is asked now will leave."""
         return self._outbound.link_to_leave_on
 
     def _reply_inbox(self) -> _ReplyInbox:
@@ -149,10 +149,10 @@ class Requests:
         link: int = 0,
         suffix: str = "",
     ) -> None:
-        """Send a question from this thread. Without a header block the subject may be wild. It
-        leaves on the link of ``reply``, and waits for it up to the deadline when the buffer for the
-        time without a link is full. With ``link`` it leaves on the link of that number only. The
-        answer is asked for on the subject of ``reply`` with ``suffix`` behind it.
+        """Send a question from this thread. Without a header block the subject may hold
+        wildcards. It leaves on the link of ``reply``, and waits for that link up to the deadline
+        when the buffer for the time without one is full. With ``link`` it leaves on the link of
+        that number only. The answer goes to the subject of ``reply`` with ``suffix`` behind it.
 
         Raises the error of a reply that was ended meanwhile, DisconnectedError when its link is
         gone: nothing was sent.

@@ -223,7 +223,9 @@ class Routes:
             if mailbox.finished:
                 self.remove(mailbox)  # its last message came before the link broke
                 continue
-            lines.append(encode_sub(route.subject, route.queue, sid))
+            lines.append(
+                encode_sub(route.subject, route.queue, sid, self.outbound.max_control_line)
+            )
             unconfirmed.replayed(sid)
             if mailbox.stops_after:
                 lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))

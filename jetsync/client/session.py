@@ -76,7 +76,7 @@ class Session:
         self._outbound: Outbound = nc._outbound
         self._routes = nc._routes
         self._timer = nc._timer
-        self._events = nc._events
+        self._events = nc._reports.events
         self._options = options = nc.options
         self._routes.ping = self._confirm_subscriptions
         self._stop = Latch()
@@ -118,6 +118,7 @@ class Session:
             if nc is None:
                 self._leave_quietly()
             else:
+                self._leave(self._link, error)
                 nc._lifecycle.give_up(error)
 
     def _leave_quietly(self) -> None:
@@ -158,7 +159,8 @@ class Session:
         self._vitals.restart()
         self.info = link.info
         self._link = link
-        # From here on there is a link, and all that is told of it is this link's.
+        # From here on there is a link. What is said of it was set above: no thread finds the round
+        # trip, the PONGs or the server of the link before.
         refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
         routes.catch_up(covered)
         if link.filter is None or is_native(link.filter):
@@ -166,14 +168,16 @@ class Session:
             self._inbound.link(fd)
         self._learn(link.info)
         if refused:
-            self._nc._post("error", _too_large_now(refused, link), link.server.netloc)
+            self._nc._reports.post("error", _too_large_now(refused, link), link.server.netloc)
         self._nc._life.link(Status.CONNECTED)
         again = self.dialer.linked()
         if self.epoch == 1:
-            self._nc._post("connected", None, link.server.netloc)
+            self._nc._reports.post("connected", None, link.server.netloc, duration=link.round_trip)
         if again:
             self.reconnects = self.epoch - 1
-            self._nc._post("reconnected", None, link.server.netloc)
+            self._nc._reports.post(
+                "reconnected", None, link.server.netloc, duration=link.round_trip
+            )
         self._nc._members.link_changed()
         if self._stop.is_set():
             self.suspect(None)
@@ -211,24 +215,30 @@ class Session:
             text = f"the server closed the WebSocket: {printable(goodbye)}"
         return DisconnectedError(f"{link.server.netloc}: {text}")
 
-    def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
-        """Leave a dead link: no thread may use its descriptor once it is closed. What is asked or
-        published from the moment on at which there is no link waits for the next one."""
+    def _leave(self, link: Link | None, reason: Exception | None) -> None:
+        """Leave a dead link: no thread may use its descriptor once it is closed. Requests and
+        messages that come after ``detach`` wait for the next link."""
         self.sockets.cut()
         self._outbound.detach()
         self._link = None
         self._inbound.unlink()
         self.sockets.close()
+        if link is None:
+            return
         lost = DisconnectedError(f"the connection to {link.server.netloc} was lost: {reason}")
         link.pongs.fail(lost)
         self._nc._requests.fail_all(str(lost), link=self._outbound.links)
+
+    def _on_disconnect(self, link: Link, reason: Exception | None) -> None:
+        """Leave a dead link, and report that to handlers and members."""
+        self._leave(link, reason)
         if self._stop.is_set():
             return
         if reason is not None:
-            self._nc._set_last_error(reason)
+            self._nc._reports.keep(reason)
         if self._options.reconnect:
             self._nc._life.link(Status.RECONNECTING)
-        self._nc._post("disconnected", reason, link.server.netloc)
+        self._nc._reports.post("disconnected", reason, link.server.netloc)
         self._nc._members.link_changed()
 
     # -- what the server says --------------------------------------------------------------------
@@ -250,9 +260,9 @@ class Session:
             near=link.is_near,
         )
         if new:
-            self._nc._post("discovered_servers", None, ", ".join(str(url) for url in new))
+            self._nc._reports.post("discovered_servers", None, ", ".join(str(url) for url in new))
         if info.ldm and link.leaves.first():
-            self._nc._post("lame_duck", None, link.server.netloc)
+            self._nc._reports.post("lame_duck", None, link.server.netloc)
             if self.pool.prefer_other(link.server):
                 # Once the server has read everything sent to it, or after a second.
                 self.ping(PongCall(lambda: self._leave_lame_duck(link)))
@@ -270,7 +280,7 @@ class Session:
     def _on_err(self, detail: bytes) -> None:
         problem = ServerErrorInfo.parse(detail)
         error = problem.error
-        self._nc._set_last_error(error)
+        self._nc._reports.keep(error)
         if problem.closes and self._link is not None:
             self._link.suspicion = error
         if isinstance(error, PermissionsError):
@@ -281,14 +291,14 @@ class Session:
             marks = self._link.pongs.marks if self._link is not None else ()
             subject, error = self._routes.limit_reached(error, marks)
             self._nc._requests.inbox_refused(subject, error)
-        self._nc._post("error", error)
+        self._nc._reports.post("error", error)
 
     def _on_slow(self, sid: int) -> None:
         mailbox = self._inbound.get(sid)
         if mailbox is None:
             return
         subject = self._nc._routes.subject_of(sid)
-        self._nc._post(
+        self._nc._reports.post(
             "error",
             SlowConsumerError(
                 f"subscription {subject!r} is too slow: {mailbox.pending_messages} messages wait, "

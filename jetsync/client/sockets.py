@@ -43,17 +43,17 @@ class Sockets:
             self._guard.release()
 
     def has_unread(self) -> bool:
-        """Whether there is something to read, which the reader thread has not come to. Does not
-        wait. While the socket is being closed the answer may be about another file."""
+        """Whether bytes wait in the socket that the reader thread has not received yet. Does not
+        block. While the socket is being closed the answer may be about another file."""
         # Without the guard, since poll gives up the GIL: a thread that cuts meanwhile would find
         # the guard held, and not shut the socket down.
         sock = self._sock
         if sock is None:
             return False
-        look = original("select", "poll")()
+        poll = original("select", "poll")()
         try:
-            look.register(sock.fileno(), select.POLLIN)
-            return bool(look.poll(0))
+            poll.register(sock.fileno(), select.POLLIN)
+            return bool(poll.poll(0))
         except (OSError, ValueError):  # it was closed
             return False
 

@@ -17,9 +17,16 @@ class ConnectionStats:
     """
 
     in_messages: int
+    """Messages that came."""
     in_bytes: int
+    """Their headers and payloads."""
     out_messages: int
+    """Messages that were published."""
     out_bytes: int
+    """Bytes that were sent: whole frames."""
     reconnects: int
+    """How often a link was replaced."""
     dropped: int
+    """Messages that slow subscriptions lost."""
     unmatched: int
+    """Messages without a receiver."""

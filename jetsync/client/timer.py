@@ -11,6 +11,7 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
+from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
@@ -81,6 +82,15 @@ class Timer:
         handle = TimerHandle(function)
         self._new.put((time.monotonic() + delay, next(self._order), handle))
         return handle
+
+    def settle(self, timeout: float) -> None:
+        """Wait until what is due now has run, at most ``timeout`` seconds. On the timer thread it
+        does not wait."""
+        if self._thread is None or self._thread is threading.current_thread():
+            return
+        settled = Latch()
+        self.call_later(0.0, settled.set)
+        settled.wait(timeout)
 
     def guard(self, thing: object, function: Callable[[], object]) -> Guard:
         """Return a guard that runs ``function()``, which must not hold ``thing``, when that is

@@ -121,9 +121,23 @@ class API:
         the API, JetStreamUnavailableError when none does any more, TimeoutError,
         DisconnectedError.
         """
-        deadline = self.deadline(timeout)
-        payload = b"" if body is None else json.dumps(body).encode()
         subject = self.subject(operation)
+        verb = ".".join(operation.split(".", 2)[:2])
+        with self.port.operation("api", verb, subject=subject):
+            return self._request(
+                operation, subject, body, self.deadline(timeout), repeatable, ahead
+            )
+
+    def _request(
+        self,
+        operation: str,
+        subject: str,
+        body: Mapping[str, Any] | None,
+        deadline: Deadline,
+        repeatable: bool,
+        ahead: Exchange | None,
+    ) -> dict[str, Any]:
+        payload = b"" if body is None else json.dumps(body).encode()
         while True:
             try:
                 self.port.check()
@@ -162,8 +176,9 @@ class API:
                 return decoded
 
     def ask_ahead(self, operation: str, deadline: Deadline) -> Exchange:
-        """Ask without waiting, so that another question can be asked meanwhile; ``request`` takes
-        what is returned and waits for the answer. A context manager."""
+        """Send the request of an operation without waiting for its answer, so that another one can
+        be sent meanwhile. Returns a context manager for ``ahead`` of :meth:`request`, which waits
+        for the answer."""
         exchange = self.port.exchange(self.subject(operation), b"", wild=True)
         with contextlib.suppress(Error):  # the request asks again and says what is wrong
             exchange.ask_ahead(deadline.within(self.timeout))

@@ -56,7 +56,13 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
     # -- key-value: a room above this one, imported at first use -----------------------------------
 
     def key_value(self, bucket: str, *, timeout: Seconds | None = None) -> KeyValue:
-        """Look a key-value bucket up. Raises BucketNotFoundError."""
+        """Look a key-value bucket up (ADR-8).
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises BucketNotFoundError,
+        KeyValueError for a stream that is no bucket and for a mirror of a mirror, another APIError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         from jetsync.kv import manager
 
         return manager.open_bucket(self, bucket, self._api.deadline(timeout))
@@ -69,10 +75,16 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         timeout: Seconds | None = None,
         **fields: Unpack[KeyValueFields],
     ) -> KeyValue:
-        """Create a bucket from a KeyValueConfig or its fields (ADR-8).
+        """Create a key-value bucket from a KeyValueConfig or its fields (ADR-8).
 
-        The same configuration again is fine; another one raises BucketExistsError. A field that
-        needs a newer server raises ApiLevelRequiredError before anything is sent.
+        The same configuration again is fine.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises BucketExistsError when a
+        bucket of this name has another configuration, KeyValueError for a mirror of a mirror,
+        InvalidStreamConfigError or another APIError; ConfigError and ApiLevelRequiredError (a field
+        needs a newer server) before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         from jetsync.kv import manager
 
@@ -86,12 +98,18 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         timeout: Seconds | None = None,
         **fields: Unpack[KeyValueFields],
     ) -> KeyValue:
-        """Change a bucket. Raises BucketNotFoundError, InvalidStreamConfigError.
+        """Change a key-value bucket.
 
         With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
         keywords alone only those fields change. Fields of the stream that a bucket's configuration
         does not have keep their values. The stream is read first: another client's change between
         the reading and the writing is overwritten.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises BucketNotFoundError,
+        InvalidStreamConfigError or another APIError; ConfigError and ApiLevelRequiredError (a field
+        needs a newer server) before the change is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         from jetsync.kv import manager
 
@@ -105,31 +123,52 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         timeout: Seconds | None = None,
         **fields: Unpack[KeyValueFields],
     ) -> KeyValue:
-        """Make sure that a bucket with this configuration exists.
+        """Make sure that a key-value bucket with this configuration exists.
 
         What is not given gets its default, whether the bucket was there or not.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises KeyValueError for a mirror
+        of a mirror, InvalidStreamConfigError or another APIError; ConfigError and
+        ApiLevelRequiredError (a field needs a newer server) before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
         """
         from jetsync.kv import manager
 
         return manager.create_or_update(self, config, fields, self._api.deadline(timeout))
 
     def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a bucket with everything in it. Raises BucketNotFoundError."""
+        """Delete a key-value bucket with everything in it.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises BucketNotFoundError or
+        another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
+        """
         from jetsync.kv import manager
 
         manager.delete(self, bucket, timeout)
 
     def key_value_buckets(self, *, timeout: Seconds | None = None) -> Iterator[KeyValueStatus]:
-        """Iterate over the state of all buckets; other streams are not read.
+        """Iterate over the state of all key-value buckets; other streams are not read. Mirrors come
+        last.
 
-        Each page is a request of ``timeout`` seconds, and so is each mirror; mirrors come last.
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page and for each mirror. Raises then JetStreamUnavailableError when servers did not answer
+        for some buckets, or another APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         from jetsync.kv import manager
 
         return manager.statuses(self, timeout)
 
     def key_value_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
-        """Iterate over the names of all buckets. Each page is a request of ``timeout`` seconds."""
+        """Iterate over the names of all key-value buckets.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises then an APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         from jetsync.kv import manager
 
         return manager.names(self, timeout)
@@ -137,7 +176,12 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
     # -- object store: a room above this one, imported at first use --------------------------------
 
     def object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
-        """Look a bucket of objects up. Raises ObjectStoreNotFoundError."""
+        """Look a bucket of objects up (ADR-20).
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ObjectStoreNotFoundError
+        or another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
+        """
         from jetsync.objectstore import manager
 
         return manager.open_store(self, bucket, self._api.deadline(timeout))
@@ -152,7 +196,13 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
     ) -> ObjectStore:
         """Create a bucket of objects from an ObjectStoreConfig or its fields (ADR-20).
 
-        The same configuration again is fine; another one raises ObjectStoreExistsError.
+        The same configuration again is fine.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ObjectStoreExistsError
+        when a bucket of this name has another configuration, InvalidStreamConfigError or another
+        APIError; ConfigError and ApiLevelRequiredError (a field needs a newer server) before
+        anything is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        After TimeoutError or DisconnectedError it may have been done.
         """
         from jetsync.objectstore import manager
 
@@ -166,11 +216,17 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         timeout: Seconds | None = None,
         **fields: Unpack[ObjectStoreFields],
     ) -> ObjectStore:
-        """Change a bucket. Raises ObjectStoreNotFoundError, InvalidStreamConfigError.
+        """Change a bucket of objects.
 
         With a ``config`` that becomes the configuration, keywords on top. With ``bucket=`` and
         keywords alone only those fields change. The stream is read first: another client's change
         between the reading and the writing is overwritten.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ObjectStoreNotFoundError,
+        InvalidStreamConfigError or another APIError; ConfigError and ApiLevelRequiredError (a field
+        needs a newer server) before the change is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         from jetsync.objectstore import manager
 
@@ -184,28 +240,49 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         timeout: Seconds | None = None,
         **fields: Unpack[ObjectStoreFields],
     ) -> ObjectStore:
-        """Make sure that a bucket with this configuration exists.
+        """Make sure that a bucket of objects with this configuration exists.
 
         What is not given gets its default, whether the bucket was there or not.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises InvalidStreamConfigError
+        or another APIError; ConfigError and ApiLevelRequiredError (a field needs a newer server)
+        before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
         """
         from jetsync.objectstore import manager
 
         return manager.create_or_update(self, config, fields, self._api.deadline(timeout))
 
     def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a bucket with every object in it. Raises ObjectStoreNotFoundError."""
+        """Delete a bucket of objects with every object in it.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ObjectStoreNotFoundError
+        or another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
+        """
         from jetsync.objectstore import manager
 
         manager.delete(self, bucket, timeout)
 
     def object_stores(self, *, timeout: Seconds | None = None) -> Iterator[ObjectStoreStatus]:
-        """Iterate over the state of all buckets of objects. Each page is a request."""
+        """Iterate over the state of all buckets of objects.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises then JetStreamUnavailableError when servers did not answer for some buckets, or
+        another APIError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         from jetsync.objectstore import manager
 
         return manager.statuses(self, timeout)
 
     def object_store_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
-        """Iterate over the names of all buckets of objects. Each page is a request."""
+        """Iterate over the names of all buckets of objects.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises then an APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         from jetsync.objectstore import manager
 
         return manager.names(self, timeout)

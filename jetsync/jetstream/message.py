@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
-from jetsync._core.batch import ack_all
+from jetsync._core.batch import ack_all, header_blocks
 from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._deadline import Seconds, to_seconds
@@ -28,6 +28,7 @@ __all__ = [
     "JetStreamMsg",
     "MsgBatch",
     "MsgMetadata",
+    "header_blocks",
     "is_refused",
     "is_terminated",
     "origin",
@@ -52,14 +53,23 @@ class MsgMetadata:
     """
 
     stream: str
+    """The name of the stream."""
     consumer: str
+    """The name of the consumer."""
     num_delivered: int
+    """How often it was delivered, this time included."""
     stream_seq: int
+    """Its sequence in the stream."""
     consumer_seq: int
+    """Its sequence among the deliveries of the consumer."""
     timestamp_ns: int
+    """When the stream stored it: nanoseconds since 1970 (UTC)."""
     num_pending: int
+    """How many more the consumer had to deliver then."""
     domain: str | None = None
+    """The JetStream domain, if there is one."""
     account_hash: str | None = None
+    """The hash of the stream's account, if the server sends it."""
 
     @property
     def timestamp(self) -> datetime:
@@ -124,12 +134,21 @@ class JetStreamMsg(Delivered):
         tell_if_late(self._context, self._owner, self._age())
 
     def nak(self, delay: Seconds | None = None) -> None:
-        """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server."""
+        """Ask for redelivery, after ``delay`` seconds when given. Does not wait for the server.
+
+        Raises ConfigError for a delay that is none, ConnectionClosedError, OutboundFullError when
+        there is no room for it.
+        """
         # Never sent twice: a second nak could take the message from the client that has it by then.
         self._settle(_nak(delay), DONE, False)
 
     def term(self, reason: str | None = None) -> None:
-        """Stop redelivery for good; the reason goes into the server's advisory. Does not wait."""
+        """Stop redelivery for good; the reason (one line) goes into the server's advisory. Does not
+        wait for the server.
+
+        Raises ConfigError for a reason of several lines, ConnectionClosedError, OutboundFullError
+        when there is no room for it.
+        """
         if reason is not None and ("\r" in reason or "\n" in reason):
             raise ConfigError("the reason of term() must be one line")
         self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), TERMINATED, True)
@@ -173,11 +192,15 @@ class JetStreamMsg(Delivered):
     ) -> MsgBatch:
         """Acknowledge and fetch the next messages of the consumer with one request (``+NXT``).
 
-        Takes and returns what ``Consumer.fetch`` does: blocks up to ``timeout`` seconds (default:
-        the connection's) until ``max_messages`` came, or with ``no_wait`` for a round trip only;
-        the batch may be empty. The acknowledgement is like :meth:`ack`: it is not confirmed. On a
-        message that is settled already it only fetches. Raises like ``Consumer.fetch``, and
-        ConfigError with ack policy ``none`` and for a message without its consumer.
+        Takes and returns what ``Consumer.fetch`` does; the batch may be empty. The acknowledgement
+        is like :meth:`ack`: it is not confirmed. On a message that is settled already it only
+        fetches.
+
+        Blocks up to ``timeout`` seconds (default: the connection's) until ``max_messages`` came, or
+        with ``no_wait`` for a round trip only. Raises PullUnansweredError, a TimeoutError, when
+        nothing came and the server has not said that there is nothing; ConsumerDeletedError;
+        PermissionsError; PullTerminatedError when the server refuses the pull; ConfigError, also
+        with ack policy ``none`` and for a message without its consumer; ConnectionClosedError.
         """
         consumer = self._context
         if self._owner is None or not hasattr(consumer, "ack_and_fetch"):
@@ -245,7 +268,7 @@ def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:
     return about.stream, about.consumer
 
 
-def _place_of(msg: JetStreamMsg) -> int | str:
+def _seq_of(msg: JetStreamMsg) -> int | str:
     try:
         return msg.seq
     except NotJetStreamMessageError:
@@ -257,8 +280,9 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
 
     Message objects are built only on access; every iteration builds new ones, and all objects of
     one message share its acknowledgement state. ``to_arrow``, ``__arrow_c_array__`` and
-    ``__arrow_c_stream__`` export all messages as columns without building objects: pyarrow, Polars
-    and DuckDB take a batch as it is.
+    ``__arrow_c_stream__`` export all messages as columns without building objects: pyarrow and
+    DuckDB take a batch as it is, Polars by ``polars.scan_arrow_c_stream(batch).collect()``
+    or ``polars.DataFrame(batch.to_arrow())``; ``polars.DataFrame(batch)`` is a column of objects.
     """
 
     error: Exception | None = None
@@ -278,19 +302,25 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         from jetsync.jetstream._html import as_rows
 
         names = ("seq", "subject", "headers", "data")
-        rows = [(_place_of(msg), msg.subject, msg.headers or "", msg.data) for msg in self[:_SHOWN]]
+        rows = [(_seq_of(msg), msg.subject, msg.headers or "", msg.data) for msg in self[:_SHOWN]]
         return as_rows(repr(self), names, rows, len(self) - len(rows))
 
     def ack(self) -> None:
         """Acknowledge every message in one write. Does not wait for the server.
 
         Messages that were settled one by one (say, ``batch[3].nak()``) are left out. After a
-        terminal acknowledgement of the whole batch every further one is ignored.
+        terminal acknowledgement of the whole batch every further one is ignored. Raises
+        ConnectionClosedError, OutboundFullError when there is no room for it.
         """
         self._settle(b"+ACK", _POSITIVE)
 
     def nak(self, delay: Seconds | None = None) -> None:
-        """Ask for redelivery of every message that is not settled. Does not wait for the server."""
+        """Ask for redelivery of every message that is not settled, after ``delay`` seconds when
+        given. Does not wait for the server.
+
+        Raises ConfigError for a delay that is none, ConnectionClosedError, OutboundFullError when
+        there is no room for it.
+        """
         self._settle(_nak(delay), DONE)
 
     def in_progress(self) -> None:
@@ -314,8 +344,9 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         """Acknowledge every message and wait until the server has confirmed all of them, but for
         those that were refused (nak, term) one by one.
 
-        Blocks up to ``timeout`` seconds for the whole batch. Raises like ``JetStreamMsg.ack_sync``;
-        after a TimeoutError some are confirmed and some are not, and repeating it is safe.
+        Blocks up to ``timeout`` seconds (default: the connection's) for the whole batch. Raises
+        TimeoutError: then some are confirmed and some are not, and repeating it is safe;
+        NoRespondersError when the consumer is gone; PermissionsError, ConnectionClosedError.
         """
         if self._ack_none or self._flags & CONFIRMED or not len(self):
             return
@@ -331,8 +362,12 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
         tell_if_late(context, owner, self._age())
 
     def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
-        """The same as ``JetStreamMsg.keep_alive`` for every message of the batch: each time those
-        that are not settled yet are named in one write."""
+        """Return a context manager that keeps the messages from being redelivered while its block
+        lasts: those that are not settled yet, at once and then every ``interval`` seconds (default:
+        a third of the consumer's ``ack_wait``), in one write on the connection's timer thread. It
+        ends with the block, a terminal acknowledgement of all or the connection. Does not block.
+        Raises ConfigError for an empty batch and an interval that is none.
+        """
         if not len(self):
             raise ConfigError("an empty batch has nothing to keep alive")
         context, owner = self[0]._context_and_owner()

@@ -29,18 +29,18 @@ def judge_silence(
     patience: float,
     has_unread: Callable[[], bool],
 ) -> Silence:
-    """Judge at ``now`` heartbeats that are missing for too long already.
+    """Say what it means, at ``now``, that heartbeats have been missing for too long.
 
     ``asked_at`` is when the PING of DOUBT was sent, 0.0 when none was since the last sign of life;
     ``ponged`` whether it was answered. ``is_receiving``: whether anything was received on the link
-    after the last sign of life, ``read_at`` when that was the last time, ``has_unread`` whether
-    there are bytes that were not received yet. ``patience`` is how many seconds nothing may come in
-    a doubt.
+    after the last sign of life, ``read_at`` when anything was received last, ``has_unread``
+    whether bytes wait in the socket. ``patience`` is how many seconds may pass after the PING
+    without a byte.
 
     A large message, of any subscription, holds up the heartbeats behind it, and so does everything
     that waits in a slow link, or here because this process got no processor. A PONG comes behind
-    all of that: until then silence means nothing as long as bytes arrive, and from then on bytes
-    mean nothing. The PONG itself is awaited with a bound, for the link (``client/vitals.py``).
+    all of that: until it is there, missing heartbeats mean nothing as long as bytes arrive; after
+    it, bytes that arrive mean nothing. ``client/vitals.py`` ends a link on which no PONG comes.
     """
     if not asked_at:
         return Silence.DOUBT if is_receiving or has_unread() else Silence.DEAD

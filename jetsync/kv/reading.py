@@ -34,6 +34,9 @@ T = TypeVar("T")
 class _Missing:
     """Marks a default that was not given."""
 
+    def __repr__(self) -> str:
+        return "<none given>"
+
 
 _MISSING = _Missing()
 _AT_ONCE = 1000
@@ -105,8 +108,12 @@ class Reading:
         taken: the leader is asked, so that a ``get`` after a ``put`` or a watch sees at least that.
         With ``direct=False`` the leader is asked, which knows of every acknowledged write.
 
-        Without a value it returns ``default`` if that is given, else it raises KeyNotFoundError, or
-        its subclass KeyDeletedError for a deletion.
+        Without a value it returns ``default`` if that is given.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises KeyNotFoundError
+        when the key has no value and no ``default`` is given, or its subclass KeyDeletedError for a
+        deletion; BucketNotFoundError or another APIError; ConfigError before anything is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         check_any_key(key)
         for number in (revision, at_least):
@@ -149,7 +156,15 @@ class Reading:
         )
 
     def exists(self, key: str, *, direct: bool = True, timeout: Seconds | None = None) -> bool:
-        """Whether a key has a value. ``key in kv`` is the same. Asks like :meth:`get`."""
+        """Return whether a key has a value. ``key in kv`` is the same.
+
+        Any server that holds the bucket answers; with ``direct=False`` the leader is asked, which
+        knows of every acknowledged write.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        BucketNotFoundError or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self.get(key, default=None, direct=direct, timeout=timeout) is not None
 
     def __contains__(self, key: object) -> bool:
@@ -166,6 +181,10 @@ class Reading:
 
         Asks for up to 1,000 keys by one request (server 2.11; else one by one), which a server
         answers as of one moment. It may be one that is behind, as for :meth:`get`.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        BucketNotFoundError or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         wanted = list(dict.fromkeys(check_any_key(key) for key in keys))
         deadline = self._deadline(timeout)
@@ -188,9 +207,13 @@ class Reading:
         """Return the keys that have a value: all, or those that match one of the ``filters``.
 
         A filter may have the wildcards ``*`` (one token) and ``>`` (the rest); they must not
-        overlap. In the order of their revisions; values do not travel. ``timeout`` is for all of
-        it; None: as long as something comes within the JetStream object's default, so that buckets
-        of any size can be listed. :meth:`iter_keys` shows them as they come.
+        overlap. In the order of their revisions; values do not travel. :meth:`iter_keys` shows them
+        as they come.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
+        JetStream object's default, so that buckets of any size can be listed. Raises
+        BucketNotFoundError or another JetStreamError; ConfigError before anything is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
         found: dict[str, None] = {}
@@ -205,11 +228,16 @@ class Reading:
     def iter_keys(
         self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[str]:
-        """Iterate over the keys that have a value while they are read, like :meth:`keys`.
+        """Iterate over the keys that have a value while they are read: all, or those that match one
+        of the ``filters``.
 
-        ``timeout`` is for each next key (default: the JetStream object's). A key that is written
-        while it is listed may come twice, and one that is deleted meanwhile may come. Nothing is
-        kept: a million keys need no more memory than a few. Leaving the loop ends the reading.
+        A filter is as for :meth:`keys`. A key that is written while it is listed may come twice,
+        and one that is deleted meanwhile may come. Nothing is kept: a million keys need no more
+        memory than a few. Leaving the loop ends the reading.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
+        each next key. Raises ConfigError at once, then BucketNotFoundError or another
+        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
         return (
@@ -226,7 +254,13 @@ class Reading:
     def entries(
         self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[Entry]:
-        """Iterate over the last entries of all keys that have a value, like :meth:`iter_keys`."""
+        """Iterate over the last entries of all keys that have a value, or of those that match one
+        of the ``filters``. Filters, and writes meanwhile, are as for :meth:`iter_keys`.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
+        each next entry. Raises ConfigError at once, then BucketNotFoundError or another
+        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         patterns = check_patterns(_filters(filters))
         return (
             entry
@@ -237,14 +271,23 @@ class Reading:
     def items(
         self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[tuple[str, bytes]]:
-        """Iterate over keys and their values, like :meth:`iter_keys`."""
+        """Iterate over keys and their values: all, or those that match one of the ``filters``.
+        Filters, and writes meanwhile, are as for :meth:`iter_keys`.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
+        each next pair. Raises ConfigError at once, then BucketNotFoundError or another
+        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return ((entry.key, entry.value) for entry in self.entries(filters, timeout=timeout))
 
     def history(self, key: str, *, timeout: Seconds | None = None) -> list[Entry]:
         """Return the entries of a key that the bucket has kept, oldest first, with deletions.
+        ``delta`` says how far each is from the last one.
 
-        ``delta`` says how far each is from the last one. ``timeout`` as for :meth:`keys`. Raises
-        KeyNotFoundError.
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
+        JetStream object's default. Raises KeyNotFoundError; BucketNotFoundError or another
+        JetStreamError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         patterns = check_patterns(check_any_key(key))
         entries = list(self._entries(patterns, *self._for_all(timeout), include_history=True))
@@ -257,7 +300,12 @@ class Reading:
         self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[Entry]:
         """Iterate over all entries that the bucket has kept, with deletions, oldest first: of all
-        keys, or of those that match ``filters``. ``timeout`` as for :meth:`iter_keys`."""
+        keys, or of those that match one of the ``filters`` (as for :meth:`keys`).
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
+        each next entry. Raises ConfigError at once, then BucketNotFoundError or another
+        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         patterns = check_patterns(_filters(filters))
         return self._entries(patterns, *self._for_each(timeout), include_history=True)
 
@@ -328,9 +376,11 @@ class Reading:
         begins with that revision, of whatever bucket has this name now. ``ignore_deletes`` leaves
         out deletions, ``meta_only`` the values.
 
-        Blocks for four round trips, up to ``timeout`` seconds. Raises ConfigError, and
-        KeyValueError for a revision that the bucket has not reached, or for a token of a bucket
-        that was deleted and made again since.
+        Blocks for four round trips, up to ``timeout`` seconds (default: the JetStream object's).
+        Raises KeyValueError for a revision that the bucket has not reached, or for a token of a
+        bucket that was deleted and made again since; BucketNotFoundError or another APIError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         patterns = check_patterns(keys)
         if (
@@ -381,7 +431,7 @@ class Reading:
         start: int | None = None,
         origin: ResumeToken | None = None,
     ) -> Watcher:
-        policy: str = DeliverPolicy.LAST_PER_SUBJECT
+        policy = DeliverPolicy.LAST_PER_SUBJECT
         if include_history:
             policy = DeliverPolicy.ALL
         elif updates_only:
@@ -415,7 +465,12 @@ class Reading:
             )
 
     def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Ask how much the bucket holds and how it is configured."""
+        """Ask how much the bucket holds and how it is configured.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        BucketNotFoundError or another APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         place = self._place
         with self._named():
             return KeyValueStatus(place.js.stream(place.stream, timeout=timeout).cached_info)

@@ -18,8 +18,8 @@ from jetsync.kv.writes import Write
 __all__ = ["KeyValue"]
 
 _OLD = 30 * 60.0
-_PAUSE = 0.02
-_LONGEST_PAUSE = 0.5
+_DELAY = 0.02
+_LONGEST_DELAY = 0.5
 
 
 class KeyValue(Handle, Reading):
@@ -38,7 +38,15 @@ class KeyValue(Handle, Reading):
     # -- writing -----------------------------------------------------------------------------------
 
     def put(self, key: str, value: bytes, *, timeout: Seconds | None = None) -> int:
-        """Give a key a value, whatever it had before; return the revision."""
+        """Give a key a value (bytes), whatever it had before; return the revision.
+
+        It is sent again after a lost connection, and never stored twice.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises NotStoredError
+        (APIError subclasses among them) when the value is certainly not stored, PublishUnknownError
+        (a TimeoutError) when it may be; BucketNotFoundError; MaxPayloadError and ConfigError before
+        anything is sent; ConnectionClosedError.
+        """
         return self._write(check_key(key), value, timeout).store()
 
     def create(
@@ -49,12 +57,18 @@ class KeyValue(Handle, Reading):
         ttl: Seconds | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Give a key a value if it has none, or none any more; return the revision.
+        """Give a key a value (bytes) if it has none, or none any more; return the revision.
 
         After ``ttl`` seconds (at least 1) it ages out (ADR-48); that needs a bucket with
-        ``limit_marker_ttl``, else it raises TTLError, and ApiLevelRequiredError before server 2.11.
+        ``limit_marker_ttl`` and server 2.11. It is sent again after a lost connection; an earlier
+        attempt of this very call is no reason for KeyExistsError.
 
-        Raises KeyExistsError. An earlier attempt of this very call is no reason for it.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises KeyExistsError (a
+        NotStoredError) when the key has a value; TTLError for a ``ttl`` in a bucket without
+        ``limit_marker_ttl``; NotStoredError when the value is certainly not stored,
+        PublishUnknownError (a TimeoutError) when it may be; BucketNotFoundError; MaxPayloadError,
+        ConfigError and ApiLevelRequiredError (``ttl`` before server 2.11) before anything is sent;
+        PermissionsError, ConnectionClosedError.
         """
         with self._named():
             return self._write(check_key(key), value, timeout, ttl=ttl).store_first()
@@ -62,11 +76,17 @@ class KeyValue(Handle, Reading):
     def update(
         self, key: str, value: bytes, revision: int, *, timeout: Seconds | None = None
     ) -> int:
-        """Give a key a value if ``revision`` is its last one (0: if it never had any); return the
-        new revision.
+        """Give a key a value (bytes) if ``revision`` is its last one (0: if it never had any);
+        return the new revision.
 
-        Raises KeyWrongRevisionError when another client wrote it. An earlier attempt of this very
-        call is no reason for it.
+        It is sent again after a lost connection; an earlier attempt of this very call is no reason
+        for KeyWrongRevisionError.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        KeyWrongRevisionError (a NotStoredError) when another client wrote it; NotStoredError when
+        the value is certainly not stored, PublishUnknownError (a TimeoutError) when it may be;
+        BucketNotFoundError; MaxPayloadError and ConfigError before anything is sent;
+        PermissionsError, ConnectionClosedError.
         """
         check_revision(revision, least=0)
         with self._named():
@@ -77,8 +97,14 @@ class KeyValue(Handle, Reading):
     ) -> int:
         """Take a key's value away and keep its history; return the revision of the deletion.
 
-        With ``revision`` only if that is the last one (KeyWrongRevisionError). A key that has no
-        value is deleted too: that is no error.
+        With ``revision`` only if that is the last one. A key that has no value is deleted too: that
+        is no error.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises with ``revision``
+        KeyWrongRevisionError (a NotStoredError) when another client wrote it; NotStoredError when
+        the deletion is certainly not stored, PublishUnknownError (a TimeoutError) when it may be;
+        BucketNotFoundError; ConfigError before anything is sent; PermissionsError,
+        ConnectionClosedError.
         """
         write = self._write(
             check_any_key(key), b"", timeout, headers={OPERATION: KeyValueOperation.DELETE.value}
@@ -95,8 +121,15 @@ class KeyValue(Handle, Reading):
     ) -> int:
         """Take a key's value and its whole history away; return the revision of the deletion.
 
-        With ``revision`` only if that is the last one (KeyWrongRevisionError). The deletion itself
-        goes after ``ttl`` seconds, in a bucket with ``limit_marker_ttl``.
+        With ``revision`` only if that is the last one. The deletion itself goes after ``ttl``
+        seconds, in a bucket with ``limit_marker_ttl`` (server 2.11).
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises with ``revision``
+        KeyWrongRevisionError (a NotStoredError) when another client wrote it; TTLError for a
+        ``ttl`` in a bucket without ``limit_marker_ttl``; NotStoredError when the deletion is
+        certainly not stored, PublishUnknownError (a TimeoutError) when it may be;
+        BucketNotFoundError; ConfigError and ApiLevelRequiredError (``ttl`` before server 2.11)
+        before anything is sent; PermissionsError, ConnectionClosedError.
         """
         headers = {OPERATION: KeyValueOperation.PURGE.value}
         write = self._write(
@@ -128,12 +161,16 @@ class KeyValue(Handle, Reading):
         client was faster it is called again with the newer value, so it should do nothing else. No
         change is applied twice: after a lost answer the write is found by its message id.
 
-        Raises what ``change`` raises, KeyWrongRevisionError when others were faster until the time
-        was over, PublishUnknownError when it is unknown whether the last attempt was stored.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises what ``change``
+        raises; KeyWrongRevisionError (a NotStoredError) when others were faster until the time was
+        over; NotStoredError when the value is certainly not stored, PublishUnknownError (a
+        TimeoutError) when it is unknown whether the last attempt was stored; BucketNotFoundError;
+        MaxPayloadError and ConfigError before it is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         check_key(key)
         deadline = self._deadline(timeout)
-        direct, pause = True, _PAUSE
+        direct, delay = True, _DELAY
         while True:
             msg = self._read(key, None, deadline, direct=direct)
             behind = 0 if msg is None else msg.seq
@@ -147,9 +184,9 @@ class KeyValue(Handle, Reading):
             except KeyWrongRevisionError:
                 if deadline.expired:
                     raise
-            self._place.api.port.sleep(deadline.within(pause * random.random()))  # noqa: S311
+            self._place.api.port.sleep(deadline.within(delay * random.random()))  # noqa: S311
             # Only the leader certainly has the entry that caused the refusal.
-            direct, pause = False, min(2 * pause, _LONGEST_PAUSE)
+            direct, delay = False, min(2 * delay, _LONGEST_DELAY)
 
     def __setitem__(self, key: str, value: bytes) -> None:
         """Give a key a value, like :meth:`put`."""
@@ -163,11 +200,15 @@ class KeyValue(Handle, Reading):
         """Remove what deleted keys have left: their history, and deletions older than
         ``older_than`` seconds (30 minutes); return how many entries that were.
 
-        Younger deletions stay for the watchers that have not seen them. A key that is written
-        again meanwhile keeps its new value. All keys are read, without values, and what is deleted
-        is removed at once: after a TimeoutError the next call has less to do. ``timeout`` is for
-        all of it; None: as long as something comes within the JetStream object's default. In a
-        bucket with ``limit_marker_ttl`` give ``purge`` a ``ttl`` instead: then the server does it.
+        Younger deletions stay for the watchers that have not seen them. A key that is written again
+        meanwhile keeps its new value. All keys are read, without values, and what is deleted is
+        removed at once: after an error the next call has less to do. In a bucket with
+        ``limit_marker_ttl`` give ``purge`` a ``ttl`` instead: then the server does it.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
+        JetStream object's default. Raises BucketNotFoundError or another JetStreamError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         limit = time.time() - to_seconds(older_than, "older_than")
         whole = None if timeout is None else Deadline(timeout)

@@ -33,7 +33,7 @@ from jetsync.kv.place import Place, gone
 
 __all__ = ["Write"]
 
-_PAUSE = 0.05
+_DELAY = 0.05
 
 
 class Write:
@@ -186,7 +186,7 @@ class Write:
         known = self._unknown or self._conflict
         if self._deadline.expired and known is not None:
             raise known
-        self._place.api.port.sleep(self._deadline.within(_PAUSE))
+        self._place.api.port.sleep(self._deadline.within(_DELAY))
 
     # -- refusals ----------------------------------------------------------------------------------
 

@@ -1,15 +1,15 @@
-"""Replacing a file by new content, whole or not at all."""
+"""The file that an object is written to."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from jetsync._files import whole_file
 from jetsync.errors import ConfigError
 
 __all__ = ["Target"]
@@ -43,22 +43,9 @@ class Target:
 
     @contextlib.contextmanager
     def replaced(self) -> Iterator[IO[bytes]]:
-        """A new file that replaces the old one when the block ends without an exception.
-
-        It is on the disk by then, so that a power failure leaves one of the two. A process that is
-        killed leaves the new one, hidden, beside the old one.
-        """
-        partial = self._path.with_name(f".{self._path.name[:80]}.{secrets.token_hex(4)}")
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            with open(handle, "wb") as file:
-                if self._mode is not None:
-                    os.fchmod(handle, self._mode)
-                yield file
-                file.flush()
-                os.fsync(handle)
-            os.replace(partial, self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-            raise
+        """A new file that replaces the old one, with its permissions, when the block ends without
+        an exception; see ``whole_file``."""
+        with whole_file(self._path, 0o666) as file:
+            if self._mode is not None:
+                os.fchmod(file.fileno(), self._mode)
+            yield file

@@ -74,6 +74,11 @@ class Found(NamedTuple):
         """Whether a rename of it was begun and is not done."""
         return self.moved_to is not None and self.moved_to.info is not None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether certainly no rename has to be completed before the name is written."""
+        return self.moved_from is None and not self.is_moving
+
     def has(self, nuid: str) -> bool:
         """Whether the name has this content."""
         return self.nuid == nuid and not self.is_free

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from jetsync._deadline import Deadline, Seconds
 from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.buckets.listing import present
+from jetsync.jetstream.config.consumer import DeliverPolicy
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.moves import seen_by_readers
 from jetsync.objectstore.place import Place
@@ -67,7 +68,7 @@ def everything(place: Place, timeout: Seconds | None) -> list[Found]:
 
 def _last_messages(place: Place, budget: _Budget) -> list[Found]:
     last: dict[str, Found] = {}
-    ordered, end = begin(place, "last_per_subject", budget.step())
+    ordered, end = begin(place, DeliverPolicy.LAST_PER_SUBJECT, budget.step())
     with FoundWatcher(place, ordered, end) as watcher:
         for messages in budget.present(watcher):
             for msg in messages:

@@ -203,7 +203,19 @@ class Place:
         Decided anew when another client was faster. Raises what ``decide`` raises, NotStoredError,
         or PublishUnknownError when it may be stored.
         """
-        found = self.settled(name, deadline)
+        return self.replace_found(name, self.settled(name, deadline), decide, deadline)
+
+    def replace_found(
+        self,
+        name: str,
+        found: Found | None,
+        decide: Callable[[Found | None], ObjectInfo],
+        deadline: Deadline,
+    ) -> tuple[Found | None, ObjectInfo]:
+        """As :meth:`replace`, of a message that was found before. The server refuses when another
+        one has taken its place; then that one is looked up."""
+        if found is not None and not found.is_settled:
+            found = self.settled(name, deadline)
         while True:
             wanted = decide(found)
             data = dump(wanted)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead", "ChunkMap", "heads_of"]
 
 _READ_AHEAD = 4 * 1024 * 1024
-_PAUSE = 0.1
+_DELAY = 0.1
 _SILENCE = 3.0
 _SIZE = "Nats-Msg-Size"
 
@@ -104,7 +104,7 @@ class ChunkMap:
             count = self._place.chunk_counts(deadline, info.nuid).get(info.nuid, 0)
             if count == len(heads) or count < info.chunks:
                 raise MessageNotFoundError("its chunks are not those described", code=404)
-            self._place.api.port.sleep(deadline.within(_PAUSE))
+            self._place.api.port.sleep(deadline.within(_DELAY))
         self._heads = heads
         sizes = (head.size for head in heads[:-1])
         self._starts = list(itertools.accumulate(sizes, initial=0))

@@ -26,7 +26,8 @@ __all__ = ["ObjectReader"]
 
 _IN_MEMORY = 8 * 1024 * 1024
 _LOOK_AFTER = 0.1
-"""Seconds without a chunk after which the leader is asked whether the chunks are there."""
+"""Seconds without a chunk, beyond a round trip, after which the leader is asked whether the chunks
+are there."""
 _LOOK_AGAIN = 1.0
 """The longest time between two such questions."""
 _LEAST = 0.2
@@ -214,7 +215,7 @@ class ObjectReader(io.BufferedIOBase):
 
     def _take_ordered(self) -> tuple[bytes, int]:
         deadline = Deadline(self._deadline.within(self._wait))
-        patience = _LOOK_AFTER
+        patience = _LOOK_AFTER + self._place.api.port.rtt
         while True:
             try:
                 msg = self._messages.next(timeout=deadline.within(patience))
@@ -225,7 +226,7 @@ class ObjectReader(io.BufferedIOBase):
             if not self._leader_has_more(deadline):
                 self._stop()
                 raise self._failed(f"chunks are missing behind byte {self._got}")
-            patience = min(2 * patience, _LOOK_AGAIN)
+            patience = max(patience, min(2 * patience, _LOOK_AGAIN))
 
     def _leader_has_more(self, deadline: Deadline) -> bool:
         """Whether the leader has chunks behind the last one that came; True if it cannot tell now.
@@ -268,8 +269,8 @@ class ObjectReader(io.BufferedIOBase):
     def _verify(self) -> None:
         if self._got != self.info.size:
             raise self._failed(f"it has {self.info.size} bytes, {self._got} came")
-        told = self.info.digest.rstrip("=")
-        if told and told != digest_of(self._content.digest()).rstrip("="):
+        expected = self.info.digest.rstrip("=")
+        if expected and expected != digest_of(self._content.digest()).rstrip("="):
             raise self._failed("its digest is another one")
 
     def _failed(self, why: str) -> ObjectIntegrityError:

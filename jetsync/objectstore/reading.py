@@ -61,8 +61,11 @@ class Reading:
     ) -> ObjectReader:
         """Open an object for reading, like a file that can seek; links are followed.
 
-        ``timeout`` is for opening it, ``read_timeout`` for each wait for its next chunk. Raises
-        ObjectNotFoundError, ObjectLinkError, ObjectIntegrityError when its chunks are not there.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's) until it is open; each
+        wait for its next chunk takes up to ``read_timeout`` seconds. Raises ObjectNotFoundError,
+        ObjectLinkError, ObjectIntegrityError when its chunks are not there; ObjectMetaError;
+        ObjectStoreNotFoundError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         wait = to_seconds(read_timeout, "read_timeout")
         opening = self._deadline(timeout)
@@ -86,8 +89,14 @@ class Reading:
         ``start`` counts from the end).
 
         All bytes together are of one version of the object, whose digest was checked, also when it
-        is replaced meanwhile. Of a part only the sizes of the chunks can be checked. ``timeout`` is
-        for all of it; None: as long as something comes within 30 seconds. Raises like :meth:`get`.
+        is replaced meanwhile. Of a part only the sizes of the chunks can be checked. Links are
+        followed.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within 30
+        seconds. Raises ObjectNotFoundError, ObjectLinkError, ObjectIntegrityError when its bytes
+        are missing or not those that were put; ObjectMetaError; ObjectStoreNotFoundError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         if length is not None and length < 0:
             raise ConfigError(f"length must be 0 or more, got {length!r}")
@@ -110,10 +119,15 @@ class Reading:
         """Write an object to a file, whole or not at all, in place of one that is there.
 
         The file keeps its permissions, and a symbolic link its place: the file that it leads to is
-        replaced. A hard link is not: it keeps the old bytes. ``timeout`` as for :meth:`get_bytes`;
-        ``on_progress`` is called with the number of bytes that came. Raises like it, and OSError
-        (before anything is read: for a directory, a missing one, or a file that may not be
-        written), ConfigError for what is no regular file.
+        replaced. A hard link is not: it keeps the old bytes. ``on_progress`` is called with the
+        number of bytes that came.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within 30
+        seconds. Raises OSError (before anything is read: for a directory, a missing one, or a file
+        that may not be written), ConfigError for what is no regular file; ObjectNotFoundError,
+        ObjectLinkError, ObjectIntegrityError when its bytes are missing or not those that were put;
+        ObjectMetaError; ObjectStoreNotFoundError; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         target = Target(path)
 
@@ -183,13 +197,25 @@ class Reading:
     def info(
         self, name: str, *, show_deleted: bool = False, timeout: Seconds | None = None
     ) -> ObjectInfo:
-        """Return what the bucket says about an object or a link. Raises ObjectNotFoundError."""
+        """Return what the bucket says about an object or a link, as the leader knows it; with
+        ``show_deleted`` also about a deleted one.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectNotFoundError; ObjectMetaError for a description that cannot be read;
+        ObjectStoreNotFoundError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self._place.info(
             check_name(name), self._deadline(timeout), show_deleted=show_deleted
         )
 
     def exists(self, name: str, *, timeout: Seconds | None = None) -> bool:
-        """Whether there is an object or a link of this name. ``name in store`` is the same."""
+        """Return whether there is an object or a link of this name. ``name in store`` is the same.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectStoreNotFoundError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         try:
             self.info(name, timeout=timeout)
         except ObjectNotFoundError:
@@ -211,9 +237,11 @@ class Reading:
         """Return what the bucket says about all of its objects and links, or about those whose name
         begins with ``prefix``, oldest change first.
 
-        ``timeout`` is for all of it; None: as long as something comes within the JetStream object's
-        default. A description that cannot be read is left out and reported to the connection's
-        ``on_error``.
+        A description that cannot be read is left out and reported to the connection's ``on_error``.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
+        JetStream object's default. Raises ObjectStoreNotFoundError or another JetStreamError;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         infos = []
         for found in everything(self._place, timeout):
@@ -238,11 +266,15 @@ class Reading:
         """Return an iterator over changes of objects; it begins with the present ones.
 
         ``updates_only`` leaves out what is there; ``include_history`` asks for earlier messages
-        too, where a bucket has any. ``timeout`` is for beginning it.
+        too, where a bucket has any; ``ignore_deletes`` leaves out deletions.
+
+        Blocks for a few round trips, up to ``timeout`` seconds (default: the JetStream object's).
+        Raises ObjectStoreNotFoundError or another APIError; ConfigError for options that exclude
+        each other; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         if include_history and updates_only:
             raise ConfigError("give either include_history or updates_only, not both")
-        policy: str = DeliverPolicy.LAST_PER_SUBJECT
+        policy = DeliverPolicy.LAST_PER_SUBJECT
         if include_history:
             policy = DeliverPolicy.ALL
         elif updates_only:
@@ -252,7 +284,12 @@ class Reading:
         return ObjectWatcher(self._place, ordered, end=end, ignore_deletes=ignore_deletes)
 
     def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Ask how the bucket is configured and what it holds."""
+        """Ask how the bucket is configured and what it holds.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectStoreNotFoundError or another APIError; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
+        """
         try:
             info: StreamInfo = self._place.stream.info(timeout=self._deadline(timeout).remaining())
         except StreamNotFoundError as error:

@@ -69,15 +69,18 @@ class ObjectStore(Handle, Reading):
         It becomes visible when all of it is stored, and then the chunks of the old one are removed.
         A put that fails or is interrupted leaves everything as it was and removes its chunks. A few
         megabytes are in memory at a time. Of several puts of one name the last one stays, whole.
+        ``on_progress`` is called with the number of bytes that are stored so far; what it raises
+        ends the put.
 
-        ``timeout`` is for all of it; while the source blocks, the timeout cannot end the call.
-        None: as long as each chunk is stored within 30 seconds. ``on_progress`` is called with the
-        number of bytes that are stored so far; what it raises ends the put.
+        Blocks up to ``timeout`` seconds for all of it; None: as long as each chunk is stored within
+        30 seconds. While the source blocks, the timeout cannot end the call.
 
-        Raises NotStoredError (the bucket is sealed or full, or its ``ttl`` is over before the end),
-        MaxPayloadError (a smaller ``chunk_size`` helps), what the source raises, and
-        PublishUnknownError when the connection was lost at the very end and it is unknown whether
-        the object was stored: then nothing is removed.
+        Raises NotStoredError (the bucket is sealed or full, or its ``ttl`` is over before the end);
+        PublishUnknownError (a TimeoutError) when the connection was lost at the very end and it is
+        unknown whether the object was stored: then nothing is removed; ObjectStoreNotFoundError;
+        MaxPayloadError (a smaller ``chunk_size`` helps); ConfigError before anything is sent, or
+        when the source gives something else than bytes; what the source raises; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         meta = _meta(name_or_meta)
         if isinstance(data, os.PathLike):
@@ -94,7 +97,17 @@ class ObjectStore(Handle, Reading):
         timeout: Seconds | None = None,
         on_progress: Callable[[int], object] | None = None,
     ) -> ObjectInfo:
-        """Store a file, by default under the last part of its path. Otherwise like :meth:`put`."""
+        """Store a file, by default under the last part of its path.
+
+        Everything else is as for :meth:`put`, which see: the old object stays until the new one is
+        whole.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as each chunk is stored within
+        30 seconds. Raises OSError for a file that cannot be read; NotStoredError;
+        PublishUnknownError (a TimeoutError) when it is unknown whether the object was stored;
+        ObjectStoreNotFoundError; MaxPayloadError; ConfigError before anything is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         meta = Path(path).name if name is None else name
         return self.put(meta, Path(path), timeout=timeout, on_progress=on_progress)
 
@@ -111,10 +124,17 @@ class ObjectStore(Handle, Reading):
     def open(
         self, name: str | ObjectMeta, mode: str = "rb", *, timeout: Seconds | None = None
     ) -> ObjectReader | ObjectWriter:
-        """Open an object as a binary file: to read it (``"rb"``, like :meth:`get`), or to write
-        one (``"wb"``), which becomes visible when it is closed.
+        """Open an object as a binary file: to read it (``"rb"``, like :meth:`get`), or to write one
+        (``"wb"``), which becomes visible when it is closed.
 
-        ``timeout`` is for the opening of a reader, and for all of what a writer does.
+        Blocks until it is open. For a reader that takes up to ``timeout`` seconds (default: the
+        JetStream object's). For a writer ``timeout`` is for all of what it does (None: as long as
+        each chunk is stored within 30 seconds), and its other calls raise what :meth:`put` raises.
+
+        Raises ConfigError for another mode or an invalid name; for a reader ObjectNotFoundError,
+        ObjectLinkError, ObjectIntegrityError when its chunks are not there, ObjectMetaError;
+        ObjectStoreNotFoundError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         if mode == "wb":
             return ObjectWriter(self._place, _meta(name), Deadline(timeout))
@@ -133,8 +153,14 @@ class ObjectStore(Handle, Reading):
         """Store an object once more, under another name, in this bucket or in the one of ``to``.
 
         Links are followed. The bytes travel through this process, and are checked on their way;
-        description, headers and metadata are kept. ``timeout`` as for :meth:`put`. Raises like
-        :meth:`get_bytes` and :meth:`put`.
+        description, headers, metadata and the size of its chunks are kept.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes, and each
+        chunk is stored, within 30 seconds. Raises ObjectNotFoundError, ObjectLinkError,
+        ObjectIntegrityError; ObjectMetaError; NotStoredError; MaxPayloadError where ``to`` takes no
+        chunks of this size; PublishUnknownError (a TimeoutError) when it is unknown whether the
+        copy was stored; ObjectStoreNotFoundError; ConfigError before anything is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         target = self if to is None else to
         deadline = Deadline(timeout)
@@ -167,12 +193,17 @@ class ObjectStore(Handle, Reading):
         """Change ``description``, ``headers`` or ``metadata`` of an object, or give it a
         ``new_name``; what is not given stays.
 
-        Raises ObjectNotFoundError, also for a deleted one, and ObjectExistsError when the new name
-        is taken. While it is renamed the object can be got under one of the two names, whatever
-        others write to them. After an interruption or PublishUnknownError the same call completes
-        the renaming, as does the next write of either name; a renaming that is done already
-        returns the object. That is so among clients of this library: others may remove the
-        chunks of an object that is renamed while they put or delete it.
+        While it is renamed the object can be got under one of the two names, whatever others write
+        to them. After an interruption or PublishUnknownError the same call completes the renaming,
+        as does the next write of either name; a renaming that is done already returns the object.
+        That is so among clients of this library: others may remove the chunks of an object that is
+        renamed while they put or delete it.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectNotFoundError, also for a deleted one; ObjectExistsError when the new name is taken;
+        NotStoredError; PublishUnknownError (a TimeoutError) when it is unknown whether the change
+        was stored; ObjectStoreNotFoundError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         check_name(name)
         for field in fields:
@@ -191,9 +222,13 @@ class ObjectStore(Handle, Reading):
 
     def delete(self, name: str, *, timeout: Seconds | None = None) -> ObjectInfo:
         """Delete an object or a link; the target of a link stays. Returns the description of the
-        deletion.
+        deletion. Deleting it again is fine.
 
-        Deleting it again is fine; ObjectNotFoundError when there never was one.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectNotFoundError when there never was one; NotStoredError; PublishUnknownError (a
+        TimeoutError) when it is unknown whether the deletion was stored; ObjectStoreNotFoundError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         check_name(name)
         place = self._place
@@ -216,7 +251,12 @@ class ObjectStore(Handle, Reading):
         (an hour), remove them, and return what was removed.
 
         A process that is killed in the middle of a put leaves such chunks. Younger ones stay: they
-        may be of an upload that is under way. ``timeout`` as for :meth:`list`.
+        may be of an upload that is under way.
+
+        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
+        JetStream object's default. Raises ObjectStoreNotFoundError or another JetStreamError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After an error the next call has less to do.
         """
         age = to_seconds(older_than, "older_than")
         return prune(self._place, age, timeout)
@@ -226,10 +266,14 @@ class ObjectStore(Handle, Reading):
     def add_link(
         self, name: str, target: ObjectInfo, *, timeout: Seconds | None = None
     ) -> ObjectInfo:
-        """Add a link to an object, of this bucket or another one, as ``info`` returned it.
+        """Add a link to an object, of this bucket or another one, as ``info`` returned it. A link
+        of this name is replaced.
 
-        A link of this name is replaced. Raises ObjectLinkError for a target that is deleted or a
-        link itself, ObjectExistsError when an object has the name.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises ObjectLinkError
+        for a target that is deleted or a link itself; ObjectExistsError when an object has the
+        name; NotStoredError; PublishUnknownError (a TimeoutError) when it is unknown whether the
+        link was stored; ObjectStoreNotFoundError; ConfigError before anything is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         if not isinstance(target, ObjectInfo):
             raise ConfigError("add_link needs the ObjectInfo of an object")
@@ -243,7 +287,13 @@ class ObjectStore(Handle, Reading):
     def add_bucket_link(
         self, name: str, target: ObjectStore | str, *, timeout: Seconds | None = None
     ) -> ObjectInfo:
-        """Add a link to a whole bucket, like a directory. Otherwise like :meth:`add_link`."""
+        """Add a link to a whole bucket, like a directory. A link of this name is replaced.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises ObjectExistsError
+        when an object has the name; NotStoredError; PublishUnknownError (a TimeoutError) when it is
+        unknown whether the link was stored; ObjectStoreNotFoundError; ConfigError before anything
+        is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         bucket = target.bucket if isinstance(target, ObjectStore) else check_bucket(target)
         return self._link(name, ObjectLink(bucket=bucket), timeout)
 
@@ -262,7 +312,13 @@ class ObjectStore(Handle, Reading):
     # -- the bucket --------------------------------------------------------------------------------
 
     def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Seal the bucket: it refuses all changes from now on, for ever. Returns the new state."""
+        """Seal the bucket: it refuses all changes from now on, for ever. Returns the new state.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ObjectStoreNotFoundError or another APIError; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
+        """
         place = self._place
         try:
             sealed = place.js.update_stream(

@@ -10,6 +10,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
+from jetsync.jetstream.config.consumer import DeliverPolicy
 from jetsync.objectstore.found import Found, read_found
 from jetsync.objectstore.info import ObjectInfo, load, parse
 from jetsync.objectstore.place import Place, gone
@@ -17,7 +18,7 @@ from jetsync.objectstore.place import Place, gone
 __all__ = ["FoundWatcher", "ObjectWatcher", "begin"]
 
 
-def begin(place: Place, policy: str, deadline: Deadline) -> tuple[OrderedConsumer, int]:
+def begin(place: Place, policy: DeliverPolicy, deadline: Deadline) -> tuple[OrderedConsumer, int]:
     """Begin to read what is said about names; returns the reader, and the sequence of the last
     message that is there. Blocks. Raises ObjectStoreNotFoundError."""
     try:

@@ -46,7 +46,7 @@ class ObjectWriter(io.BufferedIOBase):
         # Every check that is possible comes before the upload.
         opening = Deadline(deadline.within(STALL))
         place.check_double(opening)
-        place.find(meta.name, opening)
+        self._found = place.find(meta.name, opening)
         self._upload = Upload(place, meta.chunk_size, deadline, on_progress)
         self._info: ObjectInfo | None = None
 
@@ -66,7 +66,7 @@ class ObjectWriter(io.BufferedIOBase):
         return self._upload.size + len(self._upload.rest)
 
     def write(self, data: Buffer, /) -> int:
-        """Take bytes; returns how many. Blocks while 4 MiB wait for their confirmation."""
+        """Take bytes; returns how many. Blocks while 8 MiB wait for their confirmation."""
         if self.closed:
             raise ValueError("the writer is closed")
         return self._upload.add(data)  # type: ignore[arg-type]
@@ -109,8 +109,8 @@ class ObjectWriter(io.BufferedIOBase):
                 may_be_visible = True
                 return info
 
-            found, self._info = place.replace(
-                meta.name, show, Deadline(self._deadline.within(STALL))
+            found, self._info = place.replace_found(
+                meta.name, self._found, show, Deadline(self._deadline.within(STALL))
             )
         except BaseException as error:
             # The last message may be stored, and the chunks may have readers: they stay.

@@ -6,7 +6,7 @@ Without hooks ``connect`` makes a plain Connection, and nothing of this is on th
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
@@ -59,6 +59,21 @@ def processing(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return observed
 
 
+def _followed(running: Running, replies: Iterator[Msg]) -> Iterator[Any]:
+    """The replies of a request; the operation ends with the last one, or when they are dropped."""
+    error: BaseException | None = None
+    try:
+        yield None
+        yield from replies
+    except GeneratorExit:
+        raise
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        running.end(error)
+
+
 class ObservedConnection(Connection):
     """A connection with hooks."""
 
@@ -89,6 +104,23 @@ class ObservedConnection(Connection):
             return super().request(
                 subject, data, headers=self.watch.headers(op, headers), **options
             )
+
+    def request_many(
+        self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
+    ) -> Iterator[Msg]:
+        op = Operation("request", "request_many", self, subject=subject, size=size_of(data))
+        running = self.watch.running(op)
+        running.begin()
+        try:
+            replies = super().request_many(
+                subject, data, headers=self.watch.headers(op, headers), **options
+            )
+        except BaseException as error:
+            running.end(error)
+            raise
+        followed = _followed(running, replies)
+        next(followed)  # so that it also ends when no reply is taken
+        return followed
 
     def request_async(
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any

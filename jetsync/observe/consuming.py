@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import wraps
-from itertools import islice
 from typing import Any, TypeVar, cast
 
 from jetsync.client import Connection, Msg, Subscription
@@ -16,7 +15,7 @@ from jetsync.jetstream import (
     PullSubscription,
     PushSubscription,
 )
-from jetsync.jetstream.message import MsgBatch
+from jetsync.jetstream.message import MsgBatch, header_blocks
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from jetsync.observe.hooks import Operation, Watch, handled
 
@@ -32,11 +31,8 @@ __all__ = [
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_LINKED = 128
-"""The largest batch of which the hooks may read the headers of every message."""
-_SAMPLED = 8
-"""Messages of a larger batch whose headers they may read: fewer, so that observing costs little
-beside receiving."""
+_READ = 128
+"""Messages of a batch, the first ones, whose headers the hooks may read."""
 
 
 def observed(thing: Any, kind: type, connection: Connection, watch: Watch) -> Any:
@@ -57,7 +53,7 @@ class ObservedSubscription(Subscription):
         op.consumer = self.queue
         with self.watch.running(op):
             msg = super().next(timeout)
-            op.count, op.bytes, op.headers = 1, len(msg.data), _headers([msg])
+            op.count, op.bytes, op.headers = 1, len(msg.data), iter([msg.raw_headers])
         return msg
 
 
@@ -98,7 +94,7 @@ def _batch(receive: Method) -> Method:
     """A method that returns a batch, as an operation."""
 
     def tell(op: Operation, batch: MsgBatch) -> None:
-        op.count, op.headers = len(batch), _headers(batch)
+        op.count, op.headers = len(batch), _blocks(batch)
 
     return cast("Method", _operation(receive, tell))
 
@@ -107,7 +103,7 @@ def _one(receive: Method) -> Method:
     """A method that returns one message, as an operation."""
 
     def tell(op: Operation, msg: JetStreamMsg) -> None:
-        op.count, op.headers, op.subject = 1, _headers([msg]), msg.subject
+        op.count, op.headers, op.subject = 1, iter([msg.raw_headers]), msg.subject
 
     return cast("Method", _operation(receive, tell))
 
@@ -193,7 +189,6 @@ class ObservedOrderedPush(OrderedPushSubscription, _Observed):
         return self.cached_info.stream_name, None  # it has another consumer after each reset
 
 
-def _headers(messages: MsgBatch | Sequence[Any]) -> Iterator[bytes]:
-    # By iteration: an index would make the batch keep an object for each of its messages.
-    count = len(messages)
-    return (msg.raw_headers for msg in islice(messages, count if count <= _LINKED else _SAMPLED))
+def _blocks(batch: MsgBatch) -> Iterator[bytes]:
+    """The header blocks of a batch: nothing is read until the hooks read the first."""
+    yield from header_blocks(batch, _READ)

@@ -27,17 +27,18 @@ class Operation:
     """One call that is observed. Fields that do not apply are None.
 
     ``kind`` is "publish", "request", "publish_many", "create" (one message of those that
-    ``publish_many`` sends, where the hooks want it), "receive", "process" or "settle" (``ack_sync``
-    and dead letters); ``name`` the method; ``connection`` the connection. ``subject``, ``stream``,
+    ``publish_many`` sends, where the hooks want it), "receive", "process", "settle" (``ack_sync``
+    and dead letters) or "api" (a request to the JetStream API, with ``name`` such as
+    "STREAM.INFO"); ``name`` the method; ``connection`` the connection. ``subject``, ``stream``,
     ``consumer`` (or the queue) say on what, ``count`` how many messages (None for a handler of
     ``processing`` in a loop of yours: what received the message counts it), ``bytes`` the size of
     the data, ``msg_id`` the ``Nats-Msg-Id``. ``seq`` and ``num_delivered`` are those of a message
     that is processed. ``headers`` are the headers of the message that is processed, or an iterator
-    over the header blocks (bytes) of the messages that were received: of all up to 128, of a larger
-    batch of the first 8. ``batch`` is the operation that sends a message that is
-    created, ``settled`` what became of a message that was processed: "ack", "refuse" (nak, term) or
-    None. ``error`` and ``duration`` (seconds) are set at the end. ``state`` belongs to the hooks,
-    and so does ``memo``, a dict that all operations of a consumer share (None for others).
+    over the header blocks (bytes) of the first 128 messages that were received. ``batch`` is the
+    operation that sends a message that is created, ``settled`` what became of a message that was
+    processed: "ack", "refuse" (nak, term) or None. ``error`` and ``duration`` (seconds) are set at
+    the end. ``state`` belongs to the hooks, and so does ``memo``, a dict that all operations of a
+    consumer share (None for others).
     """
 
     __slots__ = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetsync.observe import Hooks, Operation
 from jetsync.otel.senders import Senders
 from jetsync.otel.shapes import Shape, Shapes
+from jetsync.otel.totals import Totals
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -62,14 +63,11 @@ class SpanHooks(Hooks):
             "Duration of processing a message",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self._sent = meter.create_counter(
-            "messaging.client.sent.messages", "{message}", "Messages that were sent"
-        )
-        self._consumed = meter.create_counter(
-            "messaging.client.consumed.messages", "{message}", "Messages that were delivered"
-        )
+        self._totals = Totals.of(meter_provider, __version__)
 
     def begin(self, op: Operation) -> None:
+        if op.kind == "api":  # no operation of the conventions for messaging
+            return
         if op.kind in _LATE:
             op.state = time.time_ns()
             return
@@ -100,6 +98,8 @@ class SpanHooks(Hooks):
             self._propagator.inject(headers, self._trace.set_span_in_context(span))
 
     def end(self, op: Operation) -> None:
+        if op.kind == "api":
+            return
         if op.kind in _LATE:
             shape = self._shapes.of(op)
             span = self._tracer.start_span(
@@ -107,7 +107,7 @@ class SpanHooks(Hooks):
                 None,
                 self._trace.SpanKind[shape.kind],
                 {**_attributes(op, shape), **_outcome(op)},
-                self._links(op.headers) if op.error is None else (),
+                _Links(self._trace, self._senders, op.headers) if op.headers else (),
                 op.state,
             )
         else:
@@ -125,26 +125,52 @@ class SpanHooks(Hooks):
         self._measure(op, shape)
 
     def _measure(self, op: Operation, shape: Shape) -> None:
-        labels, seconds = shape.shared, op.duration or 0.0
+        labels, items, seconds = shape.shared, shape.items, op.duration or 0.0
         if op.error is not None:
             labels = {**labels, "error.type": type(op.error).__name__}
+            items = frozenset(labels.items())
         if op.kind == "process":
-            self._processing.record(seconds, labels)
+            self._totals.record(self._processing, seconds, labels)
             if op.count is not None:  # else the operation that received it has counted it
-                self._consumed.add(op.count, labels)
+                self._totals.add("consumed", op.count, items)
         elif op.kind != "create":  # a message that is created is counted when it is sent
-            self._duration.record(seconds, labels)
+            self._totals.record(self._duration, seconds, labels)
             if op.kind == "receive":
-                self._consumed.add(op.count or 0, labels)
+                self._totals.add("consumed", op.count or 0, items)
             elif op.kind != "settle" and (op.error is None or op.kind != "publish_many"):
-                self._sent.add(1 if op.count is None else op.count, labels)
+                self._totals.add("sent", 1 if op.count is None else op.count, items)
 
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
 
-    def _links(self, blocks: Iterable[bytes] | None) -> list[Link]:
-        return [self._trace.Link(sender) for sender in self._senders.spans(blocks or ())]
+
+class _Links(Sequence[Any]):
+    """The links of a span to those that sent its messages. They are made when the SDK reads them:
+    for a span that the sampler does not want it reads none."""
+
+    def __init__(self, trace: Any, senders: Senders, blocks: Iterable[bytes]) -> None:
+        self._trace = trace
+        self._senders = senders
+        self._blocks = blocks
+        self._made: list[Link] | None = None
+
+    def _all(self) -> list[Link]:
+        if self._made is None:
+            self._made = [self._trace.Link(one) for one in self._senders.spans(self._blocks)]
+        return self._made
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._all()[at]
 
 
 def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
@@ -161,20 +187,21 @@ def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
 
 def _outcome(op: Operation) -> dict[str, Any]:
     """Return the attributes of an operation that are known when it is over."""
-    found: dict[str, Any] = {
-        name: value
-        for name, value in (
-            ("messaging.message.id", op.msg_id),
-            ("messaging.message.body.size", op.bytes),
-            ("messaging.destination.subscription.name", op.consumer),
-            ("messaging.nats.stream", op.stream),
-            ("messaging.nats.stream_sequence", op.seq),
-            ("messaging.nats.delivery_count", op.num_delivered),
-        )
-        if value is not None
-    }
-    if op.stream is not None and op.consumer is not None:
-        found["messaging.nats.consumer"] = op.consumer
+    found: dict[str, Any] = {}
+    if op.msg_id is not None:
+        found["messaging.message.id"] = op.msg_id
+    if op.bytes is not None:
+        found["messaging.message.body.size"] = op.bytes
+    if op.consumer is not None:
+        found["messaging.destination.subscription.name"] = op.consumer
+    if op.stream is not None:
+        found["messaging.nats.stream"] = op.stream
+        if op.consumer is not None:
+            found["messaging.nats.consumer"] = op.consumer
+    if op.seq is not None:
+        found["messaging.nats.stream_sequence"] = op.seq
+    if op.num_delivered is not None:
+        found["messaging.nats.delivery_count"] = op.num_delivered
     if op.count is not None and _is_batch(op):
         found["messaging.batch.message_count"] = op.count
     if op.error is not None:

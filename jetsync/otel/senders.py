@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from jetsync.client import trace_parents
 from jetsync.headers import Headers
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["Senders"]
 
 _W3C = {"traceparent", "tracestate", "baggage"}
-_TRACEPARENT = re.compile(
-    rb"\ntraceparent:[ \t]*(00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2}))[ \t]*\r", re.IGNORECASE
-)
 
 
 class Senders:
@@ -30,6 +27,7 @@ class Senders:
         self._trace = trace
         self._context = context
         self._propagator = propagator
+        self._flags = [trace.TraceFlags(flags) for flags in range(256)]
         fields = propagator.fields
         # A propagator of these fields alone reads them as the W3C says, and so does this class,
         # without the objects that a propagator makes for each message.
@@ -63,27 +61,18 @@ class Senders:
 
     def spans(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:
         """Return the spans that sent messages with these header blocks, each once."""
-        seen: set[bytes] = set()
-        last = b"no header block"
+        read = list(blocks)
+        parents = trace_parents(read) if self._is_w3c else None
+        if parents is None:
+            found = self._by_propagator(read)
+            yield from {(sender.trace_id, sender.span_id): sender for sender in found}.values()
+            return
+        make, flags_of = self._trace.SpanContext, self._flags
+        for trace_id, span_id, flags in parents:
+            yield make(trace_id, span_id, True, flags_of[flags])
+
+    def _by_propagator(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:
         for block in blocks:
-            if self._is_w3c:
-                if block.startswith(last):
-                    continue
-                found = _TRACEPARENT.search(block)
-                if found is None or found[1] in seen:
-                    continue
-                seen.add(found[1])
-                last = block[: found.end()]
-                if b"racestate:" not in block:
-                    sender = self._trace.SpanContext(
-                        int(found[2], 16),
-                        int(found[3], 16),
-                        is_remote=True,
-                        trace_flags=self._trace.TraceFlags(int(found[4], 16)),
-                    )
-                    if sender.is_valid:
-                        yield sender
-                    continue
-            sent = self.span(self.context(Headers.parse(block)))
-            if sent is not None:
-                yield sent
+            sender = self.span(self.context(Headers.parse(block)))
+            if sender is not None:
+                yield sender

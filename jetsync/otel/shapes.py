@@ -31,6 +31,8 @@ class Shape:
     name: str
     kind: str
     shared: Mapping[str, Any]
+    items: frozenset[Any]
+    """The items of ``shared``, to count by."""
     temporary: bool
     url: str | None
 
@@ -49,9 +51,9 @@ class Shapes:
         """Return the shape of an operation."""
         url = None if op.connection is None else op.connection.connected_url
         if op.memo is not None:
-            kept: Shape | None = op.memo.get("shape")
-            if kept is not None and kept.url == url:
-                return kept
+            cached: Shape | None = op.memo.get("shape")
+            if cached is not None and cached.url == url:
+                return cached
         # A batch has one destination in the conventions: the stream, where it is known.
         destination = op.stream if op.kind == "receive" and op.stream is not None else op.subject
         if destination is None:
@@ -91,6 +93,7 @@ def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
             if parts.port is not None:
                 shared["server.port"] = parts.port
         shown = "(temporary)" if temporary else destination or ""
-        return Shape(f"{operation} {shown}".rstrip(), span_kind, shared, temporary, url)
+        name = f"{operation} {shown}".rstrip()
+        return Shape(name, span_kind, shared, frozenset(shared.items()), temporary, url)
 
     return make

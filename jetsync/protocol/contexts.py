@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jetsync._files import whole_file
 from jetsync.errors import ConfigError
 
 __all__ = ["Context", "ContextFolder", "read_context"]
@@ -207,16 +208,6 @@ def _wrong_name(name: str) -> str | None:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file for its user alone; readers see the old one or the new one, nothing between."""
-    import tempfile
-
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(text.encode())

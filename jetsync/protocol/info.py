@@ -27,36 +27,67 @@ class ServerInfo:
     """
 
     server_id: str = ""
+    """The server's public key; another one after a restart."""
     server_name: str = ""
+    """The name of its configuration, or its id."""
     version: str = ""
+    """Of nats-server, such as "2.15.1"."""
     git_commit: str = ""
+    """The commit that the server was built from."""
     go: str = ""
+    """The version of Go that it was built with."""
     host: str = ""
+    """The address that it listens at for clients."""
     ip: str = ""
+    """Its address, where it announces one."""
     client_ip: str = ""
+    """The address of this client, as the server sees it."""
     cluster: str = ""
+    """The name of its cluster, or empty."""
     domain: str = ""
+    """The JetStream domain, or empty."""
     nonce: str = ""
+    """The bytes that an NKey signs to sign in; empty where the server asks for no NKey."""
     xkey: str = ""
+    """The server's curve key, for encrypted auth callouts."""
     remote_account: str = ""
+    """The account at the other side of a leaf node."""
     port: int = 0
+    """The port that it listens at for clients."""
     proto: int = 0
+    """The version of the protocol: 1 means that INFO may come again."""
     max_payload: int = DEFAULT_MAX_PAYLOAD
+    """The most bytes of headers and payload of a message."""
     client_id: int = 0
+    """The number of this connection at the server."""
     api_lvl: int = 0
+    """The level of the JetStream API (ADR-44), 0 where it says none."""
     headers: bool = False
+    """Whether messages may have headers."""
     auth_required: bool = False
+    """Whether a client has to sign in."""
     tls_required: bool = False
+    """Whether TLS has to be used."""
     tls_verify: bool = False
+    """Whether the client has to show a certificate."""
     tls_available: bool = False
+    """Whether TLS may be used."""
     jetstream: bool = False
+    """Whether JetStream is enabled."""
     ldm: bool = False
+    """Whether the server is in lame duck mode: it will shut down."""
     connect_info: bool = False
+    """Whether this INFO is about the account: it came after the sign-in."""
     acc_is_sys: bool = False
+    """Whether the account is the system account."""
     cluster_dynamic: bool = False
+    """Whether the cluster's name was made up by its servers."""
     connect_urls: tuple[str, ...] = ()
+    """Addresses of the cluster's servers, host:port."""
     ws_connect_urls: tuple[str, ...] = ()
+    """The same for WebSocket."""
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Keys that this version does not know."""
 
     @classmethod
     def parse(cls, raw: bytes) -> ServerInfo:

@@ -37,6 +37,12 @@ _CLOSING: dict[str, type[Error]] = {
     "user authentication revoked": AuthorizationError,
 }
 
+# Advice for texts (in lower case) that do not say what to do.
+_ADVICE = {
+    "maximum control line exceeded": "; connect(max_control_line=) with the server's own "
+    "number refuses a longer line before it is sent"
+}
+
 # The server writes the quoted parts as Go's %q does; a subject holds no spaces, so the end of one
 # can be told even where quotes inside of it are not escaped.
 _PERMISSIONS = re.compile(
@@ -107,7 +113,8 @@ class ServerErrorInfo:
         if text.lower().startswith("permissions violation"):
             return cls(text=text, closes=False, error=PermissionsError(text))
         kind = _CLOSING.get(text.lower())
-        return cls(text=text, closes=kind is not None, error=(kind or ServerError)(text))
+        error = (kind or ServerError)(text + _ADVICE.get(text.lower(), ""))
+        return cls(text=text, closes=kind is not None, error=error)
 
 
 def _strip(text: str) -> str:

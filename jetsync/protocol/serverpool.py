@@ -69,11 +69,17 @@ class ServerState:
     """
 
     url: ServerURL
+    """Its address; secrets are masked when it is printed."""
     discovered: bool
+    """Whether another server announced it."""
     is_current: bool
+    """Whether the connection is to this server now."""
     attempts: int
+    """Attempts that failed since the last success at any server."""
     last_error: BaseException | None
+    """Why the last of them failed."""
     last_connected_at: datetime | None
+    """When it last accepted this client (UTC); None: never."""
 
 
 @dataclass(slots=True, eq=False)
@@ -263,28 +269,28 @@ class ServerPool:
         """
         if self._ignore_discovered:
             return ()
-        told: dict[tuple[str, int], ServerURL] = {}
+        announced: dict[tuple[str, int], ServerURL] = {}
         for url in urls:
             server = _discovered(url, current, tls, proven)
             if server is not None and (near or not _is_local(server.host)):
-                told.setdefault(server.address, server)
-        if not told:
+                announced.setdefault(server.address, server)
+        if not announced:
             return ()
-        if len(told) > MOST_DISCOVERED:
+        if len(announced) > MOST_DISCOVERED:
             # Known servers stay, so that a repeated list changes nothing.
-            known = [address for address in map(_address, self._entries) if address in told]
-            others = list(told.keys() - known)
+            known = [address for address in map(_address, self._entries) if address in announced]
+            others = list(announced.keys() - known)
             known = known[:MOST_DISCOVERED]
             room = min(len(others), MOST_DISCOVERED - len(known))
             chosen = known + self._rng.sample(others, room)
-            told = {address: told[address] for address in chosen}
+            announced = {address: announced[address] for address in chosen}
         self._entries = [
             entry
             for entry in self._entries
-            if not entry.discovered or entry.server.address in told or entry.server == current
+            if not entry.discovered or entry.server.address in announced or entry.server == current
         ]
         there = {entry.server.address for entry in self._entries}
-        new = [server for address, server in told.items() if address not in there]
+        new = [server for address, server in announced.items() if address not in there]
         for server in new:
             end = len(self._entries)
             place = self._rng.randint(0, end) if self._randomize else end

@@ -92,12 +92,12 @@ class Process:
 
     def wait(self, deadline: Deadline) -> bool:
         """Wait for its end; return whether it has ended."""
-        pause = _POLL
+        delay = _POLL
         while self.exit_code() is None:
             if deadline.expired:
                 return False
-            time.sleep(deadline.within(pause))
-            pause = min(2 * pause, _SLOWEST_POLL)
+            time.sleep(deadline.within(delay))
+            delay = min(2 * delay, _SLOWEST_POLL)
         return True
 
     def terminate(self, deadline: Deadline) -> None:

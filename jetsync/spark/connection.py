@@ -164,7 +164,7 @@ def shared(link: LinkOptions) -> Connection:
     key = os.getpid(), link
     nc = _connections.get(key)
     if nc is None or nc.is_closed:
-        # Comparing options that may hold functions takes long; each range asks several times.
+        # shared_connection() compares all options, which takes long; each range asks several times.
         nc = _connections[key] = jetsync.shared_connection(connect_options(link))
     now = time.monotonic()
     rested = now - _last_used.get(nc, now)
@@ -200,7 +200,7 @@ def with_patience(
     already carry a code pass through.
     """
     deadline = Deadline(link.server_unavailable_timeout)
-    pause = 0.05
+    delay = 0.05
     while True:
         try:
             return action(jetstream(link, max_pending=max_pending))
@@ -216,8 +216,8 @@ def with_patience(
                     code="JETSYNC_SERVER_UNAVAILABLE",
                 ) from None
             log.warning("%s: %s: %s; trying again", what, type(error).__name__, error)
-            time.sleep(deadline.within(pause))
-            pause = min(pause * 2, 1.0)
+            time.sleep(deadline.within(delay))
+            delay = min(delay * 2, 1.0)
 
 
 def with_each(

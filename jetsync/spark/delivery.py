@@ -54,10 +54,10 @@ MOST_UNWANTED = 256 << 10
 INACTIVE_THRESHOLD = 30.0
 # How long a pull waits for messages that the consumer said it has, before the leader is asked.
 PULL_TIMEOUT = 2.0
-# A pull takes half of what is left, so that its rows become Arrow, and Spark works on them, while
-# the next one is received; what is converted after the last one is small. With less than this a
-# pull and the round trip in which nothing is received cost more than that saves: a stream delivers
-# some 200,000 messages a second, and a pull is to last for 20 round trips.
+# A pull takes half of what is left of a range. So its rows are converted to Arrow, and Spark works
+# on them, while the next pull is received, and little is left to convert after the last one. A pull
+# asks for LEAST_PULL messages at least, and for what a stream delivers in 20 round trips (some
+# 200,000 messages a second): in the round trip between two pulls nothing is received.
 LEAST_PULL = 10_000
 PULL_PER_SECOND = 4_000_000
 # The library asks for more in pages of this size, and each may be answered by another server.
@@ -304,7 +304,7 @@ def _forget(consumer: Consumer, options: ReadOptions) -> None:
 def one_ahead(
     batches: Generator[MsgBatch, None, None], thread: ThreadPool
 ) -> Generator[MsgBatch, None, None]:
-    """Yield the same, while ``thread``, which has one thread, already gets the next one."""
+    """Yield the batches; ``thread``, a pool of one thread, gets the next one meanwhile."""
     with contextlib.closing(batches):
         coming = thread.submit(next, batches, None)
         try:

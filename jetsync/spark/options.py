@@ -256,7 +256,8 @@ def _file(values: Values, name: str) -> str | None:
 
 
 def _servers(values: Values) -> tuple[str, ...]:
-    """Spark hides the value of an option whose name is ``url``, also where it prints SQL."""
+    """Return the value of ``servers``, or of ``url``, which means the same: Spark hides the value
+    of an option of that name, also where it prints SQL."""
     servers, hidden = values.names("servers"), values.names("url")
     if servers and hidden:
         raise SparkOptionError(

@@ -56,7 +56,7 @@ __all__ = ["read_range"]
 log: Log = Log("jetsync.spark")
 
 # Seconds between two reads of a replica that lags behind the leader.
-LAG_PAUSE = 0.05
+LAG_DELAY = 0.05
 CONSUMER_NOT_FOUND = 10014
 
 
@@ -133,7 +133,7 @@ class _RangeRead:
                     code="JETSYNC_SERVER_UNAVAILABLE",
                 )
             else:
-                time.sleep(patience.within(LAG_PAUSE))
+                time.sleep(patience.within(LAG_DELAY))
 
     def _not_finished(self, js: JetStream) -> Stream | None:
         """Ask the leader whether there is more of the range; None when it is finished."""

@@ -29,6 +29,6 @@ def wait_until(
         if held := predicate():
             return held
         if is_last_look:
-            told = message() if callable(message) else message
-            raise AssertionError(told or f"the condition did not hold within {timeout:g} s")
+            text = message() if callable(message) else message
+            raise AssertionError(text or f"the condition did not hold within {timeout:g} s")
         time.sleep(_LOOK_EVERY)

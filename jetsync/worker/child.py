@@ -58,12 +58,12 @@ def child_main(
     signal.signal(signal.SIGTERM, lambda _number, _frame: orders.came.set())
     engine = Engine(source, handler, options)
     try:
-        engine.start(lambda: _send(pipe, ("state", (engine.health(), engine.stats.snapshot()))))
+        engine.start(lambda: _send(pipe, ("state", (engine.health(), vars(engine.stats)))))
     except Exception as error:  # noqa: BLE001 - the parent raises it
         _send(pipe, ("error", error if isinstance(error, Error) else Error(repr(error))))
         sys.exit(1)
     start_thread("worker-watch", orders.listen)
-    told = 0.0
+    reported = 0.0
     stopped = False
     while engine.is_running:
         if orders.came.wait(0.0 if stopped else 0.05):
@@ -74,12 +74,12 @@ def child_main(
                 stopped = True
                 engine.stop()
             time.sleep(0.05)
-        if time.monotonic() - told > _TELL_EVERY:
-            told = time.monotonic()
-            _send(pipe, ("state", (engine.health(), engine.stats.snapshot())))
+        if time.monotonic() - reported > _TELL_EVERY:
+            reported = time.monotonic()
+            _send(pipe, ("state", (engine.health(), vars(engine.stats))))
     report = engine.wait(None)
     wanted = orders.came.is_set()
-    _send(pipe, ("over", (report.unfinished, engine.stats.snapshot(), wanted, report.reason)))
+    _send(pipe, ("over", (report.unfinished, vars(engine.stats), wanted, report.reason)))
     sys.exit(1 if report.unfinished else 0)
 
 

@@ -6,14 +6,11 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from queue import Empty
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch, Once
-from jetsync._locks import lock
 from jetsync._log import Log
-from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
 from jetsync.errors import (
     ConnectionClosedError,
@@ -23,17 +20,19 @@ from jetsync.errors import (
 from jetsync.jetstream.settle import (
     DeadLetters,
     Settler,
-    delivery_of,
     is_refused,
     is_terminated,
 )
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
+from jetsync.worker.crew import PATIENCE, QUICK, Crew
+from jetsync.worker.health import examined
 from jetsync.worker.intake import Order
+from jetsync.worker.jobs import Jobs
 from jetsync.worker.lanes import Job, Lanes
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, check_handler, key_function
-from jetsync.worker.report import Outcome, WorkerHealth, WorkerReport, WorkerStats
+from jetsync.worker.report import Outcome, Tallies, Tally, WorkerHealth, WorkerReport, WorkerStats
 from jetsync.worker.source import Opened
 
 if TYPE_CHECKING:
@@ -50,7 +49,12 @@ _LOOK = 0.5
 
 
 class Engine(Lifetime):
-    """One thread takes messages, some run the handler, one does timed work. Thread-safe."""
+    """Threads that take messages and run the handler, one that watches them, and one for timed
+    work. Thread-safe.
+
+    A thread that runs the handler takes messages itself when none waits, so a short handler costs
+    no change of threads. While handlers run for long, the thread that watches takes them.
+    """
 
     def __init__(self, source: Any, handler: Callable[[Any], Any], options: WorkerOptions) -> None:
         super().__init__()
@@ -58,21 +62,17 @@ class Engine(Lifetime):
         self._source = source
         self._handler = handler
         self._options = options
-        self.stats: WorkerStats = WorkerStats()
-        self._counting = lock("worker/engine.py _counting")
-        self._held: dict[int, Job] = {}  # by stream sequence
-        self._waiting: dict[int, Job] = {}  # not begun: the thread that pops one owns it
-        self._running: dict[int, Job] = {}
-        self._ready: NativeQueue[Job | None] = NativeQueue()
-        self._space: NativeQueue[None] = NativeQueue()
-        self._starving = False
+        self._on_outcome, self._ack_sync = options.on_outcome, options.ack_sync
+        self._tallies = Tallies()
+        self._jobs = Jobs(options.most_held, self._stopping)
+        self._running: set[Job] = set()
+        self._crew = Crew(self._is_left, self._needs_watching)
+        self._has_unsent = False  # acknowledgements that no thread has sent yet
         self._draining = Latch()
-        self._begins_taking, self._begins_ending = Once(), Once()
-        self._taker: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._begins_watching, self._begins_ending = Once(), Once()
+        self._watcher: threading.Thread | None = None
         self._threads: list[threading.Thread] = []
         self._opened: Opened | None = None
-        self._order: Order | None = None
         self._lanes: Lanes | None = None
         self._alive: KeepAlive | None = None
         self._clock: Clock | None = None
@@ -86,7 +86,7 @@ class Engine(Lifetime):
         except BaseException:
             self._stopping.set()
             self._is_cut_short = True
-            if self._begins_taking.first():  # otherwise the thread that takes messages ends it
+            if self._begins_watching.first():  # otherwise the thread that watches ends it
                 self._reason = "it could not be started"
                 self._close()
                 self._over.set()
@@ -99,6 +99,7 @@ class Engine(Lifetime):
         if options.setup is not None:
             options.setup()
         self._opened = opened = Opened(self._source, options)
+        self._jobs.feed = opened.feed
         self._handler = opened.feed.observed(self._handler)
         if on_open is not None:
             on_open()
@@ -112,22 +113,23 @@ class Engine(Lifetime):
             ack_sync=options.ack_sync,
         )
         if (key := key_function(options.key)) is not None:
-            self._lanes = Lanes(self._ready.put)
-            self._order = Order(key, self._lanes, opened.feed, opened.pending_acks)
+            self._lanes = Lanes(self._jobs.ready.append)
+            self._jobs.order = Order(key, self._lanes, opened.feed, opened.pending_acks)
+        self._jobs.turn.acquire()  # until the thread that watches gives it free
         self._started = time.monotonic()
         alive = opened.feed.keep_alive(self._to_keep_alive)
         alive.__enter__()
         self._alive = alive
         self._clock = Clock(self._every_second)
         self._threads = [start_thread("worker-handle", self._work) for _ in range(options.threads)]
-        self._taker = start_thread("worker-take", self._take)
+        self._watcher = start_thread("worker-take", self._watch)
 
     def stop(self, reason: str = "stopped") -> None:
         """Take no more messages; the worker ends when those it holds are dealt with."""
         self._begin_stop(reason)
-        self._space.put(None)
         if self._opened is not None:
             self._opened.feed.stop()
+        self._crew.rouse()
 
     def drain(self, timeout: Seconds | None, reason: str = "drained") -> WorkerReport:
         """Stop, hand back what has not begun, wait for the handlers. Blocks."""
@@ -160,14 +162,13 @@ class Engine(Lifetime):
         opened = self._opened
         assert opened is not None
         try:
-            if self._taker is not None:
-                self._taker.join(deadline.within(_FLUSH))
+            if self._watcher is not None:
+                self._watcher.join(deadline.within(_FLUSH))
             self._release_waiting()
-            for _ in self._threads:
-                self._ready.put(None)
+            self._crew.end()
             for thread in self._threads:
                 thread.join(deadline.remaining())
-            unfinished = list(self._running.values())
+            unfinished = list(self._running)
             for job in unfinished:
                 job.is_over = True
                 self._quietly(job.msg.nak)
@@ -181,8 +182,7 @@ class Engine(Lifetime):
 
     def _close(self) -> None:
         """Let every thread end, and close what is open, also when the end was interrupted."""
-        for _ in range(self._options.threads):
-            self._ready.put(None)
+        self._crew.end()
         try:
             if self._alive is not None:
                 self._alive.__exit__(None, None, None)
@@ -195,18 +195,16 @@ class Engine(Lifetime):
     def _release_waiting(self) -> None:
         if self._lanes is not None:
             self._lanes.clear()
-        for job in sorted(list(self._waiting.values())):
-            self._release(job)
+        tally = self._tallies.new()
+        for job in self._jobs.waiting():
+            self._release(job, tally)
 
-    def _release(self, job: Job) -> None:
+    def _release(self, job: Job, tally: Tally) -> None:
         """Hand a job back that no thread has begun; what is still in the queue is skipped there."""
-        if self._claim(job):
+        if self._jobs.claim(job):
+            job.tally = tally
             self._quietly(job.msg.nak)
             self._settled(job, "released", None, None, 0.0)
-
-    def _claim(self, job: Job) -> bool:
-        """Whether a job has waited until now, and is the caller's from here on."""
-        return self._waiting.get(job.seq) is job and self._waiting.pop(job.seq, None) is job
 
     def _quietly(self, call: Callable[[], object]) -> None:
         try:
@@ -214,94 +212,115 @@ class Engine(Lifetime):
         except Error as error:
             logger.warning("while a worker ends: %s", error_text(error))
 
-    # -- taking ------------------------------------------------------------------------------------
+    # -- watching ----------------------------------------------------------------------------------
 
-    def _take(self) -> None:
-        if not self._begins_taking.first():
+    def _watch(self) -> None:
+        """See to it that waiting messages are taken and handled, and end the worker."""
+        if not self._begins_watching.first():
             return
-        try:
-            if self._order is not None:
-                self._stopping.wait(self._order.begins - time.monotonic())
-            while not self._stopping.is_set():
-                self._take_some()
-        except Exception as error:  # noqa: BLE001 - it is reported, and ends the worker
-            if not self._stopping.is_set():
-                self._error = error
-                self._reason = error_text(error)
-                logger.error("the worker ends: %s", self._reason)
-                self.stop(self._reason)
-        if self._order is not None:
+        jobs, order = self._jobs, self._jobs.order
+        if order is not None:
+            self._stopping.wait(order.begins - time.monotonic())
+        jobs.turn.release()
+        self._crew.wake()
+        while not self._stopping.is_set():
+            if self._needs_watching():
+                time.sleep(PATIENCE)
+                self._look()
+            else:
+                self._crew.sleep(_LOOK)
+            self._try_taking(jobs.look)
+        jobs.turn.acquire()  # no thread takes any more: the feed has been stopped
+        if order is not None:
             # Lost deliveries will not come to this worker any more.
-            for job in self._order.end():
-                self._release(job)
-        while self._held and not self._draining.wait(0.02):
+            tally = self._tallies.new()
+            for job in order.end():
+                self._release(job, tally)
+        while jobs.by_seq and not self._draining.wait(self._pause()):
+            self._look()
             if self._opened is not None and self._opened.connection.is_closed:
                 break
         self._end(Deadline(self._options.drain_timeout))
 
-    def _take_some(self) -> None:
-        assert self._opened is not None
-        feed, order = self._opened.feed, self._order
-        self._starving = True
-        if free := self._room(feed.credit):
-            feed.free(free)
-        if feed.credit <= 0:
-            try:
-                self._space.get(timeout=_LOOK)
-            except Empty:
-                pass
-        else:
-            self._starving = False
-            self._admit(feed.take(_LOOK))
-        if order is not None:
-            order.end_wait()
+    def _look(self) -> None:
+        """Send what has not left. When no thread has begun a job for a while, do what they left."""
+        self._send()
+        begun = max((job.begun for job in list(self._running)), default=0.0)
+        if time.monotonic() - begun <= PATIENCE or not self._needs_watching():
+            return
+        self._crew.is_slow()
+        if not self._crew.wake():  # all threads are busy
+            self._take(_LOOK)
+            for _ in range(len(self._jobs.ready)):
+                self._crew.wake()
 
-    def _room(self, credit: int) -> int:
-        """How many messages more to ask for: half of what may be held, so that few pulls do, or
-        less when a thread has nothing to do."""
-        limit = self._options.most_held
-        free = limit - len(self._held) - credit
-        if free > 0 and free < limit // 2:
-            idle = self._options.threads - len(self._running)
-            if credit > 0 or idle <= self._ready.qsize():
-                return 0
-        return max(0, free)
+    def _needs_watching(self) -> bool:
+        """Whether there is something to do that no thread may come to soon."""
+        jobs = self._jobs
+        return self._has_unsent or (bool(jobs.ready) and self._crew.has_resting) or jobs.may_take()
 
-    def _admit(self, messages: list[JetStreamMsg]) -> None:
-        """Make jobs of messages, for the threads that wait for one."""
-        held, waiting, order = self._held, self._waiting, self._order
-        start = self._ready.put if order is None else order.give
-        for msg in messages:
-            deliveries, seq, consumer_seq, stamp = delivery_of(msg)
-            if order is not None:
-                order.saw(consumer_seq)
-            here = held.get(seq)
-            if here is None or here.stamp != stamp:
-                # Even when it was done before: after a reset of the consumer that is wanted.
-                held[seq] = waiting[seq] = job = Job(msg, deliveries, seq, stamp)
-                start(job)
-            else:  # delivered again although it is alive here: it is settled by this one
-                if here.in_hand is not None and is_refused(here.in_hand):
-                    here.came_again = True  # its handler's outcome does not count
-                here.msg = msg
-                here.deliveries = max(here.deliveries, deliveries)
+    def _is_left(self) -> bool:
+        """Whether there is something to do for a thread that has nothing to do."""
+        return bool(self._jobs.ready) or self._jobs.may_take()
+
+    def _pause(self) -> float:
+        """Seconds until the threads are looked at again, while the worker ends."""
+        return PATIENCE if self._needs_watching() else 20 * PATIENCE
+
+    def _take(self, seconds: float) -> None:
+        self._try_taking(lambda: self._jobs.take(seconds))
+
+    def _try_taking(self, step: Callable[[], None]) -> None:
+        """Do a step with the feed. An error ends the worker."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - it is reported, and ends the worker
+            if not self._stopping.is_set():
+                self._reason = error_text(error)
+                logger.error("the worker ends: %s", self._reason)
+                self.stop(self._reason)
+
+    def _send(self) -> None:
+        """Send the acknowledgements that have not left."""
+        if self._has_unsent:
+            self._has_unsent = False
+            self._jobs.feed.send()
 
     # -- working -----------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        next_job, running = self._ready.get, self._running
-        while (job := next_job()) is not None:
-            if self._claim(job):
-                running[job.seq] = job
-                try:
-                    self._run(job)
-                except Exception:
-                    logger.exception("message %s could not be settled", job.seq)
-                    if running.get(job.seq) is job:
-                        self._settled(job, "released", None, None, 0.0)
-                        if self._lanes is not None and not self._draining.is_set():
-                            self._lanes.over(job)  # otherwise its key would wait for ever
+        jobs, crew, running = self._jobs, self._crew, self._running
+        ready, by_seq, feed, half = jobs.ready, jobs.by_seq, jobs.feed, jobs.half
+        gate, tally = crew.gate(), self._tallies.new()
+        while True:
+            if not ready:
+                self._send()
+                self._take(_LOOK)
+            elif jobs.limit - len(by_seq) - feed.credit >= half:
+                self._take(0.0)
+            try:
+                job = ready.popleft()
+            except IndexError:
+                if crew.is_over:
+                    return
+                crew.rest(gate)
+                continue
+            if not jobs.claim(job):
+                continue
+            job.tally = tally
+            running.add(job)
+            crew.begin()
+            try:
+                self._run(job)
+            except Exception:
+                logger.exception("message %s could not be settled", job.seq)
+                if job in running:
+                    self._settled(job, "released", None, None, 0.0)
+                    if self._lanes is not None and not self._draining.is_set():
+                        self._lanes.over(job)  # otherwise its key would wait for ever
             del job
+            if running and ready:
+                crew.step_back(gate)
 
     def _run(self, job: Job) -> None:
         if job.verdict is not None:  # its dead letter was refused before
@@ -319,14 +338,18 @@ class Engine(Lifetime):
         except BaseException as raised:  # noqa: BLE001 - user code may raise anything
             error = raised
         seconds = time.monotonic() - begun
+        if seconds > QUICK or not self._crew.is_quick:
+            self._crew.note(seconds)
         if job.is_over:
-            self._running.pop(job.seq, None)
+            self._running.discard(job)
+        elif error is None and not msg.is_acked:  # as nearly always
+            self._acknowledge(job, None, seconds)
         elif is_refused(msg):  # by its handler: the server delivers it again, or never
             kind = "terminated" if is_terminated(msg) else "retried"
             self._settled(job, kind, error, None, seconds)
             if job.came_again:
                 self._quietly(job.msg.nak)
-        elif msg.is_acked or error is None:
+        elif error is None or msg.is_acked:
             self._acknowledge(job, error, seconds)
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
             self._quietly(job.msg.nak)
@@ -350,11 +373,13 @@ class Engine(Lifetime):
                 self._try_again(job, verdict.delay, error, seconds)
 
     def _acknowledge(self, job: Job, error: BaseException | None, seconds: float) -> None:
-        assert self._opened is not None
         while not job.is_over:
             try:
-                if not job.msg.is_acked:
+                if self._ack_sync or not self._crew.is_quick:
                     self._settler.done(job.msg)
+                else:
+                    self._jobs.feed.ack(job.msg)
+                    self._has_unsent = True
                 break
             except (ConnectionClosedError, NoRespondersError) as failure:
                 logger.warning(
@@ -389,46 +414,57 @@ class Engine(Lifetime):
         job.tries_here += 1
         job.begun, job.is_stuck = 0.0, False
         self._count(job, "retried", error, delay, seconds)
-        self._waiting[job.seq] = job
-        self._running.pop(job.seq, None)
-        self._clock.later(delay, lambda: self._ready.put(job))
+        self._jobs.wait_again(job)
+        self._running.discard(job)
+        self._clock.later(delay, lambda: self._go_on(job))
         if self._draining.is_set():
             self._release_waiting()
+
+    def _go_on(self, job: Job) -> None:
+        """Let a thread begin a job whose time has come; one that only waits for messages, too."""
+        self._jobs.ready.append(job)
+        if not self._crew.wake():
+            self._jobs.feed.interrupt()
 
     def _settled(
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
         """A message has left the worker."""
         self._count(job, kind, error, delay, seconds)
-        self._held.pop(job.seq, None)
-        self._running.pop(job.seq, None)
+        if self._jobs.by_seq.get(job.seq) is job:  # the stream may have been made again
+            del self._jobs.by_seq[job.seq]
+        self._running.discard(job)
         if self._lanes is not None and kind != "released":
             self._lanes.over(job)
-        if self._starving and self._room(0):
-            self._starving = False
-            self._space.put(None)
 
     def _count(
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
-        with self._counting:
-            self.stats.count(kind, seconds)
-        if self._options.on_outcome is not None:
+        if kind == "done":
+            job.tally.done(seconds)
+        else:
+            job.tally.count(kind, seconds)
+        if self._on_outcome is not None:
             try:
-                self._options.on_outcome(Outcome(kind, job.msg, error, delay, seconds))
+                self._on_outcome(Outcome(kind, job.msg, error, delay, seconds))
             except Exception:
                 logger.exception("on_outcome raised")
+
+    @property
+    def stats(self) -> WorkerStats:
+        """The counts of all threads."""
+        return self._tallies.total()
 
     # -- health ------------------------------------------------------------------------------------
 
     def _to_keep_alive(self) -> list[JetStreamMsg]:
-        return [job.msg for job in list(self._held.values()) if not job.is_stuck]
+        return [job.msg for job in list(self._jobs.by_seq.values()) if not job.is_stuck]
 
     def _every_second(self) -> None:
         if self._options.max_runtime is None or self._opened is None:
             return
         limit, now = to_seconds(self._options.max_runtime), time.monotonic()
-        for job in list(self._running.values()):
+        for job in list(self._running):
             if job.begun and not job.is_stuck and now - job.begun > limit:
                 job.is_stuck = True
                 text = f"a handler has run for more than {limit:g} s (max_runtime)"
@@ -436,33 +472,16 @@ class Engine(Lifetime):
 
     def health(self) -> WorkerHealth:
         """Return its health. Does not block."""
-        opened, now = self._opened, time.monotonic()
-        running = [job for job in list(self._running.values()) if job.begun]
-        problems: list[str] = []
-        connected = opened is not None and opened.connection.is_connected
+        opened = self._opened
+        ending = f"it is ending: {self._reason}" if self._stopping.is_set() else None
         if not self.is_running:
-            problems.append(f"it has ended: {self._reason}" if opened else "it is not started")
-        elif self._stopping.is_set():
-            problems.append(f"it is ending: {self._reason}")
-        elif not connected:
-            problems.append("there is no link to a server")
-        stuck = sum(job.is_stuck for job in running)
-        if stuck:
-            problems.append(f"{stuck} handlers have run for longer than max_runtime")
-        if self._order is not None:
-            if now < self._order.begins:
-                problems.append("it waits for what a worker before it has left unsettled")
-            if self._order.problem is not None:
-                problems.append(self._order.problem)
-            is_full = len(self._held) >= self._options.most_held
-            if is_full and len(running) < self._options.threads:
-                problems.append("prefetch is full of messages whose keys are held: raise prefetch")
-        return WorkerHealth(
-            alive=self.is_running,
-            ready=self.is_running and connected and not self._stopping.is_set() and not stuck,
-            connected=connected,
-            in_flight=len(running),
-            oldest_seconds=max((now - job.begun for job in running), default=0.0),
+            ending = f"it has ended: {self._reason}" if opened else "it is not started"
+        return examined(
+            self._jobs,
+            [job for job in list(self._running) if job.begun],
+            threads=self._options.threads,
+            is_running=self.is_running,
+            is_connected=opened is not None and opened.connection.is_connected,
+            ending=ending,
             last_outcome=self.stats.last_outcome,
-            problems=problems,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
@@ -20,7 +20,7 @@ class WorkerFields(TypedDict, total=False):
 
     threads: int
     processes: int
-    start_method: str
+    start_method: Literal["spawn", "forkserver"]
     key: str | Callable[[JetStreamMsg], Hashable] | None
     retry: RetryRule
     dead_letter: str | None

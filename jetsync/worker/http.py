@@ -8,22 +8,21 @@ import socket
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Protocol
 
-from jetsync._measurement import cumulated
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError
+from jetsync.prometheus import render
 from jetsync.worker.options import http_address
-from jetsync.worker.report import KINDS
 
 if TYPE_CHECKING:
-    from jetsync.worker.report import WorkerHealth, WorkerStats
+    from jetsync._measurement import Measurement
+    from jetsync.worker.report import WorkerHealth
 
 __all__ = ["HealthServer"]
 
 
 class _Worker(Protocol):
     def health(self) -> WorkerHealth: ...
-    @property
-    def stats(self) -> WorkerStats: ...
+    def measurements(self) -> list[Measurement]: ...
 
 
 class HealthServer:
@@ -68,7 +67,7 @@ def answer(path: str, worker: _Worker) -> tuple[int, str, str]:
     """Return status, content type and body for a path."""
     path = path.partition("?")[0]
     if path == "/metrics":
-        return 200, "text/plain; version=0.0.4; charset=utf-8", metrics(worker)
+        return 200, "text/plain; version=0.0.4; charset=utf-8", render(worker)
     if path not in ("/livez", "/readyz"):
         return 404, "text/plain; charset=utf-8", "there are /livez, /readyz and /metrics\n"
     health = worker.health()
@@ -78,30 +77,3 @@ def answer(path: str, worker: _Worker) -> tuple[int, str, str]:
         "application/json",
         json.dumps(dataclasses.asdict(health)) + "\n",
     )
-
-
-def metrics(worker: _Worker) -> str:
-    """Return the counts of a worker in the text format of Prometheus."""
-    stats, health = worker.stats, worker.health()
-    lines = [
-        "# HELP jetsync_worker_messages_total Outcomes of deliveries.",
-        "# TYPE jetsync_worker_messages_total counter",
-    ]
-    lines += [
-        f'jetsync_worker_messages_total{{outcome="{kind}"}} {getattr(stats, kind)}'
-        for kind in KINDS
-    ]
-    name = "jetsync_worker_handle_duration_seconds"
-    lines += [f"# HELP {name} How long handlers ran.", f"# TYPE {name} histogram"]
-    lines += [
-        f'{name}_bucket{{le="{bound:g}"}} {count}' for bound, count in cumulated(stats.buckets)
-    ]
-    lines.append(f'{name}_bucket{{le="+Inf"}} {stats.handled}')
-    lines += [f"{name}_sum {stats.handle_seconds:.6f}", f"{name}_count {stats.handled}"]
-    for short, text, value in (
-        ("in_flight", "Handlers that run.", health.in_flight),
-        ("oldest_seconds", "How long the oldest of them has run.", health.oldest_seconds),
-    ):
-        name = f"jetsync_worker_{short}"
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name} {value:g}"]
-    return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from jetsync._locks import lock
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
+    from jetsync.worker.report import Tally
 
 __all__ = ["Job", "Lanes"]
 
@@ -17,6 +18,7 @@ __all__ = ["Job", "Lanes"]
 class Job:
     """One message that is held: waiting, running, or (with a key) waiting for its next try."""
 
+    tally: Tally  # of the thread that has it
     # Defaults in the class: most jobs are made, run and dropped without setting them.
     key: Hashable = None
     tries_here: int = 0

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
@@ -49,7 +49,7 @@ class WorkerOptions:
 
     threads: int = 8
     processes: int = 1
-    start_method: str = "spawn"
+    start_method: Literal["spawn", "forkserver"] = "spawn"
     key: str | Callable[[JetStreamMsg], Hashable] | None = None
     retry: RetryRule = dataclasses.field(default_factory=Backoff)
     dead_letter: str | None = None

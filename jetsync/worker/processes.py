@@ -19,7 +19,7 @@ from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.child import child_main
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, WorkSource, check_handler
-from jetsync.worker.report import KINDS, WorkerHealth, WorkerReport, WorkerStats
+from jetsync.worker.report import WorkerHealth, WorkerReport, WorkerStats
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -257,7 +257,7 @@ class Processes(Lifetime):
         return True
 
     def _bury(self, child: _Child) -> None:
-        _add(self._past, child.stats)
+        self._past.add(child.stats)
         child.stats, child.health, child.is_up = {}, None, False
         if child.pipe is not None:
             child.pipe.close()
@@ -280,9 +280,9 @@ class Processes(Lifetime):
     def stats(self) -> WorkerStats:
         """The counts of all processes, those that died included, as they last told them."""
         total = WorkerStats()
-        _add(total, self._past.snapshot())
+        total.add(vars(self._past))
         for child in self._children:
-            _add(total, child.stats)
+            total.add(child.stats)
         return total
 
     def health(self) -> WorkerHealth:
@@ -303,12 +303,3 @@ class Processes(Lifetime):
             last_outcome=self.stats.last_outcome,
             problems=problems,
         )
-
-
-def _add(total: WorkerStats, more: dict[str, Any]) -> None:
-    for name in (*KINDS, "handled", "handle_seconds"):
-        setattr(total, name, getattr(total, name) + more.get(name, 0))
-    last = [at for at in (total.last_outcome, more.get("last_outcome")) if at is not None]
-    total.last_outcome = max(last, default=None)
-    buckets = more.get("buckets") or [0] * len(total.buckets)
-    total.buckets = [one + other for one, other in zip(total.buckets, buckets, strict=True)]

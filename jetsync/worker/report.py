@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import bisect
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jetsync._measurement import BOUNDS
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
 
-__all__ = ["KINDS", "Outcome", "WorkerHealth", "WorkerReport", "WorkerStats"]
+__all__ = ["KINDS", "Outcome", "Tallies", "Tally", "WorkerHealth", "WorkerReport", "WorkerStats"]
+
+_FIRST = BOUNDS[0]
 
 KINDS = ("done", "retried", "dead", "terminated", "released")
 
@@ -62,7 +65,7 @@ class WorkerHealth:
 
 
 class WorkerStats:
-    """Counts since the start. The numbers only grow; reading them takes no lock."""
+    """Counts since the start, as they were when they were asked for."""
 
     def __init__(self) -> None:
         self.done = self.retried = self.dead = self.terminated = self.released = 0
@@ -71,19 +74,75 @@ class WorkerStats:
         self.handled: int = 0
         self.buckets: list[int] = [0] * len(BOUNDS)
 
-    def count(self, kind: str, seconds: float) -> None:
-        """Count an outcome. The caller sees to it that one thread at a time does."""
-        if kind == "done":
-            self.done += 1
-        else:
-            setattr(self, kind, getattr(self, kind) + 1)
-        self.last_outcome = time.time()
-        if kind != "released":
-            self.handled += 1
-            self.handle_seconds += seconds
-            if (index := bisect.bisect_left(BOUNDS, seconds)) < len(BOUNDS):
-                self.buckets[index] += 1
+    def add(self, more: Mapping[str, Any]) -> None:
+        """Add counts of another thread or process, as ``vars`` has them; an empty mapping adds
+        nothing."""
+        for name in (*KINDS, "handled", "handle_seconds"):
+            setattr(self, name, getattr(self, name) + more.get(name, 0))
+        last = [at for at in (self.last_outcome, more.get("last_outcome")) if at is not None]
+        self.last_outcome = max(last, default=None)
+        if buckets := more.get("buckets"):
+            self.buckets = [one + other for one, other in zip(self.buckets, buckets, strict=True)]
 
-    def snapshot(self) -> dict[str, object]:
-        """Return all of it as plain values, to be added up over processes."""
-        return {name: getattr(self, name) for name in vars(self)} | {"buckets": list(self.buckets)}
+
+class Tally:
+    """The counts of one thread: the only one that changes them, so they need no lock."""
+
+    __slots__ = ("_counts", "_last", "_quick", "_quick_seconds")
+
+    def __init__(self) -> None:
+        self._counts = WorkerStats()
+        # Messages that were done in less than the first bound, counted apart: nearly all are.
+        self._quick = 0
+        self._quick_seconds = 0.0
+        self._last: float | None = None
+
+    def done(self, seconds: float) -> None:
+        """Count a message that is done."""
+        if seconds <= _FIRST:
+            self._quick += 1
+            self._quick_seconds += seconds
+            self._last = time.time()
+        else:
+            self.count("done", seconds)
+
+    def count(self, kind: str, seconds: float) -> None:
+        """Count an outcome."""
+        counts = self._counts
+        setattr(counts, kind, getattr(counts, kind) + 1)
+        self._last = time.time()
+        if kind != "released":
+            counts.handled += 1
+            counts.handle_seconds += seconds
+            if (index := bisect.bisect_left(BOUNDS, seconds)) < len(BOUNDS):
+                counts.buckets[index] += 1
+
+    def add_to(self, total: WorkerStats) -> None:
+        """Add them up. Any thread."""
+        total.add(vars(self._counts))
+        quick = self._quick
+        total.done += quick
+        total.handled += quick
+        total.buckets[0] += quick
+        total.handle_seconds += self._quick_seconds
+        total.add({"last_outcome": self._last})
+
+
+class Tallies:
+    """The counts of threads, each of which counts on its own. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._all: list[Tally] = []
+
+    def new(self) -> Tally:
+        """Return one for the calling thread."""
+        tally = Tally()
+        self._all.append(tally)
+        return tally
+
+    def total(self) -> WorkerStats:
+        """Return the sums."""
+        total = WorkerStats()
+        for tally in list(self._all):
+            tally.add_to(total)
+        return total

@@ -108,7 +108,7 @@ class Worker:
 
     @property
     def stats(self) -> WorkerStats:
-        """The counts since it started. Does not block."""
+        """The counts since it started, as of now: read it again for newer ones. Does not block."""
         self._engine.check()
         return self._engine.stats
 

@@ -43,6 +43,17 @@ def test_an_interpreter_without_a_record_is_judged_by_the_nearest_one():
         assert check.nearest(wanted, record) == judge
 
 
+def test_a_quick_build_is_a_kind_of_its_own(monkeypatch):
+    """Each Python that continuous integration builds a quick wheel for has its record."""
+    monkeypatch.delenv("JETSYNC_QUICK", raising=False)
+    usual = check.kind()
+    monkeypatch.setenv("JETSYNC_QUICK", "1")
+    assert check.kind() != usual
+    record = json.loads(check.RECORD.read_text())
+    quick = {kind.split()[1] for kind in record if kind.split()[2].endswith("-quick")}
+    assert quick >= {"3.10", "3.12", "3.13"}
+
+
 def test_counts_are_per_message():
     instructions = 30 * TIMES * COUNT
     assert check.read(["a"], [f"events: Ir\nsummary: {instructions}\n"]) == {"a": 30.0}

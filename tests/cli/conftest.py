@@ -20,6 +20,6 @@ def jet(url):
     """Run a command at the session's server."""
 
     def call(*arguments: str, stdin: bytes = b"", **environment: str) -> Done:
-        return run(*arguments, stdin=stdin, NATS_URL=url, **environment)
+        return run(*arguments, stdin=stdin, **{"NATS_URL": url, **environment})
 
     return call

@@ -10,6 +10,7 @@ import pytest
 import jetsync
 from jetsync.cli import copy, stream_data
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
+from jetsync.testing import Faults
 
 
 @pytest.fixture
@@ -190,6 +191,52 @@ def test_a_file_is_written_in_batches_of_bytes(jet, nc, stream, tmp_path, monkey
     assert jet("copy", stream.name, str(path), "--json").json["messages"] == 12
     assert len(path.read_text().splitlines()) == 12
     assert max(sizes) < 3_000_000
+
+
+@pytest.mark.parametrize("subject", [None, "a"])
+def test_messages_that_take_longer_than_one_wait_are_all_copied(
+    jet, nc, stream, tmp_path, monkeypatch, subject
+):
+    """On a slow link the server has delivered its last message long before that is here."""
+    monkeypatch.setattr(copy, "_WAIT", 0.1)
+    for number in range(4):
+        nc.publish(f"{stream.name}.{'ab'[number % 2]}", bytes(50_000))
+    nc.flush()
+    path = tmp_path / "slow.jsonl"
+    flags = () if subject is None else ("--subject", f"{stream.name}.{subject}")
+    with Faults(nc.connected_url) as faults:
+        faults.bandwidth(200_000)
+        done = jet("copy", stream.name, str(path), "--json", *flags, NATS_URL=faults.url)
+    expected = 4 if subject is None else 2
+    assert done.code == 0, done.err
+    assert (done.json["messages"], len(path.read_text().splitlines())) == (expected, expected)
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_a_copy_ends_when_messages_are_removed_before_it_comes_to_them(
+    jet, nc, stream, tmp_path, monkeypatch, left
+):
+    """All of them, or those at the end: then nothing more comes."""
+    for number in range(8):
+        nc.publish(f"{stream.name}.a", b"%d" % number)
+    nc.flush()
+    some = copy._some
+
+    def removed_behind_the_first(*given):
+        found = some(*given)
+        monkeypatch.setattr(copy, "_some", some)
+        if left:
+            for seq in range(left + 1, 9):
+                stream.delete_msg(seq)
+        else:
+            stream.purge()
+        return found
+
+    monkeypatch.setattr(copy, "_WAIT", 0.2)
+    monkeypatch.setattr(copy, "_some", removed_behind_the_first)
+    done = jet("copy", stream.name, str(tmp_path / "file.jsonl"), "--json")
+    assert done.code == 0, done.err
+    assert done.json["messages"] == max(1, left)
 
 
 def test_a_file_of_no_messages_has_every_column(jet, stream, tmp_path):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from jetsync.cli.completion import complete
+from jetsync.cli.completion import complete, typed_in
 from jetsync.cli.reference import reference
+from jetsync.server import NatsServer
 from tests.cli.run_command import Done, run
 from tests.harness.waiting import wait_until
 
@@ -94,6 +97,22 @@ def test_a_benchmark_moves_all_messages_and_leaves_nothing(nc, jet, kind: str) -
     assert set(nc.jetstream().stream_names()) == before
 
 
+def test_what_the_permissions_forbid_is_a_failure_and_a_finding() -> None:
+    config = """jetstream {}
+        authorization { users = [ { user: r, password: r, permissions: {
+            publish: ["$JS.API.INFO"], subscribe: ["_INBOX.>"] } } ] }"""
+    with NatsServer(config=config) as server:
+        flags = ("--server", server.url, "--user", "r", "--password", "r")
+        for command in (["pub", "a", "x"], ["pub", "a", "x", "--js"], ["stream", "ls"]):
+            ended = run(*command, *flags)
+            assert (ended.code, ended.out) == (1, "")
+            assert "Permissions Violation" in ended.err
+        seen = run("doctor", "--json", *flags)
+    assert seen.code == 1
+    (finding,) = (one for one in seen.json if one["about"] == "permissions")
+    assert "$JS.API.STREAM.LIST" in finding["text"]
+
+
 def test_words_are_completed_by_what_may_stand_there() -> None:
     def names(kind: str, before: list[str]) -> list[str]:
         return [f"{kind}-{'-'.join(before)}"]
@@ -116,6 +135,40 @@ def test_names_for_completion_come_from_the_server_and_failures_are_silent(strea
     assert (failed.code, failed.out, failed.err) == (0, "", "")
     for shell in ("bash", "zsh", "fish"):
         assert "completion words" in run("completion", shell).out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("jetsync ", [""]),
+        ("jetsync str", ["str"]),
+        ("jetsync -s nats://a:4222 stream info ", ["-s", "nats://a:4222", "stream", "info", ""]),
+        ("jetsync pub 'a b", ["pub", "a b"]),
+        ("jetsync pub \"it's", ["pub", "it's"]),
+        ("jetsync --server=nats://a s", ["--server=nats://a", "s"]),
+    ],
+)
+def test_a_line_is_cut_into_words_as_the_shell_does(line: str, words: list[str]) -> None:
+    assert typed_in(line) == words
+
+
+def test_bash_completes_names_beside_an_address_that_it_cuts_into_pieces(stream, url) -> None:
+    lines = ["con", f"--server={url} stream info {stream.name[:5]}", "--server=nats"]
+    asked = "\n".join(
+        f"COMP_LINE='jetsync {line}'; COMP_POINT=${{#COMP_LINE}}; _jetsync; echo ${{COMPREPLY[*]}}"
+        for line in lines
+    )
+    script = f"""jetsync() {{ {sys.executable} -m jetsync "$@"; }}
+        COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
+        eval "$(jetsync completion bash)"
+        {asked}"""
+
+    def completed() -> list[str]:
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()
+
+    # The server gets half a second only, which a busy machine may need for itself.
+    wait_until(lambda: completed() == ["consumer context", stream.name, ""], timeout=60)
 
 
 def test_the_reference_on_the_page_is_that_of_the_commands() -> None:

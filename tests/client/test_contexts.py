@@ -160,6 +160,18 @@ def test_keywords_win_and_replace_the_whole_sign_in(folder):
             assert (nc.options.name, nc.options.inbox_prefix) == ("mine", "_I.me")
 
 
+def test_options_that_a_context_does_not_hold_are_keywords_beside_it(folder):
+    save(folder, "c", url="nats://a", inbox_prefix="_I.me")
+    options = jetsync.ConnectOptions.from_context("c", max_control_line=16384)
+    assert (options.max_control_line, options.inbox_prefix) == (16384, "_I.me")
+    with NatsServer(config={"max_control_line": 16384}, jetstream=False) as server:
+        with jetsync.connect(server.url, context="c", max_control_line=16384) as nc:
+            nc.publish("s" * 9000)
+            nc.flush()
+        with jetsync.connect(server.url, context="c") as nc, pytest.raises(jetsync.ConfigError):
+            nc.publish("s" * 9000)
+
+
 def test_jetstream_of_another_domain_and_the_other_fields(folder, certificates):
     with NatsServer(config='jetstream { domain: "edge" }') as server:
         save(folder, "c", url=server.url, jetstream_domain="edge")

@@ -6,8 +6,11 @@ import threading
 from types import FrameType
 from typing import Any
 
+import pytest
+
 import jetsync
 from jetsync.client import session
+from tests.harness.leaks import descriptors
 from tests.harness.waiting import wait_until
 
 PATIENCE = 20.0
@@ -54,3 +57,18 @@ def test_what_is_sent_once_there_is_no_link_waits_for_the_next_one(server):
         assert [probes.next(timeout=PATIENCE).data for _ in published] == published
         assert [reply.mailbox.get(PATIENCE).data for reply in replies] == published
         assert [future.result(PATIENCE).data for future in futures] == published
+
+
+def test_a_reader_thread_that_fails_by_a_bug_leaves_no_socket(url, monkeypatch):
+    """The connection is closed, with the reason, and its descriptor too."""
+
+    def fail() -> None:
+        raise RuntimeError("a bug")
+
+    before = descriptors()
+    nc = jetsync.connect(url)
+    monkeypatch.setattr(nc._session, "_on_pong", fail)
+    with pytest.raises(jetsync.DisconnectedError, match="a bug"):
+        nc.flush(timeout=PATIENCE)
+    wait_until(lambda: nc.is_closed and descriptors() == before, timeout=PATIENCE)
+    nc.close()

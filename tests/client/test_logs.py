@@ -68,6 +68,7 @@ def test_a_callback_that_raises_is_told_with_its_message(nc, stream, told, caplo
     assert fields["nats_event"] == "callback_error"
     assert (fields["nats_subject"], fields["nats_connection"]) == (subject, "logs")
     assert fields.get("nats_stream") == event.stream
+    assert fields.get("nats_seq") == event.seq == (None if way == "subscribe" else 1)
     assert None not in fields.values()
     assert "in fails" in caplog.text
 
@@ -122,8 +123,9 @@ def test_a_good_link_clears_the_last_error_and_says_where_it_leads(nc, told, cap
         wait_until(lambda: any(event.kind == "reconnected" for event in told), timeout=LONG)
         assert nc.last_error is None
         wait_until(lambda: "reconnected" in caplog.text, timeout=LONG)
-    said = next(r.getMessage() for r in caplog.records if r.getMessage().startswith("reconnected"))
-    assert re.search(r"as 'logs', nats-server \d+\.\d+", said)
+    record = next(r for r in caplog.records if r.getMessage().startswith("reconnected"))
+    assert re.search(r"as 'logs', nats-server \d+\.\d+.*, round trip .* ms", record.getMessage())
+    assert 0 < vars(record)["nats_duration"] < LONG
 
 
 def test_the_protocol_is_logged_where_its_logger_is_at_debug(url, caplog) -> None:

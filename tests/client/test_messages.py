@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import jetsync
+from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
 _subjects = (f"t{n}" for n in itertools.count())
@@ -313,10 +314,61 @@ def test_a_message_over_max_payload_is_refused_before_it_is_sent(nc):
     assert nc.is_connected
 
 
-def test_a_control_line_over_4096_is_refused_before_it_is_sent(nc):
-    with pytest.raises(jetsync.ConfigError, match="4096"):
+def test_a_line_over_max_control_line_is_refused_before_it_is_sent(nc):
+    with pytest.raises(jetsync.ConfigError, match="max_control_line"):
         nc.publish("s" * 4096, b"")
+    with pytest.raises(jetsync.ConfigError, match="max_control_line"):
+        nc.subscribe("s" * 4096)
     nc.flush()
+
+
+def test_max_control_line_is_that_of_the_server():
+    with (
+        NatsServer(config={"max_control_line": 16384}) as server,
+        jetsync.connect(server.url, max_control_line=16384) as nc,
+    ):
+        long, queue = "s" * 9000, "q" * 4000
+        sub = nc.subscribe(long, queue=queue)
+        nc.publish(long, b"far", reply="r" * 7000)
+        assert sub.next(timeout=5).reply == "r" * 7000
+        with jetsync.connect(server.url) as usual, pytest.raises(jetsync.ConfigError):
+            usual.publish(long)
+        js = nc.jetstream()
+        js.create_stream(name="LONG", subjects=[f"{'t' * 250}.>"], allow_atomic=True)
+        deep = ".".join(["t" * 250] * 30)
+        assert js.publish(deep, b"one").seq == 1
+        assert js.publish_async(deep, b"two").result(5).seq == 2
+        with js.batch() as batch:
+            batch.add(deep, b"three")
+        nc.force_reconnect()  # the long subscription is made anew
+        wait_until(lambda: nc.stats.reconnects == 1 and nc.is_connected)
+        nc.publish(long, b"again")
+        assert sub.next(timeout=5).data == b"again"
+        assert js.publish_many([(deep, b"four")]).stored == 1
+        assert js.stream("LONG").info().state.messages == 4
+
+
+def test_a_strict_server_gets_no_line_that_would_end_the_link():
+    with (
+        NatsServer(config={"max_control_line": 512}, jetstream=False) as server,
+        jetsync.connect(server.url, max_control_line=512) as nc,
+    ):
+        line = 512 - len("PUB  0")
+        nc.publish("s" * line)
+        with pytest.raises(jetsync.ConfigError, match="max_control_line"):
+            nc.publish("s" * (line + 1))
+        nc.flush()
+        assert nc.is_connected
+        told = []
+        with jetsync.connect(server.url, on_error=told.append) as usual:
+            usual.publish("s" * 600)
+            wait_until(lambda: any("max_control_line" in str(event.error) for event in told))
+
+
+@pytest.mark.parametrize("line", [0, 63, 65_001, "4096", None])
+def test_a_max_control_line_that_is_none_is_refused(line):
+    with pytest.raises(jetsync.ConfigError, match="max_control_line"):
+        jetsync.ConnectOptions(max_control_line=line)
 
 
 def test_every_buffer_like_payload_is_taken(nc, subject):

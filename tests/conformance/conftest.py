@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from jetsync import JetStream, Stream
 from jetsync.errors.api import api_error
-from jetsync.jetstream.config.stream import (
-    StreamConfig,
-)
+from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.server import NatsServer
 from tests.conformance.json_api import API, ask_js, put_stream
 
@@ -60,3 +59,18 @@ def clean(api: API) -> API:
         if name != "KEPT":
             ask_js(api, f"STREAM.DELETE.{name}")
     return api
+
+
+@pytest.fixture
+def stream(js: JetStream, request: pytest.FixtureRequest) -> Iterator[Stream]:
+    """A fresh stream; its subjects begin with its name."""
+    js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
+    name = f"SUB{abs(hash(request.node.nodeid)) % 10**9}"
+    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
+    yield made
+    made.delete()
+
+
+@pytest.fixture
+def subject(stream: Stream) -> str:
+    return f"{stream.name}.a"

@@ -20,6 +20,7 @@ def js():
     with NatsServer() as server, jetsync.connect(server.url) as nc:
         js = nc.jetstream(timeout=20)
         js.create_stream(name="KEPT", subjects=["kept"])
+        js.publish_async("kept").result()  # its thread stays
         yield js
 
 
@@ -49,6 +50,12 @@ def messages(stream):
     return stream.info().state.messages
 
 
+def pyarrow_rows():
+    import pyarrow as pa
+
+    return pa.record_batch({"data": [b""]})
+
+
 # -- Stream Limits, Retention, and Policy ----------------------------------------------------------
 
 
@@ -67,18 +74,28 @@ def test_limits_hold_back_the_newest(js, make):
 def test_discard_new_refuses_what_is_over_a_limit(js, make):
     stream = make(max_msgs=2, discard="new")
     publish(js, 2)
-    with pytest.raises(jetsync.NotStoredError) as caught:
-        js.publish("ORDERS.processed", b"3")
-    assert isinstance(caught.value.__cause__ or caught.value, jetsync.LimitsExceededError)
+    for call in (js.publish, lambda subject, data: js.publish_async(subject, data).result()):
+        with pytest.raises(jetsync.NotStoredError) as caught:
+            call("ORDERS.processed", b"3")
+        assert isinstance(caught.value.__cause__, jetsync.LimitsExceededError)
     assert messages(stream) == 2
 
 
 def test_a_message_over_the_stream_s_size_is_refused(js, make):
     stream = make(max_msg_size=100)
     js.publish("ORDERS.processed", b"x" * 10)
-    with pytest.raises(jetsync.MessageTooLargeError):
+    with pytest.raises(jetsync.MessageTooLargeError) as caught:
         js.publish("ORDERS.processed", b"x" * 101)
+    assert isinstance(caught.value, jetsync.NotStoredError)
     assert messages(stream) == 1
+
+
+def test_a_sealed_stream_takes_nothing(js, make):
+    make()
+    publish(js, 1)
+    js.update_stream(name="ORDERS", sealed=True)
+    with pytest.raises(jetsync.NotStoredError):
+        publish(js, 1)
 
 
 def test_a_work_queue_keeps_messages_until_its_one_consumer_acknowledged_them(js, make):
@@ -126,8 +143,25 @@ def test_only_the_id_of_a_message_counts(js, make):
     stream = make()
     acks = [js.publish("ORDERS.new", b"hello%d" % n, msg_id="1") for n in range(4)]
     assert [(ack.seq, ack.duplicate) for ack in acks] == [(1, False)] + [(1, True)] * 3
-    assert messages(stream) == 1
+    assert js.publish("ORDERS.other", b"hello", msg_id="1").duplicate  # of the stream's ids
+    assert (messages(stream), stream.get_msg(1).data) == (1, b"hello0")
     assert stream.info().config.duplicate_window == 120
+
+
+@pytest.mark.parametrize(
+    "publish_one",
+    [
+        lambda js, subject: js.publish(subject),
+        lambda js, subject: js.publish_async(subject).result(),
+        lambda js, subject: js.publish_many([(subject, b"")]).raise_for_failed(),
+        lambda js, subject: js.publish_arrow(pyarrow_rows(), subject=subject),
+    ],
+    ids=["publish", "publish_async", "publish_many", "publish_arrow"],
+)
+def test_every_way_of_publishing_has_automatic_ids(js, make, publish_one):
+    stream = make()
+    publish_one(js, "ORDERS.a")
+    assert stream.get_msg(1).headers["Nats-Msg-Id"]
 
 
 def test_an_id_is_forgotten_after_the_window(js, make):
@@ -204,10 +238,14 @@ def test_a_stream_can_be_silent(js, make):
 
 
 def test_what_was_double_acknowledged_never_comes_again(js, make):
+    """The publisher repeats what it is not sure of, and the consumer what it did not confirm."""
     stream = make()
     consumer = stream.create_consumer(durable_name="C", ack_wait=1)
-    publish(js, 20)
+    for n in range(20):
+        for _ in range(1 + n % 3):
+            js.publish("ORDERS.processed", b"%d" % n, msg_id=str(n))
     batch = consumer.fetch(20, timeout=20)
+    assert [int(msg.data) for msg in batch] == list(range(20))
     batch[0].ack_sync()
     js._nc.flush()
     confirmed = {1}

@@ -5,7 +5,6 @@ One test per rule of the document, against a real server. Errors are told apart 
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -15,24 +14,6 @@ from jetsync.errors import (
     ConfigError,
 )
 from jetsync.jetstream.config.consumer import ConsumerConfig
-
-numbers = itertools.count(1)
-
-
-@pytest.fixture
-def stream(js):
-    """A fresh stream; its subjects begin with its name."""
-    keep = js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
-    name = f"SUB{next(numbers)}"
-    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
-    yield made
-    made.delete()
-    assert keep.name == "KEEP"
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
 
 
 def sends_nothing(nc, call, **arguments):

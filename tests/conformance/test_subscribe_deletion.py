@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import Any
 
@@ -12,8 +11,6 @@ import jetsync
 from tests.harness.insides import left_open, waits_for_pong
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
-
-numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -25,20 +22,6 @@ def errors():
 def nc(url, errors):
     with jetsync.connect(url, on_error=lambda event: errors.append(event.error)) as connection:
         yield connection
-
-
-@pytest.fixture
-def stream(js):
-    js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
-    name = f"DEL{next(numbers)}"
-    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
-    yield made
-    made.delete()
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
 
 
 def push(js, subject, **arguments):
@@ -194,7 +177,7 @@ def test_drain_deletes_only_after_the_callback_had_everything(js, stream, subjec
     assert list(js.consumer_names(stream.name)) == []
 
 
-def test_drain_waits_for_whoever_takes_the_messages_and_needs_no_end_of_heartbeats(
+def test_drain_waits_for_the_thread_that_takes_the_messages_and_needs_no_end_of_heartbeats(
     js, stream, subject
 ):
     sub = js.subscribe(subject, heartbeat=0.1)

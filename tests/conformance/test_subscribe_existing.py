@@ -5,7 +5,6 @@ One test per rule of the document, against a real server. Errors are told apart 
 
 from __future__ import annotations
 
-import itertools
 import threading
 
 import pytest
@@ -23,25 +22,6 @@ from jetsync.errors import (
 )
 from jetsync.jetstream.subscribe.workflow import Subscriber
 from tests.harness.insides import left_open
-
-numbers = itertools.count(1)
-
-
-@pytest.fixture
-def stream(js):
-    """A fresh stream; its subjects begin with its name."""
-    keep = js.create_or_update_stream(name="KEEP", subjects=["keep"], storage="memory")
-    name = f"SUBEX{next(numbers)}"
-    made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
-    yield made
-    made.delete()
-    assert keep.name == "KEEP"
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
-
 
 # -- a consumer that exists: does it fit? ---------------------------------------------------------
 

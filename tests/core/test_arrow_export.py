@@ -8,6 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
+import jetsync
 from jetsync._core.arrow import COLUMNS
 from jetsync._core.batch import MsgBatch
 from jetsync.errors import ConfigError
@@ -30,10 +31,10 @@ SCHEMA = pa.schema(
 )
 
 
-def batch_of(*frames):
+def batch_of(*frames, kind=MsgBatch):
     inbound, box = receiver()
     assert inbound.feed(b"".join(frames)) == []
-    batch = box.new_batch(MsgBatch, None)
+    batch = box.new_batch(kind, None)
     box.take_into(batch, len(frames))
     return batch
 
@@ -216,11 +217,12 @@ def test_a_batch_is_a_stream_of_one_batch():
     assert whole.column("data").to_pylist() == [b"x", b""]
 
 
-def test_polars_and_duckdb_take_a_batch_as_it_is():
+def test_polars_and_duckdb_take_the_columns_of_a_batch_as_users_have_it():
     polars = pytest.importorskip("polars", reason="the extra dev")
     duckdb = pytest.importorskip("duckdb", reason="the extra dev")
-    batch = batch_of(*[message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)])
-    frame = polars.DataFrame(batch)
+    frames = [message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)]
+    batch = batch_of(*frames, kind=jetsync.MsgBatch)
+    frame = polars.DataFrame(batch.to_arrow())
     assert frame["stream_seq"].to_list() == [1, 2, 3, 4, 5]
     assert duckdb.sql("select sum(stream_seq)::int from batch").fetchall() == [(15,)]
 

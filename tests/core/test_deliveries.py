@@ -41,7 +41,7 @@ def source():
     return Source()
 
 
-def test_a_status_waits_for_whoever_judges_it(source):
+def test_a_status_waits_for_the_caller_that_judges_it(source):
     source.deliver(1)
     source.status()
     source.deliver(2)
@@ -51,7 +51,7 @@ def test_a_status_waits_for_whoever_judges_it(source):
     assert source.deliveries.taken == 2
 
 
-def test_a_gap_waits_for_whoever_judges_it(source):
+def test_a_gap_waits_for_the_caller_that_judges_it(source):
     source.deliveries.sequences = Sequences(0)
     source.deliver(1)
     source.deliver(3)

@@ -179,7 +179,7 @@ def test_a_reply_with_another_token_is_nobodys(token):
     assert inbound.unmatched == 1
 
 
-def test_an_answer_counts_only_from_whoever_was_shown_the_token():
+def test_an_answer_counts_only_from_the_responder_that_was_shown_the_token():
     """Numbers can be counted up; what follows them cannot be made from other tokens."""
     inbound, sid = requester()
     seen = [inbound.reply_token(inbound.add_reply(Mailbox())) for _ in range(3)]
@@ -237,7 +237,7 @@ def test_events_come_in_order_and_messages_between_them_are_delivered():
     assert drained(box) == [b"0", b"1"]
 
 
-def test_a_ping_is_answered_without_anybody_being_asked():
+def test_a_ping_is_answered_without_a_call_of_the_user():
     outbound = Outbound()
     inbound = Inbound(outbound)
     assert inbound.feed(b"PING\r\nPING\r\n") == []

@@ -93,9 +93,9 @@ _SIGNATURES = {
     "jet_blake2_init": (None, [POINTER(Blake2), c_size_t]),
     "jet_blake2_add": (None, [POINTER(Blake2), Span]),
     "jet_blake2_end": (None, [POINTER(Blake2), c_char_p]),
-    "jet_encode_pub": (c_int, [POINTER(Buf), Span, Span, Span, Span]),
-    "jet_encode_answer": (c_int, [POINTER(Buf), Span, Span, Span]),
-    "jet_encode_sub": (c_int, [POINTER(Buf), Span, Span, c_uint64]),
+    "jet_encode_pub": (c_int, [POINTER(Buf), Span, Span, Span, Span, c_size_t]),
+    "jet_encode_answer": (c_int, [POINTER(Buf), Span, Span, Span, c_size_t]),
+    "jet_encode_sub": (c_int, [POINTER(Buf), Span, Span, c_uint64, c_size_t]),
     "jet_encode_unsub": (c_int, [POINTER(Buf), c_uint64, c_uint64]),
 }
 
@@ -191,7 +191,10 @@ def encoded(verb: str, *parts: bytes | int) -> tuple[bytes, str]:
     out = Buf()
     jet().jet_buf_init(byref(out))
     function = getattr(jet(), "jet_header_append" if verb == "header" else f"jet_encode_{verb}")
-    status = function(byref(out), *(span(p) if isinstance(p, bytes) else p for p in parts))
+    given = [span(p) if isinstance(p, bytes) else p for p in parts]
+    if verb in ("pub", "answer", "sub"):
+        given.append(4096)
+    status = function(byref(out), *given)
     size = out.end - out.start
     sent = ctypes.string_at(ctypes.addressof(out.data.contents) + out.start, size) if size else b""
     jet().jet_buf_free(byref(out))

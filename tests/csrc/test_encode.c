@@ -1,6 +1,8 @@
 /* jet_encode, jet_subject and jet_buf: what goes out, what is refused, what the buffer keeps. */
 #include "check.h"
 
+enum { LINE = JET_MAX_CONTROL_LINE };
+
 static jet_buf out;
 
 static int made(jet_status status, jet_span expected) {
@@ -17,13 +19,13 @@ static int refused(jet_status status, jet_status expected) {
 void suite_encode(void) {
     jet_span none = S("");
     jet_buf_init(&out);
-    CHECK(made(jet_encode_pub(&out, S("a.b"), none, none, S("hello")), S("PUB a.b 5\r\nhello\r\n")));
-    CHECK(made(jet_encode_pub(&out, S("a"), S("r"), none, none), S("PUB a r 0\r\n\r\n")));
-    CHECK(made(jet_encode_pub(&out, S("a"), S("r"), S("HDR"), S("x")), S("HPUB a r 3 4\r\nHDRx\r\n")));
-    CHECK(made(jet_encode_answer(&out, S("$JS.ACK.*"), none, S("+ACK")),
+    CHECK(made(jet_encode_pub(&out, S("a.b"), none, none, S("hello"), LINE), S("PUB a.b 5\r\nhello\r\n")));
+    CHECK(made(jet_encode_pub(&out, S("a"), S("r"), none, none, LINE), S("PUB a r 0\r\n\r\n")));
+    CHECK(made(jet_encode_pub(&out, S("a"), S("r"), S("HDR"), S("x"), LINE), S("HPUB a r 3 4\r\nHDRx\r\n")));
+    CHECK(made(jet_encode_answer(&out, S("$JS.ACK.*"), none, S("+ACK"), LINE),
                S("PUB $JS.ACK.* 4\r\n+ACK\r\n")));
-    CHECK(made(jet_encode_sub(&out, S("a.*.>"), none, 1), S("SUB a.*.> 1\r\n")));
-    CHECK(made(jet_encode_sub(&out, S("a"), S("q"), UINT64_MAX),
+    CHECK(made(jet_encode_sub(&out, S("a.*.>"), none, 1, LINE), S("SUB a.*.> 1\r\n")));
+    CHECK(made(jet_encode_sub(&out, S("a"), S("q"), UINT64_MAX, LINE),
                S("SUB a q 18446744073709551615\r\n")));
     CHECK(made(jet_encode_unsub(&out, 10, 0), S("UNSUB 10\r\n")));
     CHECK(made(jet_encode_unsub(&out, 10, 5), S("UNSUB 10 5\r\n")));
@@ -32,33 +34,33 @@ void suite_encode(void) {
 
     jet_span bad[] = {S(""), S("a b"), S("a\r\nb"), S("a\nb"), S("a\tb"), S("a\0b"), S("a\x7f"), S("\x1f")};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(refused(jet_encode_pub(&out, bad[i], none, none, none), JET_ERR_SUBJECT));
-        CHECK(refused(jet_encode_answer(&out, bad[i], none, none), JET_ERR_SUBJECT));
-        CHECK(refused(jet_encode_sub(&out, bad[i], none, 1), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_pub(&out, bad[i], none, none, none, LINE), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_answer(&out, bad[i], none, none, LINE), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_sub(&out, bad[i], none, 1, LINE), JET_ERR_SUBJECT));
         if (bad[i].len == 0) continue;
-        CHECK(refused(jet_encode_pub(&out, S("a"), bad[i], none, none), JET_ERR_SUBJECT));
-        CHECK(refused(jet_encode_answer(&out, S("a"), bad[i], none), JET_ERR_SUBJECT));
-        CHECK(refused(jet_encode_sub(&out, S("a"), bad[i], 1), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_pub(&out, S("a"), bad[i], none, none, LINE), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_answer(&out, S("a"), bad[i], none, LINE), JET_ERR_SUBJECT));
+        CHECK(refused(jet_encode_sub(&out, S("a"), bad[i], 1, LINE), JET_ERR_SUBJECT));
     }
 
     /* The whole line counts, digits included: "PUB " and " 0" leave 4090 bytes for the subject. */
     uint8_t name[4200];
     memset(name, 's', sizeof name);
-    CHECK(jet_encode_pub(&out, jet_span_of(name, 4090), none, none, none) == JET_OK);
+    CHECK(jet_encode_pub(&out, jet_span_of(name, 4090), none, none, none, LINE) == JET_OK);
     jet_buf_clear(&out, 0);
-    CHECK(refused(jet_encode_pub(&out, jet_span_of(name, 4091), none, none, none), JET_ERR_LINE));
-    CHECK(refused(jet_encode_pub(&out, jet_span_of(name, 2100), jet_span_of(name, 2100), none, none),
+    CHECK(refused(jet_encode_pub(&out, jet_span_of(name, 4091), none, none, none, LINE), JET_ERR_LINE));
+    CHECK(refused(jet_encode_pub(&out, jet_span_of(name, 2100), jet_span_of(name, 2100), none, none, LINE),
                   JET_ERR_LINE));
-    CHECK(refused(jet_encode_sub(&out, jet_span_of(name, 4091), none, 1), JET_ERR_LINE));
-    CHECK(refused(jet_encode_pub(&out, S("a"), none, jet_span_of(name, SIZE_MAX / 2), none),
+    CHECK(refused(jet_encode_sub(&out, jet_span_of(name, 4091), none, 1, LINE), JET_ERR_LINE));
+    CHECK(refused(jet_encode_pub(&out, S("a"), none, jet_span_of(name, SIZE_MAX / 2), none, LINE),
                   JET_ERR_SIZE));
 
     /* No memory. */
     for (int i = 0; i < 4; i++) {
         jet_buf_free(&out);
         fail_allocation(1);
-        jet_status status = i == 0   ? jet_encode_pub(&out, S("a"), none, none, none)
-                            : i == 1 ? jet_encode_sub(&out, S("a"), none, 1)
+        jet_status status = i == 0   ? jet_encode_pub(&out, S("a"), none, none, none, LINE)
+                            : i == 1 ? jet_encode_sub(&out, S("a"), none, 1, LINE)
                             : i == 2 ? jet_encode_unsub(&out, 1, 0)
                                      : jet_encode_ping(&out);
         CHECK(refused(status, JET_ERR_MEMORY));

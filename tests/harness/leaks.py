@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import stat
+import sys
 import threading
 import time
 from collections import Counter
@@ -33,14 +35,46 @@ def descriptors() -> set[tuple[int, int]]:
     return found
 
 
+def of_spark(leaked: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those that py4j opened: Spark's gateway opens one when Python drops an object of the JVM,
+    also long after the tests of Spark that ran in this process."""
+    if "py4j" not in sys.modules:
+        return set()
+    gateways = [one for one in gc.get_objects() if str(type(one).__module__).startswith("py4j")]
+    sockets = [getattr(one, "socket", None) for one in gateways]
+    numbers = {one.fileno() for one in sockets if isinstance(one, socket.socket)}
+    return {one for one in leaked if one[0] in numbers}
+
+
 def describe(leaked: set[tuple[int, int]]) -> list[str]:
+    """What each is: where it leads, and what kinds of objects keep a socket of Python."""
+    owners = {one.fileno(): one for one in gc.get_objects() if isinstance(one, socket.socket)}
     texts = []
     for number, _ in sorted(leaked):
         try:
-            texts.append(f"{number} ({os.readlink(f'/dev/fd/{number}')})")
+            text = f"{number} ({os.readlink(f'/dev/fd/{number}')})"
         except OSError:
-            texts.append(str(number))
+            text = str(number)
+        if number in owners:
+            text += f" {_ends(owners[number])} kept by {_keepers(owners[number])}"
+        texts.append(text)
     return texts
+
+
+def _ends(sock: socket.socket) -> str:
+    """The ports of a socket."""
+    ports = []
+    for end in (sock.getsockname, sock.getpeername):
+        try:
+            ports.append(str(end()[1:2]).strip("(),"))
+        except OSError:
+            ports.append("none")
+    return " to ".join(ports)
+
+
+def _keepers(one: object) -> str:
+    found = {type(keeper).__name__ for keeper in gc.get_referrers(one)}
+    return " ".join(sorted(found - {"dict", "frame"}))
 
 
 def _left(before: set[threading.Thread]) -> set[threading.Thread]:
@@ -74,6 +108,9 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
         if not any(left):
             return
         if time.monotonic() > deadline:
+            left = (left[0], left[1] - of_spark(left[1]))
+            if not any(left):
+                return
             names = sorted(thread.name for thread in left[0])
             pytest.fail(f"left behind: threads {names}, descriptors {describe(left[1])}")
         gc.collect()

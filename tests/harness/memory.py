@@ -27,6 +27,30 @@ def settled() -> float:
     return resident()
 
 
+class _Account(ctypes.Structure):
+    """``struct mallinfo2``."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+def allocated() -> float | None:
+    """MiB that the C library has given out and not got back; None where it does not tell. What it
+    keeps for itself, such as the free end of a thread's arena, is not in it."""
+    account = getattr(ctypes.CDLL(None), "mallinfo2", None)  # glibc 2.33
+    if account is None:
+        return None
+    gc.collect()
+    account.restype = _Account
+    now = account()
+    return float(now.uordblks + now.hblkhd) / 2**20
+
+
 class Holdings(NamedTuple):
     """How many threads and descriptors there are."""
 

@@ -129,7 +129,7 @@ def later(seconds):
 def test_late_acknowledgements_are_told_once_for_a_consumer(
     js, stream, hasty, told, positive, whole
 ):
-    """B11: without a word they look like messages that come again for no reason."""
+    """Without a word they look like messages that come again for no reason."""
     nc, warnings = told
     fill(js, stream, 6)
     consumer = nc.jetstream().consumer(stream.name, "hasty")

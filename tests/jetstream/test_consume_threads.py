@@ -8,7 +8,7 @@ import pytest
 
 import jetsync
 from jetsync._core.mailbox import Mailbox
-from jetsync._core.pulls import GRID, PullLedger
+from jetsync._core.pulls import ALIGNMENT, PullLedger
 from jetsync.jetstream.pull.alarm import Alarm
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
@@ -167,7 +167,7 @@ def test_an_alarm_wakes_its_mailbox_once_when_the_last_sign_of_life_is_old():
 def test_long_pulls_end_together_and_never_later_than_asked():
     ledger = PullLedger(0.0)
     for now in (100.0, 100.1, 1234.56789):
-        length = ledger.pull_length(30.0, now, on_grid=True)
-        assert 30.0 - GRID <= length <= 30.0
-        assert abs((now + length) / GRID - round((now + length) / GRID)) < 1e-6
+        length = ledger.pull_length(30.0, now, aligned=True)
+        assert 30.0 - ALIGNMENT <= length <= 30.0
+        assert abs((now + length) / ALIGNMENT - round((now + length) / ALIGNMENT)) < 1e-6
         assert ledger.pull_length(30.0, now) == 30.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import os
 import pickle
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 
 import jetsync
 from tests.harness.leaks import library_threads
+from tests.harness.signals import ctrl_c_when_waiting
 from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -378,8 +378,7 @@ def test_ctrl_c_interrupts_a_wait_and_a_handler_may_wait_for_a_future(ours):
             lambda: _inside(future),
             future.result,
         ):
-            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt), ctrl_c_when_waiting():
                 call()
     finally:
         signal.signal(signal.SIGINT, before)

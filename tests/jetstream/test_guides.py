@@ -1,4 +1,4 @@
-"""The guides that tell one story run as they stand: all blocks of a page, on a new server.
+"""The examples of the guides run as they stand, on new servers.
 
 Only the server's address is another one. What a page takes for granted ("each example has a
 connection ``nc``") is made first; what it says comes out is compared.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+import jetsync
 from jetsync.server import NatsServer
 from tests.harness.pages import ADDRESS, ROOT, python_blocks
 
@@ -32,6 +34,71 @@ PAGES = {
     ),
     "from-kafka": ("", "assert report.stored == 1_000 and customer.startswith('c')"),
 }
+# Pages whose examples follow one another, and whether they take a stream ORDERS for granted.
+CHAPTERS = {
+    "consume": False,
+    "ordered": True,
+    "acknowledge": True,
+    "streams": False,
+    "keyvalue": False,
+}
+# Pages whose examples stand alone, and what each one prints if that is said.
+PUBLISH = python_blocks("docs/guide/publish.md")
+SUBSCRIBE = {
+    0: "b'one' 1\n",
+    1: "10\n",
+    2: "{'ack_wait': (60.0, 10.0)}\n",
+    3: "['workers']\n",
+    4: "True\nFalse\n",
+    5: "5000 0\n",
+    6: "True\n",
+    7: "nothing to do\n",
+}
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_the_examples_of_a_guide_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for files that they write
+    blocks = python_blocks(f"docs/guide/{page}.md")
+    assert len(blocks) >= 3
+    with NatsServer() as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="KEPT")
+        if CHAPTERS[page]:
+            js.create_stream(name="ORDERS", subjects=["orders.>"])
+            js.publish_many((f"orders.eu.{n}", b"%d" % n) for n in range(10))
+        names: dict[str, Any] = {"url": server.url, "nc": nc, "js": js}
+        for block in blocks:
+            try:
+                run(page, block, server, names)
+            finally:
+                if names["nc"] is not nc:  # a connection of its own
+                    names["nc"].close()
+            names.update(nc=nc, js=js)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_an_example_of_publishing_runs(number, fresh_server):
+    assert len(PUBLISH) == 5
+    assert ADDRESS in PUBLISH[number]
+    run("publish", PUBLISH[number], fresh_server, {})
+
+
+@pytest.mark.parametrize("number", SUBSCRIBE)
+def test_an_example_of_subscribing_prints_what_it_says(number, capsys):
+    blocks = python_blocks("docs/guide/subscribe.md")
+    assert len(blocks) == len(SUBSCRIBE)
+    with NatsServer() as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        for name in ("orders", "jobs"):
+            js.create_stream(name=name.upper(), subjects=[f"{name}.>"], storage="memory")
+        run("subscribe", blocks[number], server, {"nc": nc})
+    assert capsys.readouterr().out == SUBSCRIBE[number]
+
+
+def run(page, block, server, names):
+    code = block.replace(ADDRESS, server.url)
+    exec(compile(code, f"{page}: {block[:40]!r}", "exec"), names)  # the guide's own text
 
 
 @pytest.mark.parametrize("page", PAGES)

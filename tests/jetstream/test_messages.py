@@ -168,7 +168,7 @@ def test_pulls_shrink_to_what_is_taken(js, stream, consumer):
 
 
 def test_a_callback_that_raises_gets_the_next_message_and_the_error_is_told(url, js, stream):
-    """A11: error to on_error, the message is not acknowledged, the next one comes."""
+    """Error to on_error, the message is not acknowledged, the next one comes."""
     told: list[object] = []
     with jetsync.connect(url, on_error=lambda event: told.append(event.error)) as nc:
         theirs = nc.jetstream().stream(stream.name).create_consumer(durable_name="x", ack_wait=60)

@@ -257,6 +257,14 @@ def test_publish_arrow_with_constant_subject_ids_and_slices(js, stream):
     assert (again.stored, again.duplicates) == (1000, 500)
 
 
+def test_publish_arrow_finds_the_column_of_subjects(js, stream):
+    rows = {"subject": [f"{stream.name}.{n}" for n in "ab"], "data": [b"1", b"2"]}
+    assert js.publish_arrow(pa.table(rows)).stored == 2
+    assert stream.get_msg(2).subject == f"{stream.name}.b"
+    with pytest.raises(jetsync.ConfigError, match="give subject="):
+        js.publish_arrow(pa.record_batch({"data": [b"1"]}))
+
+
 def test_publish_arrow_names_wrong_columns(js):
     batch = pa.record_batch({"data": [1]})
     with pytest.raises(jetsync.ConfigError, match="string or binary"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -366,49 +365,6 @@ def test_a_child_is_told_at_once(nc, stream, silent):
             os._exit(wrong)
     assert os.waitpid(pid, 0)[1] == 0
     assert js.publish_async(f"{stream.name}.a").result(30).seq == 1
-
-
-INTERRUPTED = """
-import os, signal, sys, threading, time
-import jetsync
-
-nc = jetsync.connect(sys.argv[1])
-listener = jetsync.connect(sys.argv[1])
-subscription = listener.subscribe("nothing.answers.this")
-listener.flush()
-js = nc.jetstream(max_pending=1, timeout=60)
-stuck = js.publish_async("nothing.answers.this")
-
-def interrupt():
-    time.sleep(0.3)  # the main thread waits by then
-    os.kill(os.getpid(), signal.SIGINT)
-
-for wait in (stuck.result, stuck.exception, js.publish_async_wait, lambda: js.publish_async("x")):
-    threading.Thread(target=interrupt).start()
-    start = time.monotonic()
-    try:
-        wait()
-    except KeyboardInterrupt:
-        assert time.monotonic() - start < 20
-        continue
-    raise SystemExit("the wait ended without an interrupt")
-assert not stuck.done()
-nc.close()
-assert isinstance(stuck.exception(10), jetsync.PublishError)
-print("fine")
-"""
-
-
-def test_an_interrupt_ends_every_wait(url):
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, url],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
 
 
 def test_a_domain_and_a_value_are_told(js):

@@ -1,4 +1,4 @@
-"""Three outcomes and never a wrong one: stored, certainly not stored, unknown (P3, C1, C2)."""
+"""Three outcomes and never a wrong one: stored, certainly not stored, unknown (P3)."""
 
 from __future__ import annotations
 

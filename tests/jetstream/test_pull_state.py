@@ -61,10 +61,10 @@ def test_a_second_last_word_for_a_pull_does_not_touch_the_one_that_replaced_it(s
 def test_a_pull_that_found_no_room_is_due_also_when_its_pause_ended_between_two_looks(state):
     number = pull(state, 10)
     state.not_sent(number, NOW)
-    assert 0 < state.next_look(NOW, NOW) < 1
-    assert state.next_look(NOW + 60, NOW) < 1
+    assert 0 < state.check_in(NOW, NOW) < 1
+    assert state.check_in(NOW + 60, NOW) < 1
     # Once: who needed no pull after all waits in peace.
-    assert state.next_look(NOW + 60, NOW) > 1000
+    assert state.check_in(NOW + 60, NOW) > 1000
 
 
 def test_a_heartbeat_ends_nothing(state):
@@ -228,7 +228,7 @@ def test_what_waits_here_to_be_received_counts_as_received(state):
 def test_the_time_for_heartbeats_begins_a_round_trip_after_the_pull(state):
     state.sent(PullOptions(1, 30.0, heartbeat=0.5), NOW, 0, round_trip=0.6)
     assert hear(state, 1.5) is Silence.NONE
-    assert state.next_look(NOW, NOW) == pytest.approx(1.601)
+    assert state.check_in(NOW, NOW) == pytest.approx(1.601)
     assert hear(state, 1.7) is Silence.DEAD
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from typing import Any
@@ -14,6 +12,7 @@ import jetsync
 from jetsync.errors import (
     ConfigError,
 )
+from tests.harness.signals import ctrl_c_when_waiting
 from tests.harness.waiting import wait_until
 
 
@@ -136,11 +135,8 @@ def test_unsubscribing_wakes_who_waits(js, stream, subject):
 def test_ctrl_c_interrupts_waiting_and_loses_nothing(js, stream, subject):
     with js.subscribe(subject, heartbeat=0.1) as sub:
         for number in range(5):
-            timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
-            timer.start()
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt), ctrl_c_when_waiting():
                 sub.next(timeout=60)
-            timer.join()
             fill(js, subject, 1, start=number)
             assert int(sub.next(timeout=10).data) == number
 

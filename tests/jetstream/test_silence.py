@@ -23,5 +23,5 @@ def test_silence_keeps_the_error_that_a_stream_has(later):
     inbox: Any = SimpleNamespace(
         lost_link=lambda: False, went_silent=lambda: True, mailbox=SimpleNamespace(ended=False)
     )
-    PullStream._look(stream, inbox)
+    PullStream._check(stream, inbox)
     assert stream._error is error

@@ -6,7 +6,6 @@ import pytest
 
 import jetsync
 from jetsync import StreamConfig
-from jetsync.server import NatsServer
 
 
 def test_create_is_repeatable_and_a_different_one_is_refused(js, stream):
@@ -86,12 +85,3 @@ def test_purge_in_its_forms(js, stream):
 
 def test_account_info(js):
     assert js.account_info().streams >= 0
-
-
-def test_without_jetstream_it_says_so_at_once():
-    with (
-        NatsServer(jetstream=False) as server,
-        jetsync.connect(server.url) as nc,
-        pytest.raises(jetsync.JetStreamNotEnabledError),
-    ):
-        nc.jetstream().account_info()

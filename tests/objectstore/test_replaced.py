@@ -34,7 +34,7 @@ def test_whole_reads_of_an_object_that_is_replaced_all_the_time(store, url, tmp_
     writing = threading.Thread(target=replace)
     writing.start()
     try:
-        for _ in range(scaled(40, 1000)):
+        for _ in range(scaled(20, 1000)):
             data = store.get_bytes("x")
             assert data == data[:1] * SIZE
             store.get_file("x", tmp_path / "file")

@@ -28,9 +28,11 @@ from tests.harness.waiting import wait_until
 class Ended(jetsync.observe.Hooks):
     def __init__(self):
         self.seen = []
+        self.api = []
 
     def end(self, op):
-        self.seen.append((op.kind, op.name))
+        seen = self.api if op.kind == "api" else self.seen
+        seen.append((op.kind, op.name))
 
 
 @pytest.fixture
@@ -62,6 +64,38 @@ def test_next_is_one_operation(consumer, ended):
     with pytest.raises(jetsync.TimeoutError):
         consumer.next(timeout=0.1)
     assert ended == [("receive", "next")] * 2
+
+
+def test_a_request_for_many_replies_is_one_operation_until_they_end(nc, ended):
+    for answer in (b"1", b"2"):
+        nc.subscribe("many", callback=lambda msg, answer=answer: msg.respond(answer))
+    nc.flush()
+    replies = nc.request_many("many", b"", max_messages=2, timeout=9)
+    asked = ("request", "request_many")
+    assert asked not in ended
+    assert len(list(replies)) == 2
+    assert ended.count(asked) == 1
+    next(nc.request_many("many", b"", timeout=9))  # and the other reply is not taken
+    wait_until(lambda: ended.count(asked) == 2)
+    nc.request_many("many", b"", timeout=9)
+    wait_until(lambda: ended.count(asked) == 3)
+    with pytest.raises(jetsync.ConfigError):
+        nc.request_many("no subject", b"")
+    assert ended.count(asked) == 4
+
+
+def test_requests_to_the_api_are_operations(url):
+    hooks = Ended()
+    with jetsync.connect(url, hooks=hooks) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="ASKED", subjects=["asked"], storage="memory")
+        with pytest.raises(jetsync.ConsumerNotFoundError):
+            js.consumer("ASKED", "none")
+        js.delete_stream("ASKED")
+    names = [name for _, name in hooks.api]
+    assert names[0] == "STREAM.CREATE"
+    assert "CONSUMER.INFO" in names
+    assert names[-1] == "STREAM.DELETE"
 
 
 @pytest.mark.parametrize("wrap", [lambda handler: handler, jetsync.observe.processing])
@@ -158,10 +192,12 @@ def test_the_operation_of_a_batch_ends_once_whatever_becomes_of_it(nc):
 
     class Watching(jetsync.observe.Hooks):
         def begin(self, op):
-            begun.append(op.name)
+            if op.kind != "api":
+                begun.append(op.name)
 
         def end(self, op):
-            over.append((op.name, op.count, type(op.error)))
+            if op.kind != "api":
+                over.append((op.name, op.count, type(op.error)))
 
     jetsync.observe.install(Watching())
     with jetsync.connect(nc.connected_url) as other:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -9,10 +11,12 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 
 import jetsync
 import jetsync.otel
 from jetsync.jetstream.settle.dead_letter import DeadLetters
+from jetsync.otel.senders import Senders
 from tests.harness.waiting import wait_until
 
 TYPE = "messaging.operation.type"
@@ -21,9 +25,9 @@ TYPE = "messaging.operation.type"
 class Seen:
     """What the SDK has exported."""
 
-    def __init__(self, **options):
+    def __init__(self, sampler=ALWAYS_ON, **options):
         self.exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
+        self.provider = TracerProvider(sampler=sampler)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.reader = InMemoryMetricReader()
         jetsync.otel.instrument(
@@ -121,15 +125,58 @@ def test_each_message_of_many_has_a_span_of_its_own_when_asked_for(js, seen):
     assert seen.counted("messaging.client.sent.messages") == 2
 
 
-def test_a_small_batch_links_to_every_sender_and_a_large_one_to_a_few(js, seen):
+def test_a_batch_links_to_the_senders_of_its_first_messages(js, seen):
     js.publish_many([("bulk.a", b"", {"traceparent": context(n)}) for n in range(329)])
     consumer = js.create_consumer("BULK", durable_name="d")
     assert (len(consumer.fetch(128, timeout=9)), len(consumer.fetch(201, timeout=9))) == (128, 201)
     small, large = seen.spans("receive")
     assert [link.context.span_id for link in small.links] == list(range(1, 129))
-    assert [link.context.span_id for link in large.links] == list(range(129, 137))
+    assert [link.context.span_id for link in large.links] == list(range(129, 257))
     assert all(link.context.is_remote for link in small.links)
     assert seen.counted("messaging.client.consumed.messages") == 329
+
+
+@pytest.mark.parametrize("options", [{"sampler": ALWAYS_OFF}])
+def test_links_are_not_even_made_for_a_span_that_is_not_wanted(js, seen, monkeypatch):
+    read = []
+    monkeypatch.setattr(Senders, "spans", lambda self, blocks: read.append(blocks) or iter(()))
+    js.publish_many([("bulk.a", b"", {"traceparent": context(1)})])
+    assert len(js.create_consumer("BULK", durable_name="d").fetch(1, timeout=9)) == 1
+    assert read == []
+    assert seen.counted("messaging.client.consumed.messages") == 1
+
+
+def test_turning_it_off_and_on_again_goes_on_counting(url):
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    for _ in range(2):
+        jetsync.otel.instrument(meter_provider=provider)
+        with jetsync.connect(url) as nc:
+            nc.publish("counted")
+        jetsync.otel.uninstrument()
+    data: Any = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    (sent,) = (m for m in scope.metrics if m.name == "messaging.client.sent.messages")
+    assert [point.value for point in sent.data.data_points] == [2]
+
+
+def test_a_duration_is_recorded_when_it_is_read_and_at_once_where_it_is_an_example(url):
+    reader = InMemoryMetricReader()
+    provider, meters = TracerProvider(), MeterProvider([reader])
+    jetsync.otel.instrument(tracer_provider=provider, meter_provider=meters)
+    with jetsync.connect(url) as nc:
+        jetsync.otel.uninstrument()
+        for _ in range(70):  # more than are kept
+            nc.publish("timed")
+        with provider.get_tracer("web").start_as_current_span("request") as span:
+            nc.publish("timed")
+        nc.publish("timed")
+    data: Any = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    (timed,) = (m for m in scope.metrics if m.name == "messaging.client.operation.duration")
+    (point,) = timed.data.data_points
+    assert point.count == 72
+    assert {example.trace_id for example in point.exemplars} == {span.get_span_context().trace_id}
 
 
 @pytest.mark.parametrize(
@@ -138,20 +185,39 @@ def test_a_small_batch_links_to_every_sender_and_a_large_one_to_a_few(js, seen):
         b"NATS/1.0\r\nTraceParent: 00-%b-%b-01\r\n\r\n" % (b"0" * 32, b"1" * 16),
         b"NATS/1.0\r\ntraceparent: 00-short\r\n\r\n",
         b"NATS/1.0\r\nx-traceparent: 00-%b-%b-01\r\n\r\n" % (b"1" * 32, b"1" * 16),
+        b"NATS/1.0\r\ntraceparent: 00-%b-%b-01\r\n\r\n" % (b"1" * 32, b"0" * 16),
+        b"NATS/1.0\r\ntraceparent: 00-%b-%b-01\r\n\r\n" % (b"A" * 32, b"1" * 16),
+        b"NATS/1.0\r\ntraceparent: 00-%b-%b-0g\r\n\r\n" % (b"1" * 32, b"1" * 16),
+        b"NATS/1.0\r\ntraceparent: 00-%b:%b-01\r\n\r\n" % (b"1" * 32, b"1" * 16),
+        b"NATS/1.0\r\ntraceparent: 01-%b-%b-01\r\n\r\n" % (b"1" * 32, b"1" * 16),
+        b"NATS/1.0\r\ntraceparent\r\n",
+        b"\xff\x00traceparent:",
+        b"",
     ],
 )
 def test_a_context_that_is_none_makes_no_link(block):
     from opentelemetry import propagate
 
-    from jetsync.otel.senders import Senders
-
     assert list(Senders(propagate.get_global_textmap()).spans([block])) == []
+
+
+def test_a_sender_of_many_messages_is_one_link_also_beside_others():
+    from opentelemetry import propagate
+
+    def block(span, *more):
+        lines = [b"x-traceparent: same", b"traceparent: " + context(span).encode(), *more]
+        return b"NATS/1.0\r\n" + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+    senders = Senders(propagate.get_global_textmap())
+    blocks = [block(0, b"id: 1"), block(0, b"id: 2"), b"NATS/1.0\r\n", block(1), block(0)]
+    blocks[1] = blocks[1].replace(b"\r\ntrace", b"\r\nTRACE")  # as any client may write it
+    for state in ((), (b"tracestate: vendor=7",)):
+        found = senders.spans([*blocks, block(2, *state)])
+        assert [sender.span_id for sender in found] == [1, 2, 3]
 
 
 def test_a_trace_state_travels_with_the_link():
     from opentelemetry import propagate
-
-    from jetsync.otel.senders import Senders
 
     line = b"traceparent: 00-%b-%b-01\r\n" % (b"1" * 32, b"2" * 16)
     block = b"NATS/1.0\r\n" + line + b"tracestate: vendor=7\r\n\r\n"

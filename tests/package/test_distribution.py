@@ -62,6 +62,39 @@ def wheel(sdist) -> Path:
     return found
 
 
+ARCHIVE = """
+import Cython.Build, os
+Cython.Build.cythonize = lambda extensions, **_: extensions  # nothing generated is in the archive
+from setuptools import build_meta
+os.umask({umask:#o})
+build_meta.build_sdist({folder!r})
+"""
+
+
+def test_the_same_sources_make_the_same_source_distribution(tmp_path, monkeypatch):
+    """Whenever they were checked out, and whatever permissions a user's umask gives to files."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    made = []
+    for umask, seconds in ((0o022, 1_600_000_000), (0o077, 1_650_000_000)):
+        tree = tmp_path / f"{umask:o}"
+        before = os.umask(umask)
+        try:
+            for room in ("csrc", "jetsync"):
+                shutil.copytree(ROOT / room, tree / room, ignore=MADE_HERE)
+            for path in ROOT.glob("*.*"):
+                if path.suffix in {".py", ".toml", ".md", ".in"}:
+                    shutil.copyfile(path, tree / path.name)
+        finally:
+            os.umask(before)
+        for path in tree.rglob("*"):
+            os.utime(path, (seconds, seconds))
+            path.chmod(path.stat().st_mode & ~umask)
+        run("-c", ARCHIVE.format(umask=umask, folder=str(tree)), cwd=tree)
+        (archive,) = tree.glob("jetsync-*.tar.gz")
+        made.append(archive.read_bytes())
+    assert made[0] == made[1]
+
+
 def sources(*patterns: str) -> set[str]:
     found = {p for room in ("jetsync", "csrc") for s in patterns for p in (ROOT / room).rglob(s)}
     return {path.relative_to(ROOT).as_posix() for path in found}
@@ -124,6 +157,25 @@ def test_a_wheel_has_its_bill_of_materials(wheel):
 def test_a_release_needs_one_version_everywhere(tag, changelog, wrong):
     release = runpy.run_path(str(ROOT / ".ci/release.py"))
     assert len(release["faults"](tag, "1.2.3", changelog)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("tag", "folder"), [("v0.2.0", "0.2"), ("1.12.3", "1.12"), ("v1.2", None), ("main", None)]
+)
+def test_the_pages_of_a_minor_version_have_one_folder(tag, folder):
+    place = runpy.run_path(str(ROOT / ".ci/docs/deploy.py"))["place"]
+    if folder is None:
+        with pytest.raises(SystemExit, match="is no version"):
+            place(tag)
+    else:
+        assert place(tag) == folder
+
+
+def test_a_patch_of_an_older_version_is_not_the_latest_documentation():
+    is_latest = runpy.run_path(str(ROOT / ".ci/docs/deploy.py"))["is_latest"]
+    assert is_latest("0.1", [])
+    assert is_latest("1.10", ["1.9", "1.10", "0.4"])
+    assert not is_latest("1.9", ["1.10"])
 
 
 def test_the_wheel_works_where_nothing_else_is_installed(wheel, tmp_path):

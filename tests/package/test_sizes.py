@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HARD = 700
+HARD = 500
 SOFT = 400
 SUFFIXES = {".py", ".pyx", ".pxd", ".c", ".h", ".pyi"}
 FILES = sorted(
@@ -29,4 +29,4 @@ def test_no_file_is_over_the_hard_limit(path):
 
 def test_nearly_all_files_are_under_the_soft_limit():
     long = [p.name for p in FILES if lines(p) > SOFT]
-    assert len(long) * 10 <= len(FILES), long
+    assert len(long) * 40 <= len(FILES), long

@@ -15,12 +15,12 @@ MOST_HOPS = 12
 MOST_CONCEPTS = 12
 SOURCES = [
     path
-    for folder in ("csrc", "jetsync", "tests", "benchmarks", ".ci", "examples")
+    for folder in ("csrc", "jetsync", "tests", "benchmarks", ".ci", ".github", "examples")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".sh"}
+    if path.suffix in {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".sh", ".yml"}
 ] + [ROOT / name for name in ("setup.py", "Makefile", "pyproject.toml")]
 # Words of Python, of protocols and of other programs that the code itself need not use.
-FOREIGN = {"PYTHON_GIL", "gil", "X", "SID", "SSLObject"}
+FOREIGN = {"PYTHON_GIL", "gil", "X", "SID", "SSLObject", "MALLOC_MMAP_THRESHOLD_"}
 
 
 def quoted(page: Path) -> list[str]:

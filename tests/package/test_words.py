@@ -16,6 +16,8 @@ HIDING = re.compile(
 )
 # A clause in the place of the subject ("What comes late is ...") has no actor either.
 CLAUSE = re.compile(r'(?:"{3}|^\s*# |/\* )(What|Who|Whose|So many|So much|So long|Those that)\b')
+# The code of a promise or figure, in front of a docstring or in parentheses.
+CODE = re.compile(r'(?:"{3}|[(,] ?)([A-Z]\d{1,2}[a-z]?)(?=[:,)])')
 SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".sh", ".toml", ".yml"}
 # Generated: made from the sources that are read here.
 COMPILED = {p.with_suffix(".c") for p in (ROOT / "jetsync/_core").glob("*.pyx")}
@@ -68,7 +70,21 @@ def test_a_comment_begins_with_its_subject(place):
     assert found == []
 
 
+def test_codes_in_tests_are_those_of_the_page_of_promises():
+    known = set(re.findall(r"[A-Z]\d{1,2}[a-z]?", (ROOT / "docs/reliability.md").read_text()))
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {code}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for code in CODE.findall(line)
+        if '"""' in line and code not in known and path.name != Path(__file__).name
+    ]
+    assert found == []
+
+
 def test_the_check_finds_such_words():
+    assert CODE.findall('"""B6: nothing."""') == ["B6"]
+    assert CODE.findall('"""Three outcomes (P3, C1)."""') == ["P3", "C1"]
     assert CLAUSE.search('    """What comes late."""')
     assert CLAUSE.search("    # Who waits here is woken.")
     assert CLAUSE.search("/* So many bytes fit. */")

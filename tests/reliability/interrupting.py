@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import jetsync
+from tests.harness.signals import is_waiting
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
 
@@ -42,13 +42,9 @@ class Interrupter:
             waits = 0
             while waits < 3:  # it may sleep for a moment in between, in a lock
                 time.sleep(self._rng.uniform(0.001, 0.004))  # the moment varies
-                waits = waits + 1 if self._sleeps() else 0
+                waits = waits + 1 if is_waiting(os.getpid()) else 0
             self.sent = time.monotonic()
             os.kill(os.getpid(), signal.SIGINT)
-
-    def _sleeps(self) -> bool:
-        stat = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/stat").read_text()
-        return stat.rpartition(")")[2].split()[0] == "S"
 
     def interrupt(self, name: str, call: Callable[[], object]) -> float:
         """Run a call that does not end by itself; return how late its interrupt came."""
@@ -87,6 +83,8 @@ def main(url: str, deaf: str, count: int) -> None:
         stuck._outbound.write_timeout = FOREVER
     one, two, three = (nc.subscribe("numbers") for _ in range(3))
     _silent = nc.subscribe("silent")  # it lasts as long as it is held
+    js = nc.jetstream(max_pending=1, timeout=FOREVER)
+    unanswered = js.publish_async("silent")
     iterator = iter(two)
     idle = nc.subscribe("unread", callback=lambda msg: time.sleep(FOREVER))  # for ever
     nc.publish("unread")
@@ -104,6 +102,10 @@ def main(url: str, deaf: str, count: int) -> None:
         "drain a subscription": lambda: idle.drain(timeout=FOREVER),
         "close": lambda: doomed[-1].close(),
         "drain": lambda: doomed[-1].drain(timeout=FOREVER),
+        "result": unanswered.result,
+        "exception": unanswered.exception,
+        "publish_async_wait": js.publish_async_wait,
+        "publish_async": lambda: js.publish_async("silent"),
         "busy requests": lambda: again_and_again(lambda: nc.request("echo", b"x", timeout=20)),
         "busy flushes": lambda: again_and_again(lambda: nc.flush(timeout=20)),
     }
@@ -130,7 +132,9 @@ def main(url: str, deaf: str, count: int) -> None:
             assert next(iterator).data == text
             assert three.next(timeout=20).data == text
     assert nc.stats.reconnects == 0
+    assert not unanswered.done()
     nc.close()
+    assert isinstance(unanswered.exception(20), jetsync.PublishError)
     stuck.close()
     print(json.dumps(late))
     sys.stdout.flush()

@@ -70,7 +70,7 @@ def test_a_handler_that_hangs_holds_up_later_events_only(server):
 
 
 def test_a_storm_of_signals_surfaces_nowhere(server):
-    """A18: a timer signal each millisecond while everything works; nothing fails or is lost."""
+    """A timer signal each millisecond while everything works; nothing fails or is lost."""
     count = scaled(20_000, 400_000)
     signals = [0]
 

@@ -59,7 +59,7 @@ class Reader:
             f"{len(self.times)} came, {len(self.seen)} different, error {self.error!r}",
             f"pulls {engine.state.outstanding}, waiting {engine.waiting}",
             f"mailbox {engine.mailbox.pending_messages}, linked {engine.link.is_up}",
-            f"look in {engine.next_look():.3f} s",
+            f"look in {engine.check_in():.3f} s",
             f"{time.monotonic()} now, connection {self._messages._nc!r}",
         ]
         for ask in (self._consumer.explain_stall, self._consumer.info, self.stream.info):

@@ -12,7 +12,7 @@ from jetsync.server import NatsServer
 from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
-from tests.reliability.test_restart import when_it_accepts
+from tests.reliability.test_restart import LIVES, when_it_accepts
 
 pytestmark = pytest.mark.timed
 
@@ -20,7 +20,6 @@ TOTAL = scaled(70_000, 2_000_000)
 FAULTS = scaled(4, 90)
 ROUNDS = scaled(5, 200)
 AWAY = 0.2
-LIVES = 0.6  # a link that breaks sooner again is a flapping one, which is backed off from
 HEARTBEAT = 1.0
 BOUND = 2 * HEARTBEAT + 1  # promise P4
 
@@ -48,7 +47,7 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
                 if number % 3 == 0:
                     server.kill()
                     stop.wait(AWAY)
-                    server.start()
+                    server.start(timeout=120)  # a killed one reads the whole stream again
                 elif number % 3 == 1:
                     server.pause()
                     stop.wait(2.5)

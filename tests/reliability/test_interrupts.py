@@ -10,31 +10,22 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from jetsync.server import NatsServer
 from tests.harness.fakeserver import FakeServer
 from tests.harness.places import ROOT
+from tests.harness.signals import is_waiting
 from tests.harness.soak import scaled
 from tests.harness.watchdog import run_module
 from tests.reliability.interrupted import PROGRAMS
 
-INTERRUPTS = scaled(140, 1_400)
+INTERRUPTS = scaled(54, 1_400)
 LIMIT = 30.0  # the programs wait for an hour
 PATIENCE = scaled(250, 3_000)
 BOUND = 100.0
 SLACK = 150.0  # milliseconds that a busy machine may take to run the thread
-
-
-def asleep(pid):
-    """Whether the main thread waits; where that cannot be known the first signal may be early."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "S"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -52,7 +43,7 @@ def test_an_interrupt_ends_the_wait_and_loses_nothing(name):
         end = time.monotonic() + LIMIT
         while process.poll() is None:
             assert time.monotonic() < end, "the interrupt did not end the wait"
-            if asleep(process.pid):
+            if is_waiting(process.pid):
                 process.send_signal(signal.SIGINT)
             try:
                 process.wait(0.02)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 
+import pytest
+
 import jetsync
-from tests.harness.memory import Holdings, settled
+from tests.harness.memory import Holdings, allocated, settled
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.reliability.links import await_reconnect
 
 WARM_UP = scaled(200_000, 1_000_000)
 MESSAGES = scaled(1_000_000, 10_000_000)
+MIB = 2**20
 CYCLES = scaled(200, 1_000)
 
 
@@ -113,3 +116,30 @@ def test_connections_that_fail_or_reconnect_leave_nothing(server, proxy, caplog,
         grown = settled() - before
     record_figure(f"memory growth over {rounds} broken links", grown, "MiB", goal="<= 1 MiB")
     assert grown <= 1
+
+
+@pytest.mark.parametrize("size", [64 * 1024, MIB])
+def test_large_messages_that_wait_take_their_own_size(server, record_figure, size):
+    """What waits is held once, and given back when it was taken."""
+    count = scaled(16, 512) * MIB // size
+    with (
+        jetsync.connect(server.url, pending_bytes_limit=2**31, pending_messages_limit=2**31) as nc,
+        jetsync.connect(server.url) as near,
+    ):
+        sub = nc.subscribe("large")
+        nc.flush(timeout=20)
+        before, had = settled(), allocated()
+        for _ in range(count):
+            near.publish("large", bytes(size))
+            near.flush(timeout=20)
+        wait_until(lambda: sub.pending_messages == count, timeout=60)
+        waiting = (settled() - before) * MIB / (count * size)
+        for _ in range(count):
+            assert len(sub.next(timeout=20).data) == size
+        has = allocated()
+    name = f"G8 large messages, {size // 1024} KiB"
+    record_figure(f"{name}: memory while they wait, to their size", waiting, goal="<= 1.1")
+    assert waiting <= 1.1 + 2 / scaled(16, 512)  # and some buffers of the two connections
+    if had is not None and has is not None:
+        record_figure(f"{name}: memory held afterwards", has - had, "MiB", goal="<= 6 MiB")
+        assert has - had <= 6

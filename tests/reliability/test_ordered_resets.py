@@ -18,6 +18,7 @@ from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
+from tests.reliability.test_restart import LIVES
 
 RESETS = scaled(50, 1000)
 BETWEEN = 60
@@ -132,6 +133,7 @@ def test_consume_goes_on_over_restarts_of_the_server(keeps_promise):
             for turn in range(rounds):
                 fill(aside.jetstream(), stream, between, start=turn * between)
                 wait_until(lambda: len(got) == (turn + 1) * between, timeout=LONG)  # noqa: B023
+                time.sleep(LIVES)  # how long a link lives
                 server.kill()
                 server.start()
                 accepted = time.monotonic()

@@ -32,7 +32,7 @@ ALL = [
     "tests/reliability/test_closing.py",
     "tests/reliability/test_shared_by_threads.py",
 ]
-LONGEST = 4 * 3600
+LONGEST = 85 * 60
 
 
 @pytest.mark.timeout(scaled(120, LONGEST))

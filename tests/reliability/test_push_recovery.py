@@ -13,6 +13,7 @@ from jetsync.server import NatsServer
 from tests.harness.raw import RawClient
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
+from tests.reliability.test_restart import LIVES
 
 pytestmark = pytest.mark.timed
 
@@ -20,7 +21,6 @@ ROUNDS = scaled(5, 200)
 AWAY = 0.2
 P95, MOST = 0.5, 1.5
 SLACK = 2.0  # for a busy machine
-LIVES = 0.6  # a link that breaks sooner again is a flapping one, which is backed off from
 
 
 class Watcher:

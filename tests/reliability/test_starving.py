@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
-import sys
-
 import pytest
 
 import jetsync
 from jetsync.client.session import Session
 from jetsync.server import NatsServer
-from tests.csrc.build import clean_environment
-from tests.harness.places import SEARCH_PATH
 from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
-from tests.harness.starve import build_starve
+from tests.harness.starve import needs_glibc, starved
 from tests.harness.waiting import wait_until
 
 PATIENCE = 30.0
 
 
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc" or "libasan" in os.environ.get("LD_PRELOAD", ""),
-    reason="puts itself in front of glibc's malloc",
-)
+@needs_glibc
 @pytest.mark.timeout(scaled(150, 1200))
 def test_a_connection_outlives_a_failing_allocator(tmp_path, record_figure):
-    library = build_starve(tmp_path)
     with NatsServer() as server:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "tests.reliability.starving", str(library), server.url),
-                *(str(scaled(20, 400)), str(scaled(41, 1))),
-            ],
-            env={
-                **clean_environment(),
-                "LD_PRELOAD": str(library),
-                "PYTHONMALLOC": "malloc",
-                "PYTHONPATH": SEARCH_PATH,
-            },
-            cwd=tmp_path,  # not the checkout, which would come before an installed wheel
-            capture_output=True,
-            text=True,
-            timeout=scaled(120, 1000),
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[-8000:]
-    counts = json.loads(done.stdout)
+        often = server.url, str(scaled(20, 400)), str(scaled(41, 1))
+        counts = starved("tests.reliability.starving", tmp_path, *often, limit=scaled(120, 1000))
     assert counts["in all threads"] > 0
     assert counts["in one thread"] > 10
     total = counts["in all threads"] + counts["in one thread"]

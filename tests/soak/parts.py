@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.harness import links
+
 RELIABILITY = "tests/reliability"
 
 PARTS: dict[str, list[str]] = {
@@ -52,7 +54,12 @@ PARTS: dict[str, list[str]] = {
         f"{RELIABILITY}/test_pull_links.py",
         f"{RELIABILITY}/test_hostile_blocks.py",
     ],
-    "websocket": [f"{RELIABILITY}/test_other_links.py"],
+    **{
+        f"over-{kind}": [
+            f"{RELIABILITY}/test_other_links.py::test_the_suites_hold_over_other_links[{kind}]"
+        ]
+        for kind in links.KINDS
+    },
     "law": [f"{RELIABILITY}/test_time_law.py", "tests/core/test_fairness.py"],
     "order": ["tests/jetstream/test_publish_order.py"],
     "answers": [f"{RELIABILITY}/test_own_answers.py"],
@@ -78,7 +85,7 @@ PARTS: dict[str, list[str]] = {
 }
 
 
-_NAMED = {place for places in PARTS.values() for place in places}
+_NAMED = {place.partition("::")[0] for places in PARTS.values() for place in places}
 
 PARTS["rest"] = [
     place

@@ -60,6 +60,15 @@ class MadeSource:
         self.taken += 1
         return [msg]
 
+    def ack(self, msg: MadeMessage) -> None:
+        msg.ack()
+
+    def send(self) -> None:
+        """Nothing is kept back."""
+
+    def interrupt(self) -> None:
+        """Each take is short."""
+
     def stop(self) -> None:
         """It asks for nothing more."""
 

@@ -54,7 +54,7 @@ class Renewals:
         self._broker = broker
         self._process = os.getpid()  # a forked child has no thread, and this lock may be held
         self._changed = threading.Condition()
-        self._kept: dict[Declared, str] = {}
+        self._queues: dict[Declared, str] = {}
         self._thread: threading.Thread | None = None
 
     def keep(self, queue: str, declared: Declared) -> None:
@@ -62,7 +62,7 @@ class Renewals:
         if declared.record.expires is None or os.getpid() != self._process:
             return
         with self._changed:
-            self._kept[declared] = queue
+            self._queues[declared] = queue
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="jetsync-kombu-renewal", daemon=True
@@ -75,8 +75,8 @@ class Renewals:
         if os.getpid() != self._process:
             return
         with self._changed:
-            self._kept.pop(declared, None)
-            thread = None if self._kept else self._thread
+            self._queues.pop(declared, None)
+            thread = None if self._queues else self._thread
             self._changed.notify()
         if thread is not None:
             thread.join(_END)
@@ -89,14 +89,14 @@ class Renewals:
     def _wait(self) -> list[tuple[Declared, str]] | None:
         """Wait until renewals are due and return them; None when there is nothing to renew."""
         with self._changed:
-            while self._kept and not self._broker.nc.is_closed:
+            while self._queues and not self._broker.nc.is_closed:
                 now = time.monotonic()
-                due = [(one, queue) for one, queue in self._kept.items() if one.renew_at <= now]
+                due = [(one, queue) for one, queue in self._queues.items() if one.renew_at <= now]
                 if due:
                     return due
-                next_at = min(one.renew_at for one in self._kept)
+                next_at = min(one.renew_at for one in self._queues)
                 self._changed.wait(min(next_at - now, _AGAIN))
-            self._kept.clear()
+            self._queues.clear()
             self._thread = None
             return None
 

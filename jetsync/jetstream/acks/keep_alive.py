@@ -38,8 +38,8 @@ class KeepAlive:
         port: Port,
         interval: float,
     ) -> None:
-        # Both functions hold what is kept; at the end they are dropped.
-        self._kept: tuple[Callable[[], None], Callable[[], bool]] | None = (keep, is_settled)
+        # Both functions hold the message or the batch; at the end they are dropped.
+        self._functions: tuple[Callable[[], None], Callable[[], bool]] | None = (keep, is_settled)
         self._port = port
         self._lock = lock("jetstream/acks/keep_alive.py _lock")
         self._handle: TimerHandle | None = None
@@ -48,10 +48,10 @@ class KeepAlive:
 
     def _tick(self) -> None:
         with self._lock:
-            kept = self._kept
-            if kept is None:
+            functions = self._functions
+            if functions is None:
                 return
-            keep, is_settled = kept
+            keep, is_settled = functions
             if self._port.closed or is_settled():
                 return
             try:
@@ -78,7 +78,7 @@ class KeepAlive:
     ) -> None:
         # A sign of life is sent with the lock held: what the caller sends next comes after it.
         with self._lock:
-            self._kept = None
+            self._functions = None
             if self._handle is not None:
                 self._handle.cancel()
 

@@ -115,10 +115,15 @@ class Consumer(Handle):
         min_ack_pending: int | None = None,
         priority: int | None = None,
     ) -> MsgBatch:
-        """Fetch what is there now, at most ``max_messages``.
+        """Fetch what is there now, at most ``max_messages``; the batch may be empty.
 
-        Blocks for a round trip, and up to ``timeout`` seconds (default: the one of the JetStream
-        object) while the server does not answer. Raises like :meth:`fetch`.
+        Blocks for a round trip, and up to ``timeout`` seconds (default: the JetStream object's)
+        while the server does not answer. ``group``, ``min_pending``, ``min_ack_pending`` and
+        ``priority`` as for :meth:`messages`.
+
+        Raises PullUnansweredError, a TimeoutError, when the server did not answer;
+        ConsumerDeletedError; PermissionsError; PullTerminatedError when the server refuses the
+        pull; ConfigError, ConnectionClosedError.
         """
         check_count("max_messages", max_messages)
         self._port.check()
@@ -142,9 +147,13 @@ class Consumer(Handle):
         min_ack_pending: int | None = None,
         priority: int | None = None,
     ) -> JetStreamMsg:
-        """Return one message. Blocks up to ``timeout`` seconds; TimeoutError when none came.
+        """Return one message. ``group``, ``min_pending``, ``min_ack_pending`` and ``priority`` as
+        for :meth:`messages`.
 
-        Raises like :meth:`fetch` besides.
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError when none
+        came (PullUnansweredError when the server has not said that there is none);
+        ConsumerDeletedError; PermissionsError; PullTerminatedError when the server refuses the
+        pull; ConfigError, ConnectionClosedError.
         """
         # A subclass that observes both calls sees one of them: the user's.
         batch = Consumer.fetch(
@@ -226,7 +235,9 @@ class Consumer(Handle):
         """Give every message to ``callback``, one by one: see ``ConsumeContext`` for the thread.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
-        ``on_error``; the message is not acknowledged for you and the next one is delivered.
+        ``on_error``; the message is not acknowledged for you and the next one is delivered. Does
+        not block. Raises ConfigError for options that the consumer has no use for,
+        ConnectionClosedError.
         """
         check_callback(callback)
         return ConsumeContext(self._port, self.messages(**options), callback)
@@ -234,7 +245,12 @@ class Consumer(Handle):
     # -- managing it -------------------------------------------------------------------------------
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        """Ask the server about the consumer.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self._shared.info(timeout)
 
     @property
@@ -243,7 +259,12 @@ class Consumer(Handle):
         return self._shared.cached_info
 
     def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
-        """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
+        """Ask how far the consumer is behind its stream.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return ConsumerLag.from_info(self.info(timeout=timeout))
 
     def measurements(self) -> list[Measurement]:
@@ -260,37 +281,75 @@ class Consumer(Handle):
 
         It knows: no link, the stream or consumer gone, no leader, a push consumer, paused, too many
         unacknowledged messages, pinned to another client, nothing (that matches) to deliver, no
-        client pulls. Blocks for a round trip, with a filter for some more; raises
-        ConnectionClosedError.
+        client pulls.
+
+        Blocks for a round trip, with a filter for some more, up to ``timeout`` seconds (default:
+        the JetStream object's). That no answer comes is a reason too. Raises an APIError that it
+        does not know, PermissionsError, ConnectionClosedError.
         """
         seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         return explain_stall(self._shared, seconds)
 
     def pause(self, until: datetime, *, timeout: Seconds | None = None) -> None:
-        """Deliver nothing until a point in time (server 2.11). Blocks."""
+        """Deliver nothing until a point in time (with time zone; server 2.11).
+
+        Pulls keep getting heartbeats meanwhile. A time that is over resumes.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; ConfigError and
+        ApiLevelRequiredError (an older server) before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
+        """
         pause_consumer(self._api, self.stream_name, self.name, until, timeout)
 
     def resume(self, *, timeout: Seconds | None = None) -> None:
-        """Undo :meth:`pause`. Blocks."""
+        """Undo :meth:`pause` (server 2.11).
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; ApiLevelRequiredError (an
+        older server) before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
+        """
         resume_consumer(self._api, self.stream_name, self.name, timeout)
 
     def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
         """Take the pin of a priority group from the client that has it, so that the server chooses
-        anew (server 2.11, policy ``pinned_client``). Blocks; raises PriorityGroupError."""
+        anew (server 2.11, policy ``pinned_client``, ADR-42). The same client may be chosen again.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        PriorityGroupError for an unknown group, ConsumerNotFoundError, StreamNotFoundError or
+        another APIError; ConfigError and ApiLevelRequiredError (an older server) before anything is
+        sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError. After
+        TimeoutError or DisconnectedError it may have been done.
+        """
         unpin_consumer(self._api, self.stream_name, self.name, group, timeout)
 
     def reset(self, seq: int | None = None, *, timeout: Seconds | None = None) -> None:
         """Deliver again: from stream sequence ``seq`` on, or what is not acknowledged yet if None.
 
-        Needs server 2.14. Blocks; raises ConsumerResetError when the consumer's ``deliver_policy``
-        excludes the sequence, ConsumerNotFoundError.
+        Consumer sequences begin again at 1 and what was delivered counts as not delivered. Needs
+        server 2.14.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerResetError when the consumer's ``deliver_policy`` excludes the sequence,
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; ConfigError and
+        ApiLevelRequiredError (an older server) before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
         """
         self._shared.cached_info = reset_consumer(
             self._api, self.stream_name, self.name, seq, timeout
         )
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the consumer on the server. Blocks; raises ConsumerNotFoundError."""
+        """Delete the consumer on the server, and give back what this handle holds.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
+        """
         self.close()
         delete_consumer(self._api, self.stream_name, self.name, timeout)
 

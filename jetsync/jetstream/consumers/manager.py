@@ -63,11 +63,15 @@ class ConsumerManager:
     ) -> Consumer:
         """Create a consumer from a ConsumerConfig or its fields; without a name an ephemeral one.
 
-        An identical consumer that exists is returned; a different one under this name raises
-        ConsumerExistsError. With ``pedantic`` the server refuses what it would otherwise correct by
-        itself (PedanticError, server 2.11). A field that needs a newer server raises
-        ApiLevelRequiredError before anything is sent. Blocks. Raises InvalidConsumerConfigError,
-        StreamNotFoundError.
+        An identical consumer that exists is returned. With ``pedantic`` the server refuses what it
+        would otherwise correct by itself (PedanticError, server 2.11).
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerExistsError when a
+        consumer of this name has another configuration, InvalidConsumerConfigError,
+        StreamNotFoundError or another APIError; ConfigError and ApiLevelRequiredError (a field
+        needs a newer server) before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         built = build(ConsumerConfig, config, fields)
         return self._put_consumer(stream, built, "create", timeout, pedantic=pedantic)
@@ -82,12 +86,19 @@ class ConsumerManager:
         pedantic: bool = False,
         **fields: Unpack[ConsumerFields],
     ) -> Consumer:
-        """Change an existing consumer. Raises ConsumerDoesNotExistError. Blocks.
+        """Change an existing consumer.
 
         With a ``config`` that becomes the configuration, keywords on top: what is not in it gets
         its default. With ``name=`` (or ``durable_name=``) and keywords alone the configuration is
-        read first and only those fields change. Where to begin, how to acknowledge and what is
-        said to be fixed in ``ConsumerConfig`` cannot be changed (InvalidConsumerConfigError).
+        read first and only those fields change. Where to begin, how to acknowledge and what is said
+        to be fixed in ``ConsumerConfig`` cannot be changed. ``pedantic`` as for
+        :meth:`create_consumer`.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerDoesNotExistError,
+        InvalidConsumerConfigError, StreamNotFoundError or another APIError; ConfigError and
+        ApiLevelRequiredError (a field needs a newer server) before the change is sent;
+        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError
+        or DisconnectedError it may have been done.
         """
         deadline = self._api.deadline(timeout)
         if config is None:
@@ -123,10 +134,16 @@ class ConsumerManager:
         pedantic: bool = False,
         **fields: Unpack[ConsumerFields],
     ) -> Consumer:
-        """Make sure that a consumer with exactly this configuration exists. Blocks.
+        """Make sure that a consumer with exactly this configuration exists.
 
-        What is not given gets its default, whether the consumer was there or not; what cannot be
-        changed raises InvalidConsumerConfigError.
+        What is not given gets its default, whether the consumer was there or not. ``pedantic`` as
+        for :meth:`create_consumer`.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises InvalidConsumerConfigError
+        also for what cannot be changed, StreamNotFoundError or another APIError; ConfigError and
+        ApiLevelRequiredError (a field needs a newer server) before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
         """
         built = build(ConsumerConfig, config, fields)
         return self._put_consumer(stream, built, None, timeout, pedantic=pedantic)
@@ -144,18 +161,34 @@ class ConsumerManager:
         return Consumer(self._api, info)
 
     def consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
-        """Look a consumer up. Raises ConsumerNotFoundError."""
+        """Look a consumer up.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerNotFoundError,
+        StreamNotFoundError or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return Consumer(self._api, consumer_info(self._api, stream, name, timeout))
 
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a consumer. Raises ConsumerNotFoundError."""
+        """Delete a consumer.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerNotFoundError,
+        StreamNotFoundError or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
+        """
         delete_consumer(self._api, stream, name, timeout)
 
     def consumers(self, stream: str, *, timeout: Seconds | None = None) -> Iterator[ConsumerInfo]:
-        """Iterate over the consumers of a stream; each page is a request of ``timeout`` seconds.
+        """Iterate over the consumers of a stream.
 
         In a cluster some servers may not answer in time. Consumers that are missing for that are
         asked for one by one; if that fails too, JetStreamUnavailableError names them at the end.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises then StreamNotFoundError, JetStreamUnavailableError or another APIError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         operation = f"CONSUMER.LIST.{check_name('stream', stream)}"
         missing: set[str] = set()
@@ -169,21 +202,37 @@ class ConsumerManager:
         )
 
     def consumer_names(self, stream: str, *, timeout: Seconds | None = None) -> Iterator[str]:
-        """Iterate over the names of the consumers of a stream, page by page."""
+        """Iterate over the names of the consumers of a stream.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises ConfigError at once for an invalid name, then StreamNotFoundError or another
+        APIError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         operation = f"CONSUMER.NAMES.{check_name('stream', stream)}"
         return self._api.pages(operation, "consumers", timeout=timeout)
 
     def pause_consumer(
         self, stream: str, name: str, until: datetime, *, timeout: Seconds | None = None
     ) -> None:
-        """Deliver nothing until a point in time (with time zone; server 2.11). Blocks.
+        """Have a consumer deliver nothing until a point in time (with time zone; server 2.11).
 
         Pulls keep getting heartbeats meanwhile. A time that is over resumes.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerNotFoundError,
+        StreamNotFoundError or another APIError; ConfigError and ApiLevelRequiredError (an older
+        server) before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
         """
         pause_consumer(self._api, stream, name, until, timeout)
 
     def resume_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
-        """Undo :meth:`pause_consumer`."""
+        """Undo :meth:`pause_consumer` (server 2.11).
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerNotFoundError,
+        StreamNotFoundError or another APIError; ConfigError and ApiLevelRequiredError (an older
+        server) before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
+        """
         resume_consumer(self._api, stream, name, timeout)
 
     def unpin_consumer(
@@ -192,20 +241,31 @@ class ConsumerManager:
         """Take the pin from the client that has it, so that the server chooses anew (server 2.11).
 
         For consumers with ``priority_policy="pinned_client"`` (ADR-42). The same client may be
-        chosen again. Raises PriorityGroupError for an unknown group, ConsumerNotFoundError.
+        chosen again.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises PriorityGroupError for an
+        unknown group, ConsumerNotFoundError, StreamNotFoundError or another APIError; ConfigError
+        and ApiLevelRequiredError (an older server) before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
         """
         unpin_consumer(self._api, stream, name, group, timeout)
 
     def reset_consumer(
         self, stream: str, name: str, seq: int | None = None, *, timeout: Seconds | None = None
     ) -> ConsumerInfo:
-        """Deliver again: from stream sequence ``seq`` on, or what is not acknowledged yet if None.
+        """Have a consumer deliver again: from stream sequence ``seq`` on, or what is not
+        acknowledged yet if None.
 
         Consumer sequences begin again at 1 and what was delivered counts as not delivered. Needs
-        server 2.14. Raises ConsumerResetError when the consumer's ``deliver_policy`` excludes this
-        sequence. A server does not answer for a consumer that is not there, so it is looked up
-        first: raises ConsumerNotFoundError. ``extra["reset_seq"]`` of the answer is where it
-        begins.
+        server 2.14. A server does not answer for a consumer that is not there, so it is looked up
+        first. ``extra["reset_seq"]`` of the answer is where it begins.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ConsumerResetError when
+        the consumer's ``deliver_policy`` excludes this sequence, ConsumerNotFoundError,
+        StreamNotFoundError or another APIError; ConfigError and ApiLevelRequiredError (an older
+        server) before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
         """
         return reset_consumer(self._api, stream, name, seq, timeout)
 
@@ -219,8 +279,11 @@ class ConsumerManager:
     ) -> None:
         """Let another server lead the consumer: any, or one by ``placement`` (server 2.11).
 
-        Blocks until the leader has agreed, not until there is a new one. Raises ClusterError
-        without a cluster.
+        Blocks until the leader has agreed, not until there is a new one, up to ``timeout`` seconds
+        (default: this object's). Raises ClusterError without a cluster, ConsumerNotFoundError or
+        another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         operation = f"CONSUMER.LEADER.STEPDOWN.{check_name('stream', stream)}"
         step_down(self._api, f"{operation}.{check_name('consumer', name)}", placement, timeout)
@@ -228,9 +291,14 @@ class ConsumerManager:
     def remove_consumer_peer(
         self, stream: str, name: str, peer: str, *, timeout: Seconds | None = None
     ) -> None:
-        """Take a server (by name or id) out of those that hold the consumer (server 2.15).
+        """Take a server (by name or id) out of those that hold the consumer (server 2.15); another
+        takes its place.
 
-        Another takes its place. Blocks. Raises ClusterError without a cluster.
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ClusterError without a
+        cluster, ConsumerNotFoundError or another APIError; ConfigError and ApiLevelRequiredError
+        (an older server) before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         self._api.require("removing a consumer's peer", "2.15")
         self._api.request(

@@ -229,10 +229,10 @@ class SharedConsumer:
     def _sweep_later(self, inbox: PullInbox, since: float) -> None:
         """Check an idle inbox later, on the timer. The timer holds neither it nor the
         connection."""
-        consumer, kept = weakref.ref(self), weakref.ref(inbox)
+        consumer, idle = weakref.ref(self), weakref.ref(inbox)
 
         def sweep() -> None:
-            one, other = consumer(), kept()
+            one, other = consumer(), idle()
             if one is not None and other is not None:
                 one._sweep(other, since)
 

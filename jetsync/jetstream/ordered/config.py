@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from jetsync._deadline import Seconds
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.consumer import AckPolicy, ConsumerConfig, DeliverPolicy
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.config.consumer import ReplayPolicy
+    from jetsync.jetstream.config.fields import DeliverPolicyText, ReplayPolicyText
 
 __all__ = ["OrderedOptions", "ordered_config"]
 
@@ -17,11 +21,11 @@ class OrderedOptions(TypedDict, total=False):
     """The options of ``JetStream.ordered_consumer``."""
 
     filter_subjects: str | Sequence[str] | None
-    deliver_policy: str
+    deliver_policy: DeliverPolicy | DeliverPolicyText
     opt_start_seq: int | None
     opt_start_time: datetime | None
     headers_only: bool
-    replay_policy: str
+    replay_policy: ReplayPolicy | ReplayPolicyText
     inactive_threshold: Seconds
     max_reset_attempts: int
     name_prefix: str

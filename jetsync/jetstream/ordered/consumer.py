@@ -95,17 +95,24 @@ class OrderedConsumer(Handle):
         return self._fetch(BatchOptions(max_messages, max_bytes, seconds, beat, mode))
 
     def fetch_no_wait(self, max_messages: int, *, timeout: Seconds | None = None) -> MsgBatch:
-        """Fetch what is there now, at most ``max_messages``.
+        """Fetch what is there now, at most ``max_messages``; the batch may be empty.
 
-        Blocks for a round trip, up to ``timeout`` seconds (default: this object's) while the server
-        does not answer. Raises like :meth:`fetch`.
+        Blocks for a round trip, up to ``timeout`` seconds (default: the JetStream object's) while
+        the server does not answer. Raises JetStreamError when reading cannot go on (see
+        ``JetStream.ordered_consumer``), ConfigError, ConnectionClosedError, TimeoutError when
+        another thread was reading all the time.
         """
         check_count("max_messages", max_messages)
         seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         return self._fetch(BatchOptions(max_messages, None, seconds, None, Mode.NO_WAIT))
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
-        """Return the next message. Blocks up to ``timeout`` seconds; TimeoutError if none came."""
+        """Return the next message.
+
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError when none
+        came, JetStreamError when reading cannot go on (see ``JetStream.ordered_consumer``),
+        ConfigError, ConnectionClosedError.
+        """
         batch = self.fetch(1, timeout=timeout)
         if not len(batch):
             raise TimeoutError(
@@ -161,7 +168,8 @@ class OrderedConsumer(Handle):
         """Give every message to ``callback``, one by one: see ``ConsumeContext`` for the thread.
 
         Takes the options of :meth:`messages`. An exception of the callback goes to the connection's
-        ``on_error``, and the next message is delivered.
+        ``on_error``, and the next message is delivered. Does not block. Raises ConfigError for
+        options that cannot be and while another message stream is open, ConnectionClosedError.
         """
         check_callback(callback)
         return ConsumeContext(self._port, self.messages(**options), callback)
@@ -218,10 +226,13 @@ class OrderedConsumer(Handle):
         return self._reader.resets
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask the server about its current consumer. Blocks; raises TimeoutError.
+        """Ask the server about its current consumer. While one is being replaced it asks for the
+        next one.
 
-        While one is being replaced it asks for the next one; ConsumerNotFoundError when there was
-        none within ``timeout``.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError when there was none in time, StreamNotFoundError or another APIError;
+        ConfigError after :meth:`close`; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         deadline = self._api.deadline(timeout)
         while True:
@@ -252,11 +263,23 @@ class OrderedConsumer(Handle):
         return self._reader.info
 
     def lag(self, *, timeout: Seconds | None = None) -> ConsumerLag:
-        """Ask how far the consumer is behind its stream. Blocks like :meth:`info`."""
+        """Ask how far the consumer is behind its stream.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError when there was none in time, StreamNotFoundError or another APIError;
+        ConfigError after :meth:`close`; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         return ConsumerLag.from_info(self.info(timeout=timeout))
 
     def explain_stall(self, *, timeout: Seconds | None = None) -> str | None:
-        """Ask why nothing comes, like ``Consumer.explain_stall``. Blocks."""
+        """Ask the server why nothing comes, and return the reason as one sentence; None when there
+        is none. It knows the reasons that ``Consumer.explain_stall`` knows.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). That no answer comes is
+        a reason too. Raises an APIError that it does not know, PermissionsError,
+        ConnectionClosedError.
+        """
         seconds = to_seconds(self._api.timeout if timeout is None else timeout)
         generation = self._reader.generation
         if generation is not None:

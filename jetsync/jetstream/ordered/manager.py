@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.jetstream.api import API
 from jetsync.jetstream.ordered.config import ordered_config
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.jetstream.ordered.reader import OrderedReader
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.config.consumer import DeliverPolicy, ReplayPolicy
+    from jetsync.jetstream.config.fields import DeliverPolicyText, ReplayPolicyText
 
 __all__ = ["OrderedConsumers"]
 
@@ -24,11 +29,11 @@ class OrderedConsumers:
         stream: str,
         *,
         filter_subjects: str | Sequence[str] | None = None,
-        deliver_policy: str = "all",
+        deliver_policy: DeliverPolicy | DeliverPolicyText = "all",
         opt_start_seq: int | None = None,
         opt_start_time: datetime | None = None,
         headers_only: bool = False,
-        replay_policy: str = "instant",
+        replay_policy: ReplayPolicy | ReplayPolicyText = "instant",
         inactive_threshold: Seconds = 300.0,
         max_reset_attempts: int = -1,
         name_prefix: str = "",
@@ -37,10 +42,10 @@ class OrderedConsumers:
     ) -> OrderedConsumer:
         """Return a reader that gets every message of a stream exactly once and in order (ADR-17).
 
-        ``deliver_policy``, ``opt_start_seq`` and ``opt_start_time`` say where to begin, decided
-        now and not at the first reset; ``filter_subjects`` (one, or several that do not overlap)
-        which subjects. With ``headers_only`` payloads are left out. A server consumer without a
-        pull for ``inactive_threshold`` seconds ends; the next read makes another. After
+        ``deliver_policy``, ``opt_start_seq`` and ``opt_start_time`` say where to begin, decided now
+        and not at the first reset; ``filter_subjects`` (one, or several that do not overlap) which
+        subjects. With ``headers_only`` payloads are left out. A server consumer without a pull for
+        ``inactive_threshold`` seconds ends; the next read makes another. After
         ``max_reset_attempts`` resets in a row without a message or a heartbeat between them reading
         raises JetStreamError (-1: it tries for ever). Server consumers are called ``name_prefix``
         and a unique text.
@@ -50,8 +55,9 @@ class OrderedConsumers:
         meaning any more. Interest and work-queue streams are not for this: there reading deletes,
         or is refused.
 
-        Blocks for two round trips. Raises StreamNotFoundError, InvalidConsumerConfigError,
-        ConfigError.
+        Blocks for two round trips, up to ``timeout`` seconds (default: this object's). Raises
+        StreamNotFoundError, InvalidConsumerConfigError or another APIError; ConfigError before
+        anything is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         config = ordered_config(
             filter_subjects=filter_subjects,

@@ -71,14 +71,14 @@ class OrderedMessages(PullStream):
 
     # -- for consume() -----------------------------------------------------------------------------
 
-    def _give(
+    def _deliver(
         self,
         callback: Callable[[JetStreamMsg], Any],
         report: Callable[[BaseException, JetStreamMsg], Any],
         most: int,
     ) -> int:
         self._thread = threading.get_ident()
-        return super()._give(callback, report, most)
+        return super()._deliver(callback, report, most)
 
     def _current(self) -> PullInbox | None:
         return self._inbox if self._reader.generation is not None else None

@@ -23,33 +23,40 @@ class Orphans:
         self._port = api.port
         self._stream = stream
         self._names: dict[str, bool] = {}  # name -> whether its creation was answered
+        self._sent_on: dict[str, int] = {}  # name -> the link on which its deletion was sent
 
     def add(self, name: str, *, is_certain: bool = True) -> None:
         """Note a consumer; ``is_certain``: its creation was answered."""
         self._names[name] = is_certain
 
     def delete(self) -> None:
-        """Send the deletions. A deletion lost with its link is sent again by the next call."""
-        names = dict(self._names)
+        """Send the deletions, each once on a link. A deletion lost with its link is sent again by
+        the next call."""
+        epoch = self._port.epoch
+        names = self._send([one for one in list(self._names) if self._sent_on.get(one) != epoch])
         if not names:
             return
-        epoch = self._port.epoch
-        self._send(list(names))
-        uncertain = [name for name, is_certain in names.items() if not is_certain]
+        self._sent_on.update(dict.fromkeys(names, epoch))
+        uncertain = [name for name in names if not self._names.get(name)]
 
         def on_pong() -> None:
             if self._port.epoch == epoch and self._port.linked:
                 # The server has received them.
                 for name in names:
                     self._names.pop(name, None)
+                    self._sent_on.pop(name, None)
                 if uncertain:
                     self._port.later(_ONCE_MORE, lambda: self._send(uncertain))
 
         with contextlib.suppress(Error):
             self._port.after_pong(on_pong)
 
-    def _send(self, names: list[str]) -> None:
+    def _send(self, names: list[str]) -> list[str]:
+        """Send deletions; returns those that could be sent."""
+        sent = []
         for name in names:
             operation = f"CONSUMER.DELETE.{self._stream}.{name}"
             with contextlib.suppress(Error):
                 self._port.connection.publish(self._api.subject(operation))
+                sent.append(name)
+        return sent

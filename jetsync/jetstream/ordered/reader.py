@@ -113,7 +113,7 @@ class OrderedReader:
     def begin(self, timeout: float) -> None:
         """Make the first generation; what is wrong with the request is raised. Blocks."""
         try:
-            info = self._look_and_make(timeout)
+            info = self._ask_and_make(timeout)
         except BaseException:
             self.close()
             raise
@@ -126,16 +126,16 @@ class OrderedReader:
             self.last = self._recovery.head
         self._begun = True
 
-    def _look_and_make(self, timeout: float) -> ConsumerInfo:
-        """Look at the stream and make the first server consumer.
+    def _ask_and_make(self, timeout: float) -> ConsumerInfo:
+        """Ask about the stream and make the first server consumer.
 
-        Both questions are on their way together, but for ``last_per_subject``: the first values end
-        at the head that the stream had before.
+        Both requests are on their way at the same time, except for ``last_per_subject``: there the
+        first values end at the last sequence that the stream had before the consumer was made.
         """
         info, deadline = None, Deadline(timeout)
-        with self.api.ask_ahead(self._looking, deadline) as ahead:
+        with self.api.ask_ahead(self._info_operation, deadline) as ahead:
             if self._config.deliver_policy != DeliverPolicy.LAST_PER_SUBJECT:
-                with contextlib.suppress(APIError):  # what the stream says explains or mends it
+                with contextlib.suppress(APIError):  # the answer about the stream says why
                     info = self._make_first(deadline)
             stream = self._stream_info(deadline.within(timeout), ahead)
         self._recovery.begin(stream)
@@ -205,11 +205,13 @@ class OrderedReader:
             self._failed(error)
 
     @property
-    def _looking(self) -> str:
+    def _info_operation(self) -> str:
         return f"STREAM.INFO.{check_name('stream', self.stream)}"
 
     def _stream_info(self, timeout: float, ahead: Exchange | None = None) -> StreamInfo:
-        answer = self.api.request(self._looking, timeout=timeout, repeatable=True, ahead=ahead)
+        answer = self.api.request(
+            self._info_operation, timeout=timeout, repeatable=True, ahead=ahead
+        )
         return StreamInfo.from_wire(answer)
 
     def _make(self, timeout: float) -> ConsumerInfo:

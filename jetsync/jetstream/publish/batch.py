@@ -28,6 +28,7 @@ from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.headers import publish_headers, publish_needs
+from jetsync.jetstream.publish.many import subject_column
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
@@ -91,14 +92,15 @@ class PublishBatch(Handle):
             # Encoded only to check it: the frame depends on the last message of the batch.
             trial = {**merged, **_batch_headers(next_nuid(), self._count + 1, True)}
             limit = self._port.connection.max_payload
-            encode_message(subject, data, "reply", encode_headers(trial), max_payload=limit)
+            line = self._port.outbound.max_control_line
+            encode_message(subject, data, "reply", encode_headers(trial), limit, line)
             self._hold(_Message(subject, bytes(data), merged))
 
     def add_arrow(
         self,
         batch: pyarrow.RecordBatch | pyarrow.Table,
         *,
-        subject: str,
+        subject: str | None = None,
         data: str = "data",
         headers: str | None = None,
         msg_id: str | None = None,
@@ -106,9 +108,9 @@ class PublishBatch(Handle):
     ) -> None:
         """Add the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
 
-        ``subject`` is a column when the batch has one of that name, else the constant subject;
-        ``data``, ``headers`` (map<string, string> or map<string, list<string>>, or binary) and
-        ``msg_id`` are columns. Sends nothing and does not block.
+        ``subject`` is a column when the batch has one of that name, else the constant subject
+        (None: the column ``subject``); ``data``, ``headers`` (map<string, string> or map<string,
+        list<string>>, or binary) and ``msg_id`` are columns. Sends nothing and does not block.
 
         Raises ConfigError for a missing column. Rows are looked at by :meth:`commit`, which raises
         ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.
@@ -249,8 +251,8 @@ class PublishBatch(Handle):
             number = 1
             for message in messages:
                 answers = reply.subject if message is messages[-1] else None
-                limit = port.connection.max_payload
-                pieces += message.encode(batch, number, answers, limit)
+                limits = port.connection.max_payload, port.outbound.max_control_line
+                pieces += message.encode(batch, number, answers, limits)
                 number += message.count
             for frames, count in pieces:
                 port.outbound.publish_frames(frames, count, deadline.remaining())
@@ -284,14 +286,12 @@ class _Message:
         self._headers = headers
 
     def encode(
-        self, batch: str, number: int, commit_reply: str | None, limit: int
+        self, batch: str, number: int, commit_reply: str | None, limits: tuple[int, int]
     ) -> list[tuple[bytes, int]]:
         """Return its frame. Raises ConfigError, MaxPayloadError."""
         headers = {**self._headers, **_batch_headers(batch, number, commit_reply is not None)}
         block = encode_headers(headers)
-        frame = encode_message(
-            self.last_subject, self._data, commit_reply, block, max_payload=limit
-        )
+        frame = encode_message(self.last_subject, self._data, commit_reply, block, *limits)
         return [(frame, 1)]
 
 
@@ -301,7 +301,7 @@ class _Rows:
     def __init__(
         self,
         rows: ArrowRows,
-        subject: str,
+        subject: str | None,
         data: str,
         headers: str | None,
         msg_id: str | None,
@@ -313,8 +313,8 @@ class _Rows:
                 raise ConfigError(f"the batch has no column {name!r}; it has {', '.join(names)}")
         self.count = rows.length
         self._rows = rows
-        self._subject = subject
-        self._column = subject if subject in names else None
+        self._subject = subject or ""
+        self._column = subject_column(names, subject)
         self._columns = (data, headers, msg_id)
         self._fixed = fixed
 
@@ -326,7 +326,7 @@ class _Rows:
         return self._rows.text(self._column, self.count - 1)
 
     def encode(
-        self, batch: str, number: int, commit_reply: str | None, limit: int
+        self, batch: str, number: int, commit_reply: str | None, limits: tuple[int, int]
     ) -> list[tuple[bytes, int]]:
         """Return the frames of all rows in pieces. Raises ConfigError, MaxPayloadError."""
         begin = encode_headers({**self._fixed, "Nats-Batch-Id": batch})[:-2]
@@ -338,7 +338,7 @@ class _Rows:
             begin + b"Nats-Batch-Sequence: ",
             number,
             None if commit_reply is None else commit_reply.encode(),
-            limit,
+            *limits,
         )
 
 

@@ -217,7 +217,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         while not self._port.closed:
             if self.window.open_count or self._waiting:
                 quiet = 0
-                self.collect(min(_LOOK_EVERY, self.pause))
+                self.collect(min(_LOOK_EVERY, self.recovers_in))
             elif self._retired:
                 return
             else:

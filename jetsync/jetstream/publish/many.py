@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jetsync._core.arrow_rows import ArrowRows
@@ -22,7 +22,7 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
-__all__ = ["ArrowBatches", "IterableRows", "bulk_publish"]
+__all__ = ["ArrowBatches", "IterableRows", "bulk_publish", "subject_column"]
 
 STALL = 30.0
 """Seconds without any confirmation after which a call without a timeout gives up."""
@@ -60,17 +60,33 @@ class IterableRows:
         return True
 
 
+def subject_column(names: Collection[str], subject: str | None) -> str | None:
+    """Return the column that holds the subjects; None when ``subject`` is one for all rows."""
+    if subject is None and "subject" not in names:
+        raise ConfigError(
+            f"give subject=, a column or one for all rows: the batch has {', '.join(names)}"
+        )
+    column = "subject" if subject is None else subject
+    return column if column in names else None
+
+
 class ArrowBatches:
     """The rows of pyarrow record batches or a table."""
 
     def __init__(
-        self, data: Any, *, subject: str, data_column: str, headers: str | None, msg_id: str | None
+        self,
+        data: Any,
+        *,
+        subject: str | None,
+        data_column: str,
+        headers: str | None,
+        msg_id: str | None,
     ) -> None:
         batches = data.to_batches() if hasattr(data, "to_batches") else [data]
         self._batches = [ArrowRows(batch) for batch in batches]
         names = self._batches[0].names if self._batches else []
-        self._subject_column = subject if subject in names else None
-        self._subject = None if subject in names else subject.encode()
+        self._subject_column = subject_column(names, subject) if names else None
+        self._subject = None if self._subject_column else (subject or "").encode()
         self._data = data_column
         self._headers = headers
         self._msg_id = msg_id
@@ -167,7 +183,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 elif more and window.in_flight < window.capacity_now and self._port.linked:
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now
                 else:
-                    self._collect(self._deadline.within(self.pause))
+                    self._collect(self._deadline.within(self.recovers_in))
             return self._report(complete=not cut_short)
         finally:
             self.give_up_inbox()

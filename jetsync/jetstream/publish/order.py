@@ -4,7 +4,7 @@
 what the link lost before it was sent again. What the same thread publishes by another call must not
 overtake it. Windows hand over in turn, new messages and copies (jetsync/_core/in_flight.pyx). A
 core publish joins the window of ``publish_async`` as a message without confirmation
-(jetsync/_core/futures.pyx). ``publish`` waits here.
+(jetsync/_core/sequenced.pyx). ``publish`` waits here.
 """
 
 from __future__ import annotations

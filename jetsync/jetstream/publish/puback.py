@@ -26,6 +26,7 @@ class PubAck:
     seq: int
     duplicate: bool = False
     domain: str | None = None
+    """The JetStream domain that confirmed, if there is one."""
     value: str | None = None
     batch: str | None = None
     count: int | None = None
@@ -87,7 +88,9 @@ class PublishReport:
     duplicates: int
     failed: list[tuple[int, Exception]]
     first_seq: int
+    """The lowest sequence that was stored; 0: none."""
     last_seq: int
+    """The highest sequence that was stored; 0: none."""
     complete: bool = True
 
     def __repr__(self) -> str:

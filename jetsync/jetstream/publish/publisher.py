@@ -33,7 +33,7 @@ _making = lock("jetstream/publish/publisher.py _making")
 
 
 def _retire(publisher: weakref.ref[AsyncPublisher]) -> None:
-    """End what settles the asynchronous publishes. It is gone already when its thread has ended."""
+    """End the asynchronous publisher, unless it was freed with the end of its thread."""
     if (one := publisher()) is not None:
         one.retire()
 
@@ -79,10 +79,10 @@ class Publisher(AsyncPublishing):
     ) -> PubAck:
         """Store one message and return the stream's confirmation (ADR-22).
 
-        Retries "no responders" and lost connections until ``timeout`` seconds are over. With
-        ``msg_id=AUTO`` the message gets an id, so a retry after a lost confirmation is never stored
-        twice; a string is an id of yours; None sends none and never retries an unknown outcome.
-        A retry is never sent later than the stream remembers ids.
+        Retries "no responders" and lost connections until the time is over. With ``msg_id=AUTO``
+        the message gets an id, so a retry after a lost confirmation is never stored twice; a string
+        is an id of yours; None sends none and never retries an unknown outcome. A retry is never
+        sent later than the stream remembers ids.
 
         ``rollup`` ("sub" or "all") replaces earlier messages; the ``expected_*`` conditions refuse
         the message unless they hold; ``ttl`` (seconds, or "never") needs a stream with
@@ -93,9 +93,11 @@ class Publisher(AsyncPublishing):
         ``schedule_time_zone``); ``schedule_source`` is a subject whose last message is sent instead
         of this one's data, ``schedule_ttl`` and ``schedule_rollup`` go to what is published.
 
-        Raises NotStoredError when the message is certainly not in the stream (among its
-        subclasses: WrongLastSequenceError), PublishUnknownError (a TimeoutError) when it may be,
-        ConfigError and MaxPayloadError before anything is sent. Thread-safe.
+        Blocks up to ``timeout`` seconds (default: this object's). Raises NotStoredError when the
+        message is certainly not in the stream (among its subclasses: WrongLastSequenceError),
+        PublishUnknownError (a TimeoutError) when it may be; ConfigError, MaxPayloadError and
+        ApiLevelRequiredError (``ttl``, ``incr`` or ``schedule`` with an older server) before
+        anything is sent; ConnectionClosedError. Thread-safe.
         """
         merged, sent_id = publish_headers(
             headers,
@@ -151,7 +153,7 @@ class Publisher(AsyncPublishing):
                     self._port, self._api, self._max_pending, self._auto_msg_id
                 )
                 self._window = self._async.window
-                # Weakly: it leads to the connection, and that by handlers of the user back to here.
+                # Weakly: it refers to the connection, whose handlers may refer to this object.
                 weakref.finalize(self, _retire, weakref.ref(self._async)).atexit = False
             return self._async
 
@@ -214,7 +216,7 @@ class Publisher(AsyncPublishing):
         self,
         batch: pyarrow.RecordBatch | pyarrow.Table,
         *,
-        subject: str,
+        subject: str | None = None,
         data: str = "data",
         headers: str | None = None,
         msg_id: str | Auto | None = AUTO,
@@ -224,10 +226,17 @@ class Publisher(AsyncPublishing):
     ) -> PublishReport:
         """Store the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
 
-        ``subject`` is a column when the batch has one of that name, else the constant subject;
-        ``data`` and ``headers`` (map<string, string> or map<string, list<string>>, or binary) are
-        columns; ``msg_id`` is AUTO, None or a column of ids. String and binary columns of both
-        widths are taken; null data is an empty message. Otherwise like :meth:`publish_many`.
+        ``subject`` is a column when the batch has one of that name, else the constant subject
+        (None: the column ``subject``); ``data`` and ``headers`` (map<string, string> or map<string,
+        list<string>>, or binary) are columns; ``msg_id`` is AUTO, None or a column of ids. String
+        and binary columns of both widths are taken; null data is an empty message. Messages with an
+        id are sent again after a lost connection, and the stream drops the copies; ``max_pending``
+        are unconfirmed at a time.
+
+        Blocks up to ``timeout`` seconds for everything; None: as long as confirmations keep coming
+        (it gives up after 30 seconds without any). Never raises for single rows: look at
+        ``report.failed`` or call ``report.raise_for_failed()``. Raises ConfigError before anything
+        is sent for a missing column or one of another type, ConnectionClosedError.
         """
         column = msg_id if isinstance(msg_id, str) else None
         auto = column is None and self._resolve_id(msg_id) is AUTO
@@ -248,8 +257,9 @@ class Publisher(AsyncPublishing):
     def batch(self, *, timeout: Seconds | None = None) -> PublishBatch:
         """Begin an atomic batch: all of its messages are stored together, or none (ADR-50).
 
-        For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget of
-        each of the batch's calls (default: this object's). Does not block.
+        For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget of each of
+        the batch's calls (default: this object's). Does not block. Raises ConfigError for a timeout
+        that is none, ConnectionClosedError.
         """
         self._port.check()
         return PublishBatch(self._port, self._api, self._budget(timeout))

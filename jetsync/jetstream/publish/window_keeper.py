@@ -211,7 +211,7 @@ class WindowKeeper(Member, Generic[W]):
             self._resend_at = at
 
     @property
-    def pause(self) -> float:
+    def recovers_in(self) -> float:
         """Seconds after which :meth:`recover` has something to do, if nothing happens before."""
         if not self._port.linked:
             return 0.2

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from jetsync._core.pulls import GRID
+from jetsync._core.pulls import ALIGNMENT
 from jetsync._locks import lock
 
 if TYPE_CHECKING:
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Alarm"]
 
-# Seconds. Times that are further away are rounded up to a multiple of GRID: the timer thread wakes
-# once for many alarms.
+# Seconds. Times that are further away are rounded up to a multiple of ALIGNMENT: the timer thread
+# wakes once for many alarms.
 _FAR = 1.0
 
 
 class Alarm:
-    """Wakes one mailbox at a time. For the thread that takes from it; the timer thread rings.
+    """Wakes one mailbox at a time. Set by the thread that takes from it; the timer thread
+    calls ``_ring``.
 
     At most one timed call is under way, and no more than one is made for any number of settings to
     later times: when it runs too early it goes on to the right time.
@@ -58,12 +59,12 @@ class Alarm:
             self._timer.cancel()
         left = due - time.monotonic()
         if left > _FAR:
-            left += math.ceil(due / GRID) * GRID - due
+            left += math.ceil(due / ALIGNMENT) * ALIGNMENT - due
         self._rings_at = due
         self._timer = self._port.later(max(0.0, left), self._ring)
 
     def _ring(self) -> None:
-        """Wake the mailbox, unless there was a sign of life meanwhile. On the timer thread."""
+        """Wake the mailbox, unless there was a sign of life meanwhile. Runs on the timer thread."""
         with self._lock:
             self._timer, self._rings_at = None, math.inf
             due = self._due()

@@ -1,4 +1,4 @@
-"""ConsumeContext: messages given to a callback, on threads of the dispatcher."""
+"""ConsumeContext: a callback called with each message, on threads of the dispatcher."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class ConsumeContext(Handle):
     # -- on a thread of the dispatcher -------------------------------------------------------------
 
     def _step(self) -> Mailbox | None:
-        """Give what came to the callback, without waiting for more: see ``Task``."""
+        """Call the callback with what came, without waiting for more: see ``Task``."""
         steps = self._steps
         self._mailbox.get(0)
         if self._is_recovering:
             return self._mailbox
-        given = steps.give(self._callback, self._callback_failed, _TURN)
+        given = steps.deliver(self._callback, self._callback_failed, _TURN)
         if given < _TURN and steps.is_over():
             return None
         inbox = steps.current()
@@ -108,7 +108,7 @@ class ConsumeContext(Handle):
         elif inbox is None:
             self._recover()
         else:
-            self._alarm.set(mailbox, *inbox.looks())
+            self._alarm.set(mailbox, *inbox.next_check())
         return mailbox
 
     def _recover(self) -> None:
@@ -154,7 +154,7 @@ class ConsumeContext(Handle):
     # -- any thread --------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Have a thread look at it: the link came or went, or the stream is to end."""
+        """Have a thread take a step: the link came or went, or the stream is to end."""
         if not self._port.forked:  # there a thread that is gone may hold its lock
             self._mailbox.wake()
 
@@ -170,18 +170,20 @@ class ConsumeContext(Handle):
     def drain(self, timeout: Seconds | None = None) -> None:
         """Send no more pulls and wait until the callback has processed the buffered messages.
 
-        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then. Also
-        when a callback drains another context while callbacks occupy all ``dispatch_threads``: the
-        other one ends when a thread is free. In its own callback it does not wait.
+        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then, and
+        ForkedError in a forked child. Also when a callback drains another context while callbacks
+        occupy all ``dispatch_threads``: the other one ends when a thread is free. In its own
+        callback it does not wait.
         """
         self._stream.drain()
         if not self._is_callback and not self.wait(self._port.seconds(timeout)):
             raise TimeoutError("the callback did not finish in time", operation="drain")
 
     def wait(self, timeout: Seconds | None = None) -> bool:
-        """Wait until consuming has ended; returns whether it has. None: no limit.
+        """Wait until consuming has ended; returns whether it has.
 
-        Raises ForkedError in a forked child, where the threads that consume do not exist.
+        Blocks up to ``timeout`` seconds (None: no limit). Raises ForkedError in a forked child,
+        where the threads that consume do not exist.
         """
         if isinstance(refusal := self._port.refusal(), ForkedError):
             raise refusal

@@ -176,7 +176,7 @@ class PullInbox(PullLine, Member):
     def went_silent(self) -> bool:
         """Whether the server has stopped serving the pulls, which are called off then."""
         mailbox = self.mailbox
-        # Read first: what came before the PONG is in what is read of the mailbox now.
+        # Read before the mailbox, which then has whatever came before the PONG.
         ponged = self._ponged_at == self.state.asked_at
         if mailbox.last_reads > self.state.sign_reads:
             self.state.heard(mailbox.last_reads)  # only a repeated heartbeat came
@@ -193,9 +193,9 @@ class PullInbox(PullLine, Member):
             self._port.after_pong(lambda: self._on_pong(asked_at))
         return silence is Silence.DEAD
 
-    def looks(self) -> tuple[float, float, float]:
-        """When to look at it although nothing came: see ``PullLedger.looks``."""
-        return self.state.looks(time.monotonic(), self.mailbox.last_put)
+    def next_check(self) -> tuple[float, float, float]:
+        """When to check it although nothing came: see ``PullLedger.next_check``."""
+        return self.state.next_check(time.monotonic(), self.mailbox.last_put)
 
     def forget_lapsed(self) -> None:
         """Forget pulls of earlier calls that the server ended without a word. Does not wait.

@@ -74,10 +74,20 @@ class MessageStream(PullStream):
         inbox.stream = weakref.ref(self)
 
     def go_on(self, count: int) -> None:
-        """Raise the limit ``stop_after`` by ``count`` messages. Does not block; for the thread that
-        takes, while that limit has not ended the iteration."""
+        """Raise the limit ``stop_after`` by ``count`` messages, and pull if that is due. Does not
+        block; for the thread that takes, while that limit has not ended the iteration."""
         self._left = (self._left or 0) + count
         self._is_settled = False
+        self._in_turn(self._pull, None)
+
+    def _pull(self, _: None) -> None:
+        self._refill()
+
+    def interrupt(self) -> None:
+        """Let the wait of :meth:`batches` that goes on return an empty batch, or else the next one.
+        An iteration over messages would end. Any thread; does not block."""
+        self._is_interrupted = True
+        self._wake()
 
     def _on_silence(self, inbox: PullInbox) -> None:
         if time.monotonic() - inbox.mailbox.last_put < 2 * self._heartbeat:

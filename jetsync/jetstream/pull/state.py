@@ -80,10 +80,10 @@ class PullState(PullLedger):
         if fate in (Fate.VOID, Fate.RETRY):
             self.be_wary(now + _WARY_FOR)
         if fate in _WAITS and fate is not Fate.LIMIT:
-            self.pause(fate, now)
+            self.back_off_for(fate, now)
         return Ended(number, fate, status, text, pull.pin)
 
-    def pause(self, fate: Fate, now: float) -> None:
+    def back_off_for(self, fate: Fate, now: float) -> None:
         """Pull again, but not at once: the server would refuse the next pull just the same."""
         first, longest = _WAITS[fate]
         self.back_off(first, longest, now)

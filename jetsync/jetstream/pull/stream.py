@@ -80,7 +80,7 @@ class PullStream(Handle, PullLoop):
 
         def __iter__(self: Self) -> Self: ...
         def __next__(self) -> JetStreamMsg: ...
-        def _give(
+        def _deliver(
             self,
             callback: Callable[[JetStreamMsg], Any],
             report: Callable[[BaseException, JetStreamMsg], Any],
@@ -106,10 +106,14 @@ class PullStream(Handle, PullLoop):
     def batches(
         self, max_messages: int | None = None, timeout: Seconds | None = None
     ) -> Iterator[MsgBatch]:
-        """Iterate over whole batches of what is ready: one message or more, up to ``max_messages``.
+        """Iterate over whole batches of what is ready: one message or more, up to ``max_messages``
+        (None: the size of the buffer).
 
-        Each waits up to ``timeout`` seconds (None: no limit) for its first message; an empty batch
-        says that none came. Ends like the iteration over messages.
+        Blocks while it is iterated, up to ``timeout`` seconds (None: no limit) for the first
+        message of each batch; an empty batch says that none came. Ends like the iteration over
+        messages. Raises ConsumerDeletedError or PullTerminatedError when the consumer cannot be
+        used any more, JetStreamError when reading cannot go on, ConfigError for a wrong
+        ``max_messages`` and when two threads take at once.
         """
         check_count("max_messages", max_messages)
         while True:
@@ -184,7 +188,7 @@ class PullStream(Handle, PullLoop):
             window.is_whole = True  # try again when the buffer is empty
             return
         # It does not fit into an empty buffer either: pulling again would fail for ever.
-        inbox.state.pause(Fate.LIMIT, time.monotonic())
+        inbox.state.back_off_for(Fate.LIMIT, time.monotonic())
         self._warn(
             PullTerminatedError(
                 f"the next message of {inbox.consumer!r} is larger than max_bytes "
@@ -193,7 +197,7 @@ class PullStream(Handle, PullLoop):
             )
         )
 
-    def _look(self, inbox: PullInbox) -> None:
+    def _check(self, inbox: PullInbox) -> None:
         """Nothing came: check the link, the server and the inbox."""
         self._port.check()
         if inbox.lost_link():
@@ -270,7 +274,7 @@ class PullStream(Handle, PullLoop):
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the thread that takes: it has to look at something. Any thread."""
+        """Wake the thread that takes, to check the stream. Any thread."""
         if (inbox := self._inbox) is not None:
             inbox.wake()
         if (consumer := self._consumer) is not None:
@@ -303,21 +307,21 @@ class PullStream(Handle, PullLoop):
 class Steps:
     """The calls of ``consume()`` on a stream: a dispatcher takes from it, no thread waits in it.
 
-    ``wake`` is called when the stream has to be looked at. One thread at a time takes steps.
+    ``wake`` is called when a step has to be taken. One thread at a time takes steps.
     """
 
     def __init__(self, stream: PullStream, wake: Callable[[], object]) -> None:
         self._stream = stream
         stream._consumer = wake
 
-    def give(
+    def deliver(
         self,
         callback: Callable[[JetStreamMsg], Any],
         report: Callable[[BaseException, JetStreamMsg], None],
         most: int,
     ) -> int:
         """Call the callback with at most so many messages; returns how many there were."""
-        return self._stream._give(callback, report, most)
+        return self._stream._deliver(callback, report, most)
 
     def is_over(self) -> bool:
         """Whether nothing will come any more; raises the error that ended the stream."""

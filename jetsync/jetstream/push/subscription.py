@@ -135,8 +135,12 @@ class PushSubscription(PushReceiver):
         """Stop receiving, then delete the consumer if this subscription made it.
 
         With ``max_messages`` that happens when so many were handed out in all. What waits can still
-        be taken. Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong
-        there; that the consumer is gone already is not an error. Safe to repeat.
+        be taken. Safe to repeat.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's) for the deletion and
+        raises what goes wrong there; that the consumer is gone already is not an error. Raises an
+        APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         self._port.check()
         if max_messages is not None:
@@ -152,11 +156,12 @@ class PushSubscription(PushReceiver):
     def drain(self, timeout: Seconds | None = None) -> None:
         """Stop receiving, wait until everything that the server had sent is consumed, then delete
         the consumer if this subscription made it. If the link breaks meanwhile, what came over it
-        is consumed, and the consumer is deleted over the next one.
+        is consumed, and the consumer is deleted over the next one. With a callback this waits for
+        it; without one another thread has to take the messages.
 
-        Blocks up to ``timeout`` seconds (default: the connection's); raises TimeoutError then, and
-        what the deletion raises, which ``on_error`` gets too. With a callback this waits for it;
-        without one another thread has to take the messages.
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError when that
+        was too short, and what the deletion raises, which ``on_error`` gets too: an APIError;
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         self._port.check()
         seconds = self._port.seconds(timeout)
@@ -223,7 +228,12 @@ class PushSubscription(PushReceiver):
     # -- looking at it -----------------------------------------------------------------------------
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        """Ask the server about the consumer.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self._bound.ask(timeout)
 
     @property

@@ -75,7 +75,7 @@ class HeartbeatWatch:
         self._port.later(max(wait, 0.01), self.tick)
 
     def _judge(self, now: float, is_receiving: bool) -> None:
-        """Nothing came for ``alarm`` seconds: ask with a PING, wait for its answer, or tell it."""
+        """Send a PING, wait for its PONG, or call ``on_silence``: nothing came for too long."""
         silence = judge_silence(
             now,
             asked_at=self._asked_at,

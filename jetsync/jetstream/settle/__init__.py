@@ -7,10 +7,11 @@ Touch me:  to change retries, dead letters, what a handler's exception means.
 Not here:  threads and processes that do the work (worker/, spark/).
 """
 
+from jetsync._core.message import delivery_of
 from jetsync.jetstream.message import is_refused, is_terminated
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Reject, Retry
 from jetsync.jetstream.settle.dead_letter import DeadLetters
-from jetsync.jetstream.settle.feed import Feed, delivery_of
+from jetsync.jetstream.settle.feed import Feed
 from jetsync.jetstream.settle.rules import Settler, Verdict
 
 __all__ = [

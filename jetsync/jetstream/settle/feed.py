@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.message import message_jsack
+from jetsync._core.delivered import ack_unsent
 from jetsync._deadline import Deadline
 from jetsync.client.events import Event
 from jetsync.errors import Error, TimeoutError
@@ -19,21 +19,16 @@ if TYPE_CHECKING:
     from jetsync.client import Connection
     from jetsync.client.port import Port
 
-__all__ = ["Feed", "delivery_of"]
-
-
-def delivery_of(msg: JetStreamMsg) -> tuple[int, int, int, int]:
-    """Return num_delivered, stream_seq, consumer_seq and timestamp_ns of a message."""
-    fields = message_jsack(msg)
-    return fields[4], fields[5], fields[6], fields[7]
+__all__ = ["Feed"]
 
 
 class Feed:
-    """The messages of a consumer, never more than ``limit`` of them at a time that were not given
-    free again. ``take`` and ``free`` are for one thread; ``stop`` for any.
+    """The messages of a consumer: ``limit`` of them, and then as many more as :meth:`free` allows.
+    ``take`` and ``free`` are for one thread; ``stop`` for any.
 
-    ``consumer`` is a Consumer, or has ``messages()`` and perhaps a ``consumer`` of its own. Of one
-    that cannot be told to go on, ``limit`` bounds what was taken only.
+    ``consumer`` is a Consumer, or has ``messages()`` and perhaps a ``consumer`` of its own. If its
+    ``messages()`` have no ``go_on``, they prefetch by themselves, and ``limit`` bounds only what
+    ``take`` returns.
     """
 
     def __init__(self, consumer: Any, limit: int, **options: Any) -> None:
@@ -44,7 +39,7 @@ class Feed:
             max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
         )
         self.credit: int = limit
-        """How many messages may still come before some are given free."""
+        """How many messages may still come before :meth:`free` has to allow more."""
 
     @property
     def connection(self) -> Connection:
@@ -78,6 +73,21 @@ class Feed:
         self.credit += count
         if (go_on := getattr(self._stream, "go_on", None)) is not None:
             go_on(count)
+
+    def ack(self, msg: JetStreamMsg) -> None:
+        """Acknowledge a message. It leaves with the next pull, or with ``send``. Does not block but
+        for room in the outbound buffer. Raises like ``JetStreamMsg.ack``. Any thread."""
+        ack_unsent(msg)
+
+    def send(self) -> None:
+        """Send the acknowledgements that have not left. Does not block. Any thread."""
+        self._port.outbound.send_now()
+
+    def interrupt(self) -> None:
+        """Let a ``take`` that waits return, or the next one. Any thread; only with the messages of
+        a Consumer."""
+        if isinstance(self._stream, MessageStream):
+            self._stream.interrupt()
 
     def stop(self) -> None:
         """Send no more pulls; messages not taken go back to the server. Does not wait."""

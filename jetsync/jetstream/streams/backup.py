@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jetsync._deadline import Deadline
+from jetsync._files import whole_file
 from jetsync.client.link_inbox import LinkInbox
 from jetsync.errors import (
     BackupError,
@@ -87,11 +87,12 @@ def back_up(
     }
     operation = f"STREAM.SNAPSHOT.{check_name('stream', name)}"
     place.mkdir(parents=True, exist_ok=True)
-    with _new_file(place / _DATA) as file, LinkInbox(api.port, "backup") as pieces:
-        # A literal subject: the server sees no interest in one below a wildcard, and waits for it.
+    with whole_file(place / _DATA) as file, LinkInbox(api.port, "backup") as pieces:
+        # A literal subject: for one below a wildcard the server waits two seconds for interest.
         request["deliver_subject"] = pieces.subject
         first = deadline.within(_CHECKING if check else _SILENCE)
-        pieces.check()  # without a link the request would wait for one that pieces do not come by
+        # Without a link the request would wait for the next one, over which no piece comes.
+        pieces.check()
         answer = api.request(operation, request, timeout=first)
         with reading("the answer to STREAM.SNAPSHOT"):
             about = {"config": answer["config"], "state": answer["state"]}
@@ -99,7 +100,7 @@ def back_up(
             state = StreamState.from_wire(about["state"])
         total = _receive(pieces, file, state.bytes, progress, deadline)
     try:
-        with _new_file(place / _META) as file:
+        with whole_file(place / _META) as file:
             file.write(json.dumps(about).encode())
     except BaseException:
         (place / _DATA).unlink()
@@ -289,21 +290,3 @@ def _read(path: Path) -> dict[str, Any]:
     ):
         raise ConfigError(f"{str(path)!r} is no backup: it has no config and state")
     return found
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that only its owner reads, and give it its name when all of it is there."""
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-    part = Path(name)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -28,15 +28,16 @@ from jetsync.errors.api import api_error
 from jetsync.headers import Headers
 from jetsync.jetstream._wire import parse_time, parse_time_ns
 from jetsync.jetstream.api import API, reading
+from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.streams.direct_batch import UNACKNOWLEDGED, DirectBatch, DirectMsg
 from jetsync.jetstream.streams.requests import stream_info
 
-__all__ = ["StoredMsg", "get_from_leader", "get_one", "read_many"]
+__all__ = ["StoredMsg", "get_from_leader", "get_one", "get_stored", "read_many"]
 
 PAGE_BYTES = 8 * 2**20
 """The most that one request asks for: the server serves no other request meanwhile, and cuts off a
 client that lets 64 MiB pile up."""
-_PAUSE = 0.1
+_DELAY = 0.1
 _SILENCE = 1.0
 """Seconds after which an older server is asked why it does not answer a direct get."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -66,6 +67,24 @@ class StoredMsg:
     def headers(self) -> Headers:
         """The headers; empty when there are none."""
         return Headers.parse(self.raw_headers)
+
+
+def get_stored(
+    api: API,
+    config: StreamConfig,
+    body: Mapping[str, Any],
+    direct: bool | None,
+    deadline: Deadline,
+) -> StoredMsg:
+    """Ask for one message: any server that holds the stream with ``direct``, or with None where its
+    configuration allows that; else the leader. Blocks; see ``Stream.get_msg``."""
+    if direct or (direct is None and config.allow_direct):
+        try:
+            return get_one(api, config.name, body, deadline)
+        except DirectGetNotAllowedError:
+            if direct:
+                raise
+    return get_from_leader(api, config.name, body, deadline)
 
 
 def get_from_leader(
@@ -126,7 +145,7 @@ def get_one(
         except DisconnectedError:
             if deadline.expired:
                 raise
-            port.sleep(deadline.within(_PAUSE))
+            port.sleep(deadline.within(_DELAY))
     stored = parse_stored(msg.raw_headers)
     if stored is None:
         raise _refusal(msg)
@@ -195,7 +214,7 @@ class _Reader:
                 self._restart_if_open()
                 if self._is_full(self._batch.nbytes - before):
                     return self._batch
-                self._port.sleep(self._deadline.within(_PAUSE))
+                self._port.sleep(self._deadline.within(_DELAY))
             except TimeoutError as error:
                 self._restart_if_open()
                 if not len(self._batch):
@@ -313,7 +332,7 @@ def _explain(api: API, stream: str, deadline: Deadline) -> None:
             f"no server answers direct gets of stream {stream!r} at the moment",
             operation="direct get",
         )
-    api.port.sleep(deadline.within(_PAUSE))
+    api.port.sleep(deadline.within(_DELAY))
 
 
 def _refusal(msg: Msg) -> Exception:

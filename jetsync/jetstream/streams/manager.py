@@ -45,14 +45,18 @@ class StreamManager(ConsumerManager, OrderedConsumers):
     ) -> Stream:
         """Create a stream from a StreamConfig or its fields.
 
-        The same configuration again is fine; another one under this name raises
-        StreamNameInUseError. With ``pedantic`` the server refuses what it would otherwise correct
-        by itself (PedanticError, server 2.11). A field that needs a newer server raises
-        ApiLevelRequiredError before anything is sent.
+        The same configuration again is fine. With ``pedantic`` the server refuses what it would
+        otherwise correct by itself (PedanticError, server 2.11).
 
-        When a subject belongs to another stream, the error names that stream. To find it may take
-        up to a second more, within ``timeout``, and needs permission for ``STREAM.NAMES``: without
-        that permission the server's refusal of the lookup is told to ``on_error``.
+        When a subject belongs to another stream, the error names that stream. The lookup takes up
+        to a second more, within ``timeout``, and needs permission for ``STREAM.NAMES``; without it
+        ``on_error`` gets the server's refusal of the lookup.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNameInUseError when
+        a stream of this name has another configuration, InvalidStreamConfigError or another
+        APIError; ConfigError and ApiLevelRequiredError (a field needs a newer server) before
+        anything is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
+        After TimeoutError or DisconnectedError it may have been done.
         """
         built = build(StreamConfig, config, fields)
         if built.sealed:
@@ -68,14 +72,19 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         pedantic: bool = False,
         **fields: Unpack[StreamFields],
     ) -> Stream:
-        """Change a stream. Blocks. Raises StreamNotFoundError, InvalidStreamConfigError.
+        """Change a stream.
 
         With a ``config`` that becomes the configuration, keywords on top: what is not in it gets
         its default. With ``name=`` and keywords alone the configuration is read first and only
         those fields change; all others keep their values, also those that this version of jetsync
         does not know. Another client's change between the reading and the writing is overwritten.
+        ``pedantic``, and a subject that belongs to another stream: as for :meth:`create_stream`.
 
-        When a subject belongs to another stream: see :meth:`create_stream`.
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNotFoundError,
+        InvalidStreamConfigError or another APIError; ConfigError and ApiLevelRequiredError (a field
+        needs a newer server) before the change is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         deadline = self._api.deadline(timeout)
         name = fields.get("name")
@@ -96,7 +105,13 @@ class StreamManager(ConsumerManager, OrderedConsumers):
     ) -> Stream:
         """Make sure that a stream with exactly this configuration exists.
 
-        What is not given gets its default, whether the stream was there or not.
+        What is not given gets its default, whether the stream was there or not. ``pedantic``, and a
+        subject that belongs to another stream: as for :meth:`create_stream`.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises InvalidStreamConfigError
+        or another APIError; ConfigError and ApiLevelRequiredError (a field needs a newer server)
+        before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
         """
         built = build(StreamConfig, config, fields)
         deadline = self._api.deadline(timeout)
@@ -124,21 +139,35 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         return Stream(self, self._api, StreamInfo.from_wire(answer))
 
     def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a stream with everything in it. Raises StreamNotFoundError."""
+        """Delete a stream with everything in it.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNotFoundError or
+        another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
+        """
         self._api.request(f"STREAM.DELETE.{check_name('stream', name)}", timeout=timeout)
 
     def stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
-        """Look a stream up. Raises StreamNotFoundError."""
+        """Look a stream up.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNotFoundError or
+        another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
+        """
         return Stream(self, self._api, stream_info(self._api, name, timeout))
 
     def streams(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[StreamInfo]:
-        """Iterate over all streams, or those that take messages of ``subject``.
+        """Iterate over all streams, or those that take messages of ``subject`` (wildcards allowed).
 
-        Each page is a request of ``timeout`` seconds. In a cluster some servers may not answer in
-        time. Streams that are missing for that are asked for one by one; if that fails too,
-        JetStreamUnavailableError names them at the end.
+        In a cluster some servers may not answer in time. Streams that are missing for that are
+        asked for one by one; if that fails too, JetStreamUnavailableError names them at the end.
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises then JetStreamUnavailableError or another APIError; ConfigError before anything
+        is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         missing: set[str] = set()
         for item in self._api.pages(
@@ -155,13 +184,22 @@ class StreamManager(ConsumerManager, OrderedConsumers):
     def stream_names(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Iterator[str]:
-        """Iterate over the names of all streams, or those that take messages of ``subject``."""
+        """Iterate over the names of all streams, or those that take messages of ``subject``
+        (wildcards allowed).
+
+        Blocks while it is iterated, up to ``timeout`` seconds (default: this object's) for each
+        page. Raises ConfigError at once for an invalid subject, then an APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self._api.pages("STREAM.NAMES", "streams", _filter(subject), timeout=timeout)
 
     def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
-        """Return the name of the stream that stores a subject. Raises StreamNotFoundError.
+        """Return the name of the stream that stores a subject; of several, as there can be for a
+        wildcard, the first one.
 
-        Of several, as there can be for a wildcard, the first one.
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNotFoundError when
+        there is none or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         for name in self.stream_names(subject, timeout=timeout):
             return name
@@ -185,16 +223,22 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         ``config`` replaces the configuration, but for the name. ``progress`` gets the bytes that
         were sent and all of them, after each piece.
 
-        Blocks up to ``timeout`` seconds. Raises ConfigError for what is no backup, for another name
-        and for storage in memory; StreamNameInUseError; BackupError and the server's APIError when
-        it gives up; TimeoutError and DisconnectedError. A call that raises deletes what it made,
-        in up to 5 seconds more, or says in a BackupError that the stream may be left.
+        Blocks up to ``timeout`` seconds (default: an hour). Raises ConfigError for what is no
+        backup, for another name and for storage in memory; StreamNameInUseError; BackupError and
+        the server's APIError when it gives up; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. A call that raises deletes what it made, in up to 5 seconds more, or
+        says in a BackupError that the stream may be left.
         """
         name = restore(self._api, folder, config, progress, self._api.deadline(timeout))
         return self.stream(name)
 
     def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
-        """Return usage and limits of the account. Raises JetStreamNotEnabledError."""
+        """Return usage and limits of the account.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises JetStreamNotEnabledError
+        or another APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
+        """
         return AccountInfo.from_wire(self._api.request("INFO", timeout=timeout, repeatable=True))
 
     def step_down_stream_leader(
@@ -202,8 +246,11 @@ class StreamManager(ConsumerManager, OrderedConsumers):
     ) -> None:
         """Let another server lead the stream: any, or one by ``placement`` (server 2.11).
 
-        Blocks until the leader has agreed, not until there is a new one. Raises ClusterError
-        without a cluster.
+        Blocks until the leader has agreed, not until there is a new one, up to ``timeout`` seconds
+        (default: this object's). Raises ClusterError without a cluster, StreamNotFoundError or
+        another APIError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         operation = f"STREAM.LEADER.STEPDOWN.{check_name('stream', name)}"
         step_down(self._api, operation, placement, timeout)
@@ -211,7 +258,10 @@ class StreamManager(ConsumerManager, OrderedConsumers):
     def remove_stream_peer(self, name: str, peer: str, *, timeout: Seconds | None = None) -> None:
         """Take a server (by name or id) out of those that hold the stream; another takes its place.
 
-        Blocks. Raises ClusterError without a cluster, or when no server is left for it.
+        Blocks up to ``timeout`` seconds (default: this object's). Raises ClusterError without a
+        cluster, or when no server is left for it, StreamNotFoundError or another APIError;
+        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
         """
         self._api.request(
             f"STREAM.PEER.REMOVE.{check_name('stream', name)}", {"peer": peer}, timeout=timeout

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
-from jetsync._signatures import spells_out
-from jetsync.errors import ConfigError, DirectGetNotAllowedError
+from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
 from jetsync.jetstream.api import API
-from jetsync.jetstream.config.consumer import ConsumerConfig
-from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream_info import StreamInfo
-from jetsync.jetstream.consumers.consumer import Consumer
-from jetsync.jetstream.ordered.consumer import OrderedConsumer
-from jetsync.jetstream.ordered.manager import OrderedConsumers
 from jetsync.jetstream.streams.backup import BackupInfo, back_up
-from jetsync.jetstream.streams.direct import (
-    StoredMsg,
-    get_from_leader,
-    get_one,
-    read_many,
-)
+from jetsync.jetstream.streams.direct import StoredMsg, get_stored, read_many
 from jetsync.jetstream.streams.direct_batch import DirectBatch
 from jetsync.jetstream.streams.requests import stream_info
+from jetsync.jetstream.streams.stream_consumers import StreamConsumers
 from jetsync.protocol.subjects import check_subscribe_subject
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from jetsync.jetstream.config.fields import ConsumerFields
-    from jetsync.jetstream.ordered.config import OrderedOptions
     from jetsync.jetstream.streams.manager import StreamManager
 
 __all__ = ["StoredMsg", "Stream"]
 
 
-class Stream(Handle):
+class Stream(Handle, StreamConsumers):
     """A stream. Made by the stream calls of ``JetStream``. Thread-safe; every call blocks.
 
     Each call takes ``timeout`` in seconds (default: the JetStream object's) and raises the APIError
@@ -69,6 +55,10 @@ class Stream(Handle):
 
         With ``subjects_filter`` the message counts per matching subject come along (every page of
         them), with ``deleted_details`` the sequences of interior deletes.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        StreamNotFoundError or another APIError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         self._info = stream_info(
             self._api,
@@ -90,8 +80,13 @@ class Stream(Handle):
         """Remove messages: all, those of a ``subject`` (wildcards allowed), all but the last
         ``keep``, or those below ``seq``. Returns how many were removed.
 
-        ``subject`` goes together with the others, which then count within it. Blocks; after a
-        TimeoutError or DisconnectedError it may have happened.
+        ``subject`` goes together with the others, which then count within it.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        StreamNotFoundError or another APIError (a stream with ``deny_purge`` or that is sealed
+        refuses); ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
+        been done.
         """
         if keep is not None and seq is not None:
             raise ConfigError("give either keep or seq, not both")
@@ -121,35 +116,36 @@ class Stream(Handle):
         subject (wildcards allowed) at or after it.
 
         The leader is asked, which knows of every acknowledged publish. With ``direct=True`` any
-        server that holds the stream answers, a mirror with ``mirror_direct`` too: that spares the
-        leader, but one that is behind may not have the message yet. ``direct=None`` does so where
-        the stream has ``allow_direct`` and asks the leader elsewhere.
+        server that holds the stream answers, a mirror with ``mirror_direct`` too (ADR-31): that
+        spares the leader, but one that is behind may not have the message yet. ``direct=None`` does
+        so where the stream has ``allow_direct`` and asks the leader elsewhere.
 
-        Raises MessageNotFoundError, and with ``direct=True`` DirectGetNotAllowedError.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        MessageNotFoundError, StreamNotFoundError or another APIError, with ``direct=True``
+        DirectGetNotAllowedError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         body: dict[str, Any] = {"seq": _sequence("seq", seq)}
         if next_by_subject is not None:
             body["next_by_subj"] = check_subscribe_subject(next_by_subject)
-        return self._get(body, direct, timeout)
+        return get_stored(self._api, self._info.config, body, direct, self._api.deadline(timeout))
 
     def get_last_msg(
         self, subject: str, *, direct: bool | None = False, timeout: Seconds | None = None
     ) -> StoredMsg:
-        """Return the last message of a subject (wildcards allowed). Raises MessageNotFoundError.
+        """Return the last message of a subject (wildcards allowed).
 
-        ``direct`` as for :meth:`get_msg`; a server that is behind answers with an older message.
+        ``direct`` as for :meth:`get_msg`: True lets any server that holds the stream answer, and
+        one that is behind answers with an older message; None does so where the stream has
+        ``allow_direct``.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        MessageNotFoundError, StreamNotFoundError or another APIError, with ``direct=True``
+        DirectGetNotAllowedError; ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
         """
-        return self._get({"last_by_subj": check_subscribe_subject(subject)}, direct, timeout)
-
-    def _get(self, body: dict[str, Any], direct: bool | None, timeout: Seconds | None) -> StoredMsg:
-        deadline = self._api.deadline(timeout)
-        if direct or (direct is None and self._info.config.allow_direct):
-            try:
-                return get_one(self._api, self.name, body, deadline)
-            except DirectGetNotAllowedError:
-                if direct:
-                    raise
-        return get_from_leader(self._api, self.name, body, deadline)
+        body = {"last_by_subj": check_subscribe_subject(subject)}
+        return get_stored(self._api, self._info.config, body, direct, self._api.deadline(timeout))
 
     def get_msgs(
         self,
@@ -160,7 +156,8 @@ class Stream(Handle):
         subject: str | None = None,
         timeout: Seconds | None = None,
     ) -> DirectBatch:
-        """Return stored messages from a sequence on, without a consumer (batched direct get).
+        """Return stored messages from a sequence on, without a consumer (batched direct get,
+        ADR-31).
 
         At most ``max_messages``, of one ``subject`` (wildcards allowed) if given. ``max_bytes`` of
         subjects, headers and payloads: the one that reaches it is the last. Removed messages are
@@ -172,8 +169,10 @@ class Stream(Handle):
         with ``mirror_direct`` too; one that is behind has fewer messages to give. So an empty batch
         or ``num_pending == 0`` is no proof that the leader has no more: compare :meth:`info`.
 
-        Blocks. Raises DirectGetNotAllowedError, StreamNotFoundError, ApiLevelRequiredError,
-        TimeoutError if nothing came.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        DirectGetNotAllowedError, StreamNotFoundError or another APIError; ConfigError and
+        ApiLevelRequiredError (an older server) before anything is sent; TimeoutError if nothing
+        came, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         body: dict[str, Any] = {"seq": _sequence("start_seq", start_seq)}
         if max_messages < 1:
@@ -200,11 +199,19 @@ class Stream(Handle):
         up_to_time: datetime | None = None,
         timeout: Seconds | None = None,
     ) -> DirectBatch:
-        """Return the last message of each subject (wildcards allowed), in the stream's order.
+        """Return the last message of each subject (wildcards allowed), in the stream's order
+        (ADR-31).
 
         All as of one moment: now, or the sequence or time given; ``up_to_seq`` of the batch says
-        which. At most 1024 subjects can match, else LimitsExceededError. Subjects without a
-        message are not there. Otherwise like :meth:`get_msgs`.
+        which. Subjects without a message are not there. If the time was up before the end of the
+        batch, ``error`` has the TimeoutError. Needs server 2.11 and ``allow_direct``; any server
+        that holds the stream answers, as for :meth:`get_msgs`.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        LimitsExceededError when more than 1,024 subjects match, DirectGetNotAllowedError,
+        StreamNotFoundError or another APIError; ConfigError and ApiLevelRequiredError (an older
+        server) before anything is sent; TimeoutError if nothing came, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         wanted = [subjects] if isinstance(subjects, str) else list(subjects)
         if not wanted:
@@ -222,7 +229,11 @@ class Stream(Handle):
     def delete_msg(self, seq: int, *, secure: bool = False, timeout: Seconds | None = None) -> None:
         """Delete one message; ``secure`` also overwrites its bytes on disk, which takes longer.
 
-        Blocks. Raises MessageNotFoundError; a stream that is sealed or has ``deny_delete`` refuses.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        MessageNotFoundError, StreamNotFoundError or another APIError (a stream with ``deny_delete``
+        or that is sealed refuses); ConfigError before anything is sent; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError. After TimeoutError or
+        DisconnectedError it may have been done.
         """
         body: dict[str, Any] = {"seq": _sequence("seq", seq)}
         if not secure:
@@ -230,91 +241,13 @@ class Stream(Handle):
         self._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the stream with everything in it."""
+        """Delete the stream with everything in it.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        StreamNotFoundError or another APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError. After TimeoutError or DisconnectedError it may have been done.
+        """
         self._js.delete_stream(self.name, timeout=timeout)
-
-    # -- consumers of this stream ---------------------------------------------------------------
-
-    @spells_out(ConsumerConfig)
-    def create_consumer(
-        self,
-        config: ConsumerConfig | None = None,
-        *,
-        timeout: Seconds | None = None,
-        pedantic: bool = False,
-        **fields: Unpack[ConsumerFields],
-    ) -> Consumer:
-        """See ``JetStream.create_consumer``."""
-        return self._js.create_consumer(
-            self.name, config, timeout=timeout, pedantic=pedantic, **fields
-        )
-
-    @spells_out(ConsumerConfig)
-    def update_consumer(
-        self,
-        config: ConsumerConfig | None = None,
-        *,
-        timeout: Seconds | None = None,
-        pedantic: bool = False,
-        **fields: Unpack[ConsumerFields],
-    ) -> Consumer:
-        """See ``JetStream.update_consumer``."""
-        return self._js.update_consumer(
-            self.name, config, timeout=timeout, pedantic=pedantic, **fields
-        )
-
-    @spells_out(ConsumerConfig)
-    def create_or_update_consumer(
-        self,
-        config: ConsumerConfig | None = None,
-        *,
-        timeout: Seconds | None = None,
-        pedantic: bool = False,
-        **fields: Unpack[ConsumerFields],
-    ) -> Consumer:
-        """See ``JetStream.create_or_update_consumer``."""
-        return self._js.create_or_update_consumer(
-            self.name, config, timeout=timeout, pedantic=pedantic, **fields
-        )
-
-    def consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
-        """See ``JetStream.consumer``."""
-        return self._js.consumer(self.name, name, timeout=timeout)
-
-    @spells_out(OrderedConsumers.ordered_consumer)
-    def ordered_consumer(self, **options: Unpack[OrderedOptions]) -> OrderedConsumer:
-        """See ``JetStream.ordered_consumer``."""
-        return self._js.ordered_consumer(self.name, **options)
-
-    def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
-        """See ``JetStream.delete_consumer``."""
-        self._js.delete_consumer(self.name, name, timeout=timeout)
-
-    def consumers(self, *, timeout: Seconds | None = None) -> Iterator[ConsumerInfo]:
-        """See ``JetStream.consumers``."""
-        return self._js.consumers(self.name, timeout=timeout)
-
-    def consumer_names(self, *, timeout: Seconds | None = None) -> Iterator[str]:
-        """See ``JetStream.consumer_names``."""
-        return self._js.consumer_names(self.name, timeout=timeout)
-
-    def pause_consumer(self, name: str, until: datetime, *, timeout: Seconds | None = None) -> None:
-        """See ``JetStream.pause_consumer``."""
-        self._js.pause_consumer(self.name, name, until, timeout=timeout)
-
-    def resume_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
-        """See ``JetStream.resume_consumer``."""
-        self._js.resume_consumer(self.name, name, timeout=timeout)
-
-    def unpin_consumer(self, name: str, group: str, *, timeout: Seconds | None = None) -> None:
-        """See ``JetStream.unpin_consumer``."""
-        self._js.unpin_consumer(self.name, name, group, timeout=timeout)
-
-    def reset_consumer(
-        self, name: str, seq: int | None = None, *, timeout: Seconds | None = None
-    ) -> ConsumerInfo:
-        """See ``JetStream.reset_consumer``."""
-        return self._js.reset_consumer(self.name, name, seq, timeout=timeout)
 
     # -- backup ----------------------------------------------------------------------------------
 

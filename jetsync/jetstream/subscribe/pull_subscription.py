@@ -48,11 +48,12 @@ class PullSubscription(Handle):
             self._port.attach(self._bound, sends=True, hold=True)
 
     def fetch(self, n: int = 1, timeout: Seconds | None = None) -> MsgBatch:
-        """Return 1 to ``n`` messages: those that are there, else the first that come.
+        """Return 1 to ``n`` messages: those that are there, else the first that come. Never returns
+        a status.
 
-        Blocks up to ``timeout`` seconds (default: the connection's). Never returns a status. Raises
-        TimeoutError when no message came, ConsumerDeletedError when the consumer is gone,
-        PullTerminatedError when the server refuses the pull, ConfigError, ConnectionClosedError.
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError when none
+        came, ConsumerDeletedError when the consumer is gone, PullTerminatedError when the server
+        refuses the pull, PermissionsError, ConfigError, ConnectionClosedError.
         """
         self._check()
         check_count("n", n)
@@ -67,7 +68,12 @@ class PullSubscription(Handle):
         return batch
 
     def next(self, timeout: Seconds | None = None) -> JetStreamMsg:
-        """Return one message. Blocks and raises like :meth:`fetch`."""
+        """Return one message.
+
+        Blocks up to ``timeout`` seconds (default: the connection's). Raises TimeoutError when none
+        came, ConsumerDeletedError when the consumer is gone, PullTerminatedError when the server
+        refuses the pull, PermissionsError, ConfigError, ConnectionClosedError.
+        """
         return self.fetch(1, timeout)[0]
 
     @spells_out(Consumer.messages)
@@ -89,18 +95,24 @@ class PullSubscription(Handle):
         return self._consumer.consume(callback, **options)
 
     def unsubscribe(self, *, timeout: Seconds | None = None) -> None:
-        """End it, and delete the consumer if this subscription made it.
+        """End it, and delete the consumer if this subscription made it. Safe to repeat.
 
-        Blocks up to ``timeout`` seconds for the deletion and raises what goes wrong there; that the
-        consumer is gone already is not an error. Safe to repeat.
+        Blocks up to ``timeout`` seconds (default: the JetStream object's) for the deletion and
+        raises what goes wrong there; that the consumer is gone already is not an error. Raises an
+        APIError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         self._port.check()
         self._end()
         self._bound.delete(timeout)
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Like :meth:`unsubscribe`: no message is buffered between two fetches, so there is none to
-        wait for. An error of the deletion goes to ``on_error`` too.
+        """End it, and delete the consumer if this subscription made it. No message is buffered
+        between two fetches, so there is none to wait for.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's) for the deletion and
+        raises what goes wrong there, which ``on_error`` gets too; that the consumer is gone already
+        is not an error. Raises an APIError; TimeoutError, DisconnectedError, PermissionsError,
+        ConnectionClosedError.
         """
         self._port.check()
         self._end()
@@ -119,7 +131,12 @@ class PullSubscription(Handle):
             raise ConnectionClosedError(f"{self!r} has ended")
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask the server about the consumer. Blocks; raises ConsumerNotFoundError, TimeoutError."""
+        """Ask the server about the consumer.
+
+        Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
+        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        DisconnectedError, PermissionsError, ConnectionClosedError.
+        """
         return self._consumer.info(timeout=timeout)
 
     @property

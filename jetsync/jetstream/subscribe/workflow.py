@@ -196,13 +196,16 @@ class Subscriber(ConsumerManager):
         ``subject``, ``stream``, ``consumer``, ``durable``, ``config`` and the fields of
         ConsumerConfig mean what they mean for :meth:`subscribe`; the ack policy is explicit. When
         the lookup of ``consumer`` is not answered, because this client may only pull, the consumer
-        is assumed to exist.
-        New programs have ``consumer()`` and ``create_consumer()``, whose ``fetch``, ``messages``
-        and ``consume`` do more.
+        is assumed to exist. New programs have ``consumer()`` and ``create_consumer()``, whose
+        ``fetch``, ``messages`` and ``consume`` do more.
 
         ``unsubscribe`` deletes the consumer if this call made it; ``delete_consumer`` overrides
-        that both ways. Blocks up to ``timeout`` seconds (default: this object's) and raises like
-        :meth:`subscribe`.
+        that both ways.
+
+        Blocks up to ``timeout`` seconds (default: this object's). Raises StreamNotFoundError,
+        ConsumerNotFoundError or another APIError; a SubscribeError when the consumer that exists
+        does not fit; ConfigError before anything is sent; TimeoutError, DisconnectedError,
+        PermissionsError, ConnectionClosedError.
         """
         plan = make_plan(
             subject,

@@ -42,7 +42,7 @@ static int fill(link_queue *q, double deadline) {
 /* As a binding looks at the counts, and wakes: see `take_due` below. */
 static link_counts counts_of(link_queue *q) {
     link_counts now;
-    if (!link_queue_look(q, 0, &now)) link_queue_look(q, 1, &now);
+    if (!link_queue_counts(q, 0, &now)) link_queue_counts(q, 1, &now);
     return now;
 }
 

@@ -9,6 +9,8 @@
  */
 #include "fuzz.h"
 
+enum { LINE = JET_MAX_CONTROL_LINE };
+
 /* "PUB subject ..." becomes "MSG subject 1 ...", as a server passes it on. */
 static void check_message(jet_span sent, jet_span subject, jet_span reply, jet_span header,
                           jet_span payload) {
@@ -66,10 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(jet_buf_append(&out, "PING\r\n", 6) == JET_OK); /* an innocent neighbour */
     jet_status status;
     switch (what) {
-    case 0: status = jet_encode_pub(&out, a, b, none, c); break;
-    case 1: status = jet_encode_pub(&out, a, b, c, none); break;
-    case 2: status = jet_encode_answer(&out, a, b, c); break;
-    case 3: status = jet_encode_sub(&out, a, b, sid); break;
+    case 0: status = jet_encode_pub(&out, a, b, none, c, LINE); break;
+    case 1: status = jet_encode_pub(&out, a, b, c, none, LINE); break;
+    case 2: status = jet_encode_answer(&out, a, b, c, LINE); break;
+    case 3: status = jet_encode_sub(&out, a, b, sid, LINE); break;
     default: status = jet_encode_unsub(&out, sid, first); break;
     }
     CHECK(memcmp(jet_buf_ptr(&out), "PING\r\n", 6) == 0);

@@ -8,6 +8,8 @@
  */
 #include "fuzz.h"
 
+enum { LINE = JET_MAX_CONTROL_LINE };
+
 static const uint8_t text[600] = "hello\r\nPUB x 0\r\n\r\nPING\r\n"; /* zeros follow */
 
 static jet_span bytes_at(size_t at, size_t n) { return jet_span_of(text + at, n); }
@@ -30,10 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int keep = 1;
         jet_buf_init(&one);
         switch (what) {
-        case 0: CHECK(jet_encode_pub(&one, subject, none, none, bytes_at(n % 30, n)) == JET_OK); break;
-        case 1: CHECK(jet_encode_pub(&one, subject, subject, header, bytes_at(0, n)) == JET_OK); break;
-        case 2: CHECK(jet_encode_answer(&one, subject, none, bytes_at(5, n)) == JET_OK); break;
-        case 3: CHECK(jet_encode_sub(&one, subject, none, n) == JET_OK); break;
+        case 0: CHECK(jet_encode_pub(&one, subject, none, none, bytes_at(n % 30, n), LINE) == JET_OK); break;
+        case 1: CHECK(jet_encode_pub(&one, subject, subject, header, bytes_at(0, n), LINE) == JET_OK); break;
+        case 2: CHECK(jet_encode_answer(&one, subject, none, bytes_at(5, n), LINE) == JET_OK); break;
+        case 3: CHECK(jet_encode_sub(&one, subject, none, n, LINE) == JET_OK); break;
         case 4: CHECK(jet_encode_unsub(&one, n, n % 3) == JET_OK); break;
         case 5: CHECK(jet_encode_ping(&one) == JET_OK); break;
         default: CHECK(jet_encode_pong(&one) == JET_OK);

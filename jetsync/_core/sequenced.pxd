@@ -1,0 +1,21 @@
+from libc.stdint cimport uint64_t
+
+from jetsync._core.csrc cimport jet_status
+from jetsync._core.outbound cimport Outbound
+from jetsync._core.window cimport PublishWindow
+
+
+cdef enum:
+    FULL = 1    # a result of adding a message, beside the encoder's statuses
+
+
+cdef class SequencedWindow(PublishWindow):
+    cdef bint chunk_open
+
+    cdef bint _has_room(self) noexcept
+    cdef jet_status _chunk(self) noexcept
+    cdef bint overtaken(self, uint64_t mark) noexcept
+    cdef int add_plain(self, subject, data, reply, bytes header) except -1
+
+
+cdef SequencedWindow window_ahead(Outbound outbound)

@@ -1,0 +1,104 @@
+"""Totals: the numbers of messages and the durations, which the SDK gets when it collects.
+
+An ``add`` or ``record`` of the SDK costs as much as a span. Adding to a number in a dict costs a
+small part of that, and many durations recorded one after the other cost less than each by itself,
+when the processor has the code and the data of the SDK in no cache any more.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jetsync._locks import rlock
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+
+__all__ = ["Totals"]
+
+_MOST_LABELS = 1000
+"""Sets of labels that are remembered; with more of them the numbers of all others are one, under
+the label that the SDK has for it."""
+_OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
+_KEPT = 64
+"""Durations that are kept: to record them takes less than a millisecond."""
+
+
+class Totals:
+    """The counters of messages, sent and consumed, and the durations that are to be recorded.
+    Thread-safe."""
+
+    def __init__(self, provider: MeterProvider, version: str) -> None:
+        from opentelemetry import metrics, trace
+
+        self._observation = metrics.Observation
+        self._current = trace.get_current_span
+        self._durations: deque[tuple[Histogram, float, Mapping[str, Any]]] = deque()
+        # Reentrant: a signal handler may publish in the middle of a count.
+        self._lock = rlock("otel/totals.py _lock")
+        self._numbers: dict[str, dict[frozenset[Any], int]] = {}
+        meter = metrics.get_meter("jetsync", version, provider)
+        for name, text in (("sent", "were sent"), ("consumed", "were delivered")):
+            self._numbers[name] = {}
+            meter.create_observable_counter(
+                f"messaging.client.{name}.messages",
+                [self._reader(name)],
+                "{message}",
+                f"Messages that {text}",
+            )
+
+    @classmethod
+    def of(cls, provider: MeterProvider | None, version: str) -> Totals:
+        """Return the totals of a provider, the global one by default: it has each counter once,
+        also when spans are turned off and on again."""
+        from opentelemetry import metrics
+
+        found = metrics.get_meter_provider() if provider is None else provider
+        with _making:
+            if found not in _made:
+                _made[found] = cls(found, version)
+            return _made[found]
+
+    def add(self, name: str, count: int, labels: frozenset[Any]) -> None:
+        """Add messages to "sent" or "consumed". ``labels`` are the items of the attributes."""
+        with self._lock:
+            numbers = self._numbers[name]
+            if len(numbers) >= _MOST_LABELS and labels not in numbers:
+                labels = _OVERFLOW
+            numbers[labels] = numbers.get(labels, 0) + count
+
+    def record(self, histogram: Histogram, seconds: float, labels: Mapping[str, Any]) -> None:
+        """Record a duration: at once within a span that is sampled, which the SDK may show as its
+        example, else together with others."""
+        if self._current().get_span_context().trace_flags.sampled:
+            histogram.record(seconds, labels)
+            return
+        self._durations.append((histogram, seconds, labels))
+        if len(self._durations) >= _KEPT:
+            self._record_all()
+
+    def _record_all(self) -> None:
+        while self._durations:
+            try:
+                histogram, seconds, labels = self._durations.popleft()
+            except IndexError:  # another thread has taken the last one
+                return
+            histogram.record(seconds, labels)
+
+    def _reader(self, name: str) -> Callable[[CallbackOptions], Iterator[Observation]]:
+        def read(options: CallbackOptions) -> Iterator[Observation]:
+            self._record_all()
+            with self._lock:
+                numbers = list(self._numbers[name].items())
+            for labels, count in numbers:
+                attributes: Mapping[str, Any] = dict(labels)
+                yield self._observation(count, attributes)
+
+        return read
+
+
+_making = rlock("otel/totals.py _making")
+_made: weakref.WeakKeyDictionary[Any, Totals] = weakref.WeakKeyDictionary()

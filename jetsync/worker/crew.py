@@ -1,0 +1,128 @@
+"""Crew: which of a worker's threads rest, and when another one is woken."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable
+from queue import Empty
+
+from jetsync._native import NativeQueue, original
+
+__all__ = ["PATIENCE", "QUICK", "Crew"]
+
+PATIENCE = 0.001
+"""Seconds after which a job that waits is given to another thread."""
+
+QUICK = 50e-6
+"""Seconds; a handler that is over by then is quick."""
+
+_SHARE = 1 / 32
+
+
+class Crew:
+    """Threads of which as few as suffice are awake. Thread-safe; takes no lock.
+
+    Threads that all run compete for the interpreter, which makes each of them slower. So quick
+    handlers, of some microseconds, are run by one thread, one after another, and a thread that
+    begins one which is not quick wakes another thread for what it leaves. A handler that runs for
+    longer than those before it is noticed by the thread that watches.
+    """
+
+    def __init__(self, is_left: Callable[[], bool], needs_watching: Callable[[], bool]) -> None:
+        self._is_left, self._needs_watching = is_left, needs_watching
+        self._resting: collections.deque[threading.Lock] = collections.deque()
+        self._pace = 0.0  # seconds that handlers ran of late
+        self._calls: NativeQueue[None] = NativeQueue()
+        self._is_asleep = False
+        self.is_quick = True
+        """Whether many handlers, one after the other, are over within ``PATIENCE``."""
+        self.is_over = False
+
+    @staticmethod
+    def gate() -> threading.Lock:
+        """Return what a thread waits at, closed; each thread has its own."""
+        gate: threading.Lock = original("_thread", "allocate_lock")()
+        gate.acquire()
+        return gate
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether there is a thread to wake."""
+        return bool(self._resting)
+
+    def rest(self, gate: threading.Lock) -> None:
+        """Wait until the caller is woken, unless there is something to do."""
+        self._resting.append(gate)
+        self._wait(gate, self.is_over or self._is_left())
+
+    def _wait(self, gate: threading.Lock, is_needed: bool) -> None:
+        """Wait until woken. ``is_needed`` was looked up when the thread could be woken already."""
+        if is_needed:
+            try:
+                self._resting.remove(gate)
+                return
+            except ValueError:
+                pass  # it is being woken
+        gate.acquire()
+
+    def wake(self) -> bool:
+        """Wake the thread that has rested for the shortest time; False when none rests."""
+        try:
+            gate = self._resting.pop()
+        except IndexError:
+            return False
+        gate.release()
+        return True
+
+    def end(self) -> None:
+        """Let no thread rest from now on."""
+        self.is_over = True
+        while self.wake():
+            pass
+
+    # -- who is needed -----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A thread begins a job: wake another one for what is left, or the one that watches."""
+        if not self.is_quick and self._resting and self._is_left():
+            self.wake()
+        if self._is_asleep and self._needs_watching():
+            self.rouse()
+
+    def step_back(self, gate: threading.Lock) -> None:
+        """Rest although jobs wait, since another thread that runs is soon done with them."""
+        if self.is_quick:
+            self._resting.append(gate)
+            if self._is_asleep:
+                self.rouse()
+            self._wait(gate, self.is_over)
+
+    def note(self, seconds: float) -> None:
+        """Note how long a handler ran that was not quick, or any when they have not been quick.
+
+        One that seemed long, since its thread had to wait for a processor, changes nothing yet."""
+        self._pace += (min(seconds, PATIENCE) - self._pace) * _SHARE
+        self.is_quick = self._pace < QUICK
+
+    def is_slow(self) -> None:
+        """Note that no job has ended for a while."""
+        self._pace = max(self._pace, 2 * QUICK)
+        self.is_quick = False
+
+    # -- the thread that watches -------------------------------------------------------------------
+
+    def sleep(self, seconds: float) -> None:
+        """Wait until a thread begins a job that has to be watched, or ``rouse`` is called."""
+        self._is_asleep = True
+        if not self._needs_watching():
+            try:
+                self._calls.get(timeout=seconds)
+            except Empty:
+                pass
+        self._is_asleep = False
+
+    def rouse(self) -> None:
+        """End ``sleep``. Any thread."""
+        self._is_asleep = False
+        self._calls.put(None)

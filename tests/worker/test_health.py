@@ -1,0 +1,38 @@
+"""Health of a worker: the sentences about its keys."""
+
+from __future__ import annotations
+
+import threading
+
+from jetsync.testing import wait_until
+from jetsync.worker import Worker
+from tests.worker.sources import MadeSource
+
+LONG = 20.0
+FULL = "prefetch is full of messages whose keys are held: raise prefetch"
+
+
+def test_a_prefetch_full_of_one_key_is_a_problem_until_another_job_can_begin(
+    made_source: MadeSource,
+):
+    go_on = threading.Event()
+    keys = {1: "a", 2: "a", 3: "b"}
+
+    def handle(_: object) -> None:
+        assert go_on.wait(LONG)
+
+    with Worker(
+        None,
+        handle,
+        threads=2,
+        prefetch=2,
+        key=lambda msg: keys[msg.metadata.stream_seq],
+    ) as worker:
+        made_source.deliver(1, 1)
+        wait_until(lambda: worker.health().in_flight == 1)
+        assert FULL not in worker.health().problems
+        made_source.deliver(2, 2)
+        wait_until(lambda: FULL in worker.health().problems)
+        go_on.set()
+        wait_until(lambda: worker.stats.done == 2)
+        assert FULL not in worker.health().problems
