@@ -18,6 +18,7 @@ packages of their own. The import needs no third-party package.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,15 @@ except ImportError as error:  # pragma: no cover - only in a process of its own
         "jetsync's compiled core is missing or was built for another Python; build it with "
         '"pip install ." in the source tree, or install a wheel'
     ) from error
+
+# Looked at behind the import of the core: a free-threaded Python begins without the GIL, and turns
+# it on for the first extension module that does not say that it can do without.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # A RuntimeError: code that catches an ImportError takes the extension modules for missing.
+    raise RuntimeError(
+        "jetsync needs the GIL, which guards fields of its objects: run without PYTHON_GIL=0 "
+        "and -X gil=0; a free-threaded Python then turns the GIL on when jetsync is imported"
+    )
 
 from jetsync import errors
 from jetsync._version import __version__
@@ -193,14 +203,20 @@ _HOMES = {
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names.split()}
 
-_MODULES = ("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark")
+_MODULES = (
+    *("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark"),
+    *("testing", "worker"),
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"jetsync.{name}")
     if name not in _HOME:
-        raise AttributeError(f"module 'jetsync' has no attribute {name!r}")
+        # With name and obj Python adds the nearest name that there is.
+        raise AttributeError(
+            f"module 'jetsync' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     value = globals()[name] = getattr(import_module(_HOME[name]), name)
     return value
 

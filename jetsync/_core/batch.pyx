@@ -1,5 +1,6 @@
 """MsgBatch: many messages in one piece of memory, as objects or as Arrow columns."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -19,6 +20,7 @@ from jetsync._core.stored cimport StoredFactory
 from jetsync.errors import ConfigError
 
 
+@cython.collection_type("sequence")  # for match; see decision 19
 cdef class MsgBatch:
     """A sequence of received messages that owns its bytes.
 

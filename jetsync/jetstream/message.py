@@ -275,14 +275,38 @@ def _seq_of(msg: JetStreamMsg) -> int | str:
         return ""
 
 
-class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
+if TYPE_CHECKING:
+
+    class _Rows(_CoreBatch, Sequence[JetStreamMsg]):
+        """For a type checker a batch is a Sequence."""
+
+        @overload
+        def __getitem__(self, item: int, /) -> JetStreamMsg: ...
+        @overload
+        def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
+        def __getitem__(self, item: int | slice, /) -> JetStreamMsg | list[JetStreamMsg]: ...
+        def __iter__(self) -> Iterator[JetStreamMsg]: ...
+
+else:
+
+    class _Rows(_CoreBatch):
+        """A sequence by its methods and for ``match``, but no instance of Sequence: Polars takes
+        what is one for a list of Python objects, before it looks for columns (decision 19)."""
+
+        index = Sequence.index
+        count = Sequence.count
+
+
+class MsgBatch(_Rows):
     """A sequence of :class:`JetStreamMsg` that owns its bytes; what ``fetch`` returns.
 
     Message objects are built only on access; every iteration builds new ones, and all objects of
     one message share its acknowledgement state. ``to_arrow``, ``__arrow_c_array__`` and
-    ``__arrow_c_stream__`` export all messages as columns without building objects: pyarrow and
-    DuckDB take a batch as it is, Polars by ``polars.scan_arrow_c_stream(batch).collect()``
-    or ``polars.DataFrame(batch.to_arrow())``; ``polars.DataFrame(batch)`` is a column of objects.
+    ``__arrow_c_stream__`` export all messages as columns without building objects, so pyarrow,
+    DuckDB and Polars take a batch as it is: ``polars.DataFrame(batch)``.
+
+    It has all methods of a sequence, but ``isinstance(batch, collections.abc.Sequence)`` is False:
+    libraries of columns make rows of Python objects out of what is one.
     """
 
     error: Exception | None = None
@@ -325,7 +349,8 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
 
     def in_progress(self) -> None:
         """Restart ``ack_wait`` for every message that is not settled. Does not wait for the
-        server."""
+        server. Raises ConnectionClosedError, OutboundFullError when there is no room for it.
+        """
         if not self._is_settled():
             ack_all(self, b"+WPI")
             self._kept_alive()
@@ -390,15 +415,6 @@ class MsgBatch(_CoreBatch, Sequence[JetStreamMsg]):
             raise ConfigError('to_arrow() needs pyarrow: pip install "jetsync[arrow]"') from None
         schema, array = self._arrow_capsules(columns, text_headers)
         return pyarrow.record_batch(_Capsules(schema, array))
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, item: int, /) -> JetStreamMsg: ...
-        @overload
-        def __getitem__(self, item: slice, /) -> list[JetStreamMsg]: ...
-        def __getitem__(self, item: int | slice, /) -> JetStreamMsg | list[JetStreamMsg]: ...
-        def __iter__(self) -> Iterator[JetStreamMsg]: ...
 
 
 class _Capsules:

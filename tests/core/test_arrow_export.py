@@ -222,8 +222,11 @@ def test_polars_and_duckdb_take_the_columns_of_a_batch_as_users_have_it():
     duckdb = pytest.importorskip("duckdb", reason="the extra dev")
     frames = [message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)]
     batch = batch_of(*frames, kind=jetsync.MsgBatch)
-    frame = polars.DataFrame(batch.to_arrow())
+    frame = polars.DataFrame(batch)
+    assert frame.equals(polars.DataFrame(batch.to_arrow()))
     assert frame["stream_seq"].to_list() == [1, 2, 3, 4, 5]
+    empty = polars.DataFrame(batch_of(kind=jetsync.MsgBatch))
+    assert (empty.height, empty.schema) == (0, frame.schema)
     assert duckdb.sql("select sum(stream_seq)::int from batch").fetchall() == [(15,)]
 
 

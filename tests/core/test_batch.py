@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 
 import pytest
 
+import jetsync
 from jetsync._core.batch import MsgBatch, ack_all
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
@@ -48,6 +50,21 @@ def test_a_batch_is_a_sequence():
     for other in ("0", None, 1.0):
         with pytest.raises(TypeError):
             batch[other]
+
+
+def test_a_batch_of_jetstream_has_what_a_sequence_has_and_is_one_for_match():
+    batch = batch_of(*numbered(3), batch_type=jetsync.MsgBatch)
+    assert set(dir(Sequence)) - set(dir(batch)) <= {
+        *("_abc_impl", "__abstractmethods__", "__slots__", "__class_getitem__"),
+        *("__contains__", "__reversed__"),  # Python does these by itself: see above
+    }
+    assert (batch.index(batch[1]), batch.count(batch[1]), batch.count(None)) == (1, 1, 0)
+    match batch:
+        case [first, *rest]:
+            assert [first.data, *(msg.data for msg in rest)] == [b"0", b"1", b"2"]
+        case _:
+            pytest.fail("a batch is no sequence for match")
+    assert not isinstance(batch, Sequence)  # else Polars makes a list of objects of it
 
 
 def test_an_empty_batch():

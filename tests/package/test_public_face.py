@@ -12,7 +12,10 @@ import pytest
 import jetsync
 from jetsync import config, errors
 
-MODULES = ("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark")
+MODULES = (
+    *("config", "errors", "observe", "otel", "prometheus", "server", "services", "spark"),
+    *("testing", "worker"),
+)
 CLASSES = sorted(
     {
         value
@@ -49,6 +52,15 @@ def test_the_package_shows_its_public_names_only():
     shown, config_name = done.stdout.splitlines()
     assert set(shown.split()) == {*jetsync.__all__, *MODULES}
     assert config_name == "StreamConfig"
+
+
+def test_each_package_for_users_is_an_attribute_and_a_wrong_name_is_told_the_nearest():
+    code = "import jetsync\nfor name in {}: getattr(jetsync, name)\njetsync.conect"
+    command = [sys.executable, "-c", code.format(MODULES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "AttributeError: module 'jetsync' has no attribute 'conect'. Did you mean: 'connect'?"
+    )
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
