@@ -8,35 +8,25 @@ from collections.abc import Callable
 from queue import Empty
 
 from jetsync._native import NativeQueue, original
+from jetsync.worker.pace import Pace
 
-__all__ = ["PATIENCE", "QUICK", "Crew"]
-
-PATIENCE = 0.001
-"""Seconds after which a job that waits is given to another thread."""
-
-QUICK = 50e-6
-"""Seconds; a handler that is over by then is quick."""
-
-_SHARE = 1 / 32
+__all__ = ["Crew"]
 
 
 class Crew:
     """Threads of which as few as suffice are awake. Thread-safe; takes no lock.
 
-    Threads that all run compete for the interpreter, which makes each of them slower. So quick
-    handlers, of some microseconds, are run by one thread, one after another, and a thread that
-    begins one which is not quick wakes another thread for what it leaves. A handler that runs for
-    longer than those before it is noticed by the thread that watches.
+    Where ``pace`` says that one thread suffices, it runs the handlers one after another; otherwise
+    a thread that begins one wakes another thread for what it leaves. A handler that runs for longer
+    than those before it is noticed by the thread that watches.
     """
 
     def __init__(self, is_left: Callable[[], bool], needs_watching: Callable[[], bool]) -> None:
         self._is_left, self._needs_watching = is_left, needs_watching
         self._resting: collections.deque[threading.Lock] = collections.deque()
-        self._pace = 0.0  # seconds that handlers ran of late
+        self.pace = Pace()
         self._calls: NativeQueue[None] = NativeQueue()
         self._is_asleep = False
-        self.is_quick = True
-        """Whether many handlers, one after the other, are over within ``PATIENCE``."""
         self.is_over = False
 
     @staticmethod
@@ -85,30 +75,18 @@ class Crew:
 
     def begin(self) -> None:
         """A thread begins a job: wake another one for what is left, or the one that watches."""
-        if not self.is_quick and self._resting and self._is_left():
+        if not self.pace.is_one and self._resting and self._is_left():
             self.wake()
         if self._is_asleep and self._needs_watching():
             self.rouse()
 
     def step_back(self, gate: threading.Lock) -> None:
         """Rest although jobs wait, since another thread that runs is soon done with them."""
-        if self.is_quick:
+        if self.pace.is_one:
             self._resting.append(gate)
             if self._is_asleep:
                 self.rouse()
             self._wait(gate, self.is_over)
-
-    def note(self, seconds: float) -> None:
-        """Note how long a handler ran that was not quick, or any when they have not been quick.
-
-        One that seemed long, since its thread had to wait for a processor, changes nothing yet."""
-        self._pace += (min(seconds, PATIENCE) - self._pace) * _SHARE
-        self.is_quick = self._pace < QUICK
-
-    def is_slow(self) -> None:
-        """Note that no job has ended for a while."""
-        self._pace = max(self._pace, 2 * QUICK)
-        self.is_quick = False
 
     # -- the thread that watches -------------------------------------------------------------------
 

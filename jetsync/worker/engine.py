@@ -25,13 +25,14 @@ from jetsync.jetstream.settle import (
 )
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
-from jetsync.worker.crew import PATIENCE, QUICK, Crew
+from jetsync.worker.crew import Crew
 from jetsync.worker.health import examined
 from jetsync.worker.intake import Order
 from jetsync.worker.jobs import Jobs
 from jetsync.worker.lanes import Job, Lanes
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, check_handler, key_function
+from jetsync.worker.pace import PATIENCE, QUICK
 from jetsync.worker.report import Outcome, Tallies, Tally, WorkerHealth, WorkerReport, WorkerStats
 from jetsync.worker.source import Opened
 
@@ -246,9 +247,9 @@ class Engine(Lifetime):
         """Send what has not left. When no thread has begun a job for a while, do what they left."""
         self._send()
         begun = max((job.begun for job in list(self._running)), default=0.0)
-        if time.monotonic() - begun <= PATIENCE or not self._needs_watching():
+        if (now := time.monotonic()) - begun <= PATIENCE or not self._needs_watching():
             return
-        self._crew.is_slow()
+        self._crew.pace.stuck(now)
         if not self._crew.wake():  # all threads are busy
             self._take(_LOOK)
             for _ in range(len(self._jobs.ready)):
@@ -331,15 +332,17 @@ class Engine(Lifetime):
             return
         msg, tries = job.msg, job.deliveries + job.tries_here
         job.in_hand = msg
+        pace = self._crew.pace
+        cpu = 0.0 if (is_quick := pace.is_quick) else time.thread_time()
         job.begun = begun = time.monotonic()
         error: BaseException | None = None
         try:
             self._handler(msg)
         except BaseException as raised:  # noqa: BLE001 - user code may raise anything
             error = raised
-        seconds = time.monotonic() - begun
-        if seconds > QUICK or not self._crew.is_quick:
-            self._crew.note(seconds)
+        seconds = (now := time.monotonic()) - begun
+        if seconds > QUICK or not is_quick:
+            pace.note(seconds, None if is_quick else time.thread_time() - cpu, now)
         if job.is_over:
             self._running.discard(job)
         elif error is None and not msg.is_acked:  # as nearly always
@@ -375,7 +378,7 @@ class Engine(Lifetime):
     def _acknowledge(self, job: Job, error: BaseException | None, seconds: float) -> None:
         while not job.is_over:
             try:
-                if self._ack_sync or not self._crew.is_quick:
+                if self._ack_sync or seconds > PATIENCE:
                     self._settler.done(job.msg)
                 else:
                     self._jobs.feed.ack(job.msg)

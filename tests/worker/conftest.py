@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.worker.sources import made_source
 __all__ = ["Place", "made_source"]
 
 _numbers = itertools.count(1)
+
+resource_tracker.ensure_running()  # it stays for as long as this process
 
 
 @dataclass
@@ -47,6 +50,11 @@ class Place:
         stream = self.js.stream(f"DEAD-{self.name}")
         last = stream.info().state.last_seq
         return [stream.get_msg(seq) for seq in range(1, last + 1)]
+
+    def letters_left(self) -> list[jetsync.JetStreamMsg]:
+        """The dead letters that have not been removed, in the order of their subjects."""
+        left = self.js.ordered_consumer(f"DEAD-{self.name}").fetch_no_wait(100)
+        return sorted(left, key=lambda msg: msg.subject)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import jetsync
 from jetsync.testing import wait_until
 from jetsync.worker import Backoff, Worker
-from jetsync.worker.crew import PATIENCE, QUICK, Crew
+from jetsync.worker.crew import Crew
 from tests.worker.sources import MadeSource
 
 LONG = 20.0
@@ -49,32 +49,23 @@ def resting(crew: Crew, size: int) -> Resting:
     return threads
 
 
-def test_a_thread_that_begins_a_quick_handler_wakes_no_other_one(crew: Crew):
+def test_a_thread_that_begins_a_handler_wakes_no_other_one_while_one_suffices(crew: Crew):
     threads = resting(crew, 3)
     for _ in range(100):
         crew.begin()
-        crew.note(QUICK / 2)
     assert len(crew._resting) == 3
     threads.end()
 
 
-def test_each_thread_that_begins_a_handler_which_is_not_quick_wakes_one_more(crew: Crew):
+def test_each_thread_that_begins_a_handler_wakes_one_more_while_all_are_to_run(crew: Crew):
     threads = resting(crew, 3)
-    for _ in range(5):
-        crew.note(PATIENCE)
+    for _ in range(4):
+        crew.pace.stuck(1.0)
     for left in (2, 1, 0, 0):
         crew.begin()
         assert len(crew._resting) == left
     threads.end()
     assert threads.woken == 3
-
-
-def test_one_handler_that_had_to_wait_for_a_processor_wakes_no_thread(crew: Crew):
-    threads = resting(crew, 1)
-    crew.note(1.0)
-    crew.begin()
-    assert len(crew._resting) == 1
-    threads.end()
 
 
 def test_a_thread_does_not_rest_when_something_is_left_to_do(crew: Crew):

@@ -20,14 +20,16 @@ from jetsync.server import NatsCluster, NatsServer
 from tests.harness.figures import Recorder
 from tests.harness.soak import SOAKING, scaled
 from tests.harness.waiting import wait_until
-from tests.worker.unlost import KEYS, LOG, Line, Log, is_poison
+from tests.worker.unlost import KEYS, LOG, Log, Repeat, is_poison
 
 ROOT = Path(__file__).parents[2]
 JOBS = scaled(600, 100_000)
 KILLS = scaled(2, 24)
 ACK_WAIT = scaled(2.0, 5.0)
-UNSENT = 2.0
-"""Seconds before a kill of which the acknowledgements may not have been taken in."""
+UNSENT = 0.5
+"""Seconds before the kill of a worker in which it may not have sent what it acknowledged."""
+FORGOTTEN = 2.0
+"""Seconds before the kill of a server whose acknowledgements it may have forgotten."""
 HELD = 3.0
 """Seconds after a server is back: a worker reconnects (2.0) and does what it held before."""
 
@@ -162,7 +164,43 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
 def test_no_job_is_lost_whatever_is_killed(
     servers: Servers, target: str, tmp_path: Path, record_figure: Recorder
 ):
-    log = Log(tmp_path / "log")
+    """And none is done twice but by a kill: of its worker, or of a server."""
+    log, workers, seconds = _all_done(servers, target, tmp_path, _kill)
+    found = [(_explanation(repeat, workers, servers), repeat) for repeat in log.repeats()]
+    for explanation, repeat in found:
+        print(explanation, repeat)
+    assert not [str(repeat) for explanation, repeat in found if explanation is None]
+    where = f"G41 {target}, {len(servers.servers)} servers"
+    record_figure(f"{where}: lost, wrongly dead, out of order", 0, goal="0")
+    record_figure(f"{where}: done twice while worker and servers lived", 0, goal="0")
+    record_figure(f"{where}: kills", len(workers.killed) + len(servers.killed))
+    for kind in ("worker", "server"):
+        count = sum(explanation == kind for explanation, _ in found)
+        record_figure(f"{where}: done twice, by the kill of a {kind}", count)
+    record_figure(f"{where}: jobs a second, kills included", JOBS / seconds, "1/s")
+
+
+@pytest.mark.parametrize("servers", ["server"], indirect=True)
+@pytest.mark.parametrize("target", ["in_order", pytest.param("side_by_side", marks=long_form)])
+def test_no_job_is_done_twice_while_nothing_is_killed(
+    servers: Servers, target: str, tmp_path: Path, record_figure: Recorder
+):
+    log, _, seconds = _all_done(servers, target, tmp_path, lambda *_: None)
+    assert not [str(repeat) for repeat in log.repeats()]
+    where = f"G41 {target}, nothing is killed"
+    record_figure(f"{where}: lost, wrongly dead, out of order, done twice", 0, goal="0")
+    record_figure(f"{where}: jobs a second", JOBS / seconds, "1/s")
+
+
+Kill = Callable[[Workers, Servers, jetsync.JetStream, Log], object]
+
+
+def _all_done(
+    servers: Servers, target: str, folder: Path, kill: Kill
+) -> tuple[Log, Workers, float]:
+    """Let all jobs be done while something is killed; each was done at least once, the dead letters
+    are the poison, and keys are in order. Returns the log and how long it took."""
+    log = Log(folder / "log")
     with jetsync.connect(servers.urls, timeout=30) as nc:
         js = nc.jetstream(timeout=30)
         for name, subject in (("UNLOST", "unlost.*"), ("DEAD", "dead.>")):
@@ -174,7 +212,7 @@ def test_no_job_is_lost_whatever_is_killed(
         workers = Workers(target, servers.urls, log.path)
         try:
             begun = time.monotonic()
-            _kill(workers, servers, js, log)
+            kill(workers, servers, js, log)
             poison = {number for number in range(JOBS) if is_poison(number)}
             wait_until(lambda: log.read() and len(log.done) >= JOBS - len(poison), timeout=600)
             wait_until(lambda: _is_settled(consumer), timeout=scaled(30, 120))
@@ -182,25 +220,20 @@ def test_no_job_is_lost_whatever_is_killed(
             assert workers.end() == 0
         finally:
             workers.close()
-        letters = js.stream("DEAD")
-        dead = [
-            int(msg.data)
-            for seq in range(1, letters.info().state.last_seq + 1)
-            if (msg := letters.get_msg(seq))
-        ]
+        dead = _dead(js.stream("DEAD"))
     log.read()
     assert log.done == set(range(JOBS)) - poison
     assert sorted(dead) == sorted(poison)
-    repeats = list(log.repeats())
-    assert not [pair for pair in repeats if not _may_repeat(pair[0], workers, servers)]
     if target == "in_order":
         assert not [pair for pair in log.order_of_keys() if pair[0].number > pair[1].number]
         assert not list(log.beside_each_other())
-    where = f"G41 {target}, {len(servers.servers)} servers"
-    record_figure(f"{where}: lost, wrongly dead, out of order", 0, goal="0")
-    record_figure(f"{where}: kills", len(workers.killed) + len(servers.killed))
-    record_figure(f"{where}: done twice, by kills", len(repeats))
-    record_figure(f"{where}: jobs a second, kills included", JOBS / seconds, "1/s")
+    return log, workers, seconds
+
+
+def _dead(letters: jetsync.Stream) -> list[int]:
+    """The numbers of the jobs of which there are dead letters."""
+    last = letters.info().state.last_seq
+    return [int(letters.get_msg(seq).data) for seq in range(1, last + 1)]
 
 
 def _kill(workers: Workers, servers: Servers, js: jetsync.JetStream, log: Log) -> None:
@@ -226,10 +259,14 @@ def _is_settled(consumer: jetsync.Consumer) -> bool:
     return info.num_pending == info.num_ack_pending == 0
 
 
-def _may_repeat(first: Line, workers: Workers, servers: Servers) -> bool:
-    """Whether a kill explains that a job was done again: one of its process, or one of a server,
-    which lost the acknowledgement, or the delivery of a message that a worker held meanwhile."""
-    killed = workers.killed.get(first.process)
-    if killed is not None and killed - UNSENT <= first.at:
-        return True
-    return any(at - UNSENT <= first.at <= back + HELD for at, back in servers.killed)
+def _explanation(repeat: Repeat, workers: Workers, servers: Servers) -> str | None:
+    """Which kill explains that a job was done again: that of its worker, before it had sent the
+    acknowledgement, or that of a server, which forgot the acknowledgement, or the delivery of a
+    message that a worker held meanwhile. None: it was done twice while all of them lived."""
+    done, again = repeat.done.at, repeat.begun_again.at
+    killed = workers.killed.get(repeat.done.process)
+    if killed is not None and killed - UNSENT <= done and killed <= again:
+        return "worker"
+    if any(at - FORGOTTEN <= done <= back + HELD and at <= again for at, back in servers.killed):
+        return "server"
+    return None

@@ -12,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,6 @@ from jetsync.worker import Backoff, Worker, WorkSource
 from tests.harness.waiting import wait_until
 from tests.worker import jobs
 from tests.worker.conftest import Place
-
-resource_tracker.ensure_running()  # it stays for as long as this process
 
 ROOT = Path(__file__).parents[2]
 

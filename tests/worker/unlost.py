@@ -13,7 +13,7 @@ from jetsync import JetStreamMsg
 from jetsync.worker import Backoff, task
 from tests.harness.waiting import wait_until
 
-__all__ = ["KEYS", "Line", "Log", "in_order", "is_poison", "side_by_side"]
+__all__ = ["KEYS", "Line", "Log", "Repeat", "in_order", "is_poison", "side_by_side"]
 
 KEYS = 200
 LOG = "UNLOST_LOG"
@@ -34,7 +34,7 @@ def is_failing(number: int) -> bool:
 
 def _handle(msg: JetStreamMsg) -> None:
     number = int(msg.data)
-    _note("begun", number)
+    _note("begun", number, msg.metadata.num_delivered, msg.metadata.consumer_seq)
     is_first = msg.metadata.num_delivered == 1 and number not in _failed
     if is_poison(number) or (is_failing(number) and is_first):
         _failed.add(number)
@@ -44,12 +44,12 @@ def _handle(msg: JetStreamMsg) -> None:
     _note("done", number)
 
 
-def _note(what: str, number: int) -> None:
+def _note(what: str, number: int, *delivery: int) -> None:
     """One write to a file that is open to append: lines of all processes are in one order."""
     path = os.environ[LOG]
     if path not in _files:
         _files[path] = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    line = f"{what} {number} {os.getpid()} {time.monotonic_ns()}\n"
+    line = f"{what} {number} {os.getpid()} {time.monotonic_ns()} {' '.join(map(str, delivery))}\n"
     os.write(_files[path], line.encode())
 
 
@@ -84,6 +84,26 @@ class Line:
     number: int
     process: int
     at: float
+    delivery: tuple[int, ...] = ()
+    """Of a job that has begun: how often the server has delivered it, and the number of this
+    delivery among all of the consumer."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A job that was done, and then once more: what was logged of both times."""
+
+    begun: Line
+    done: Line
+    begun_again: Line
+    done_again: Line
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.done.number}: deliveries {self.begun.delivery} of process "
+            f"{self.done.process}, done at {self.done.at:.3f}, and {self.begun_again.delivery} of "
+            f"process {self.done_again.process}, begun at {self.begun_again.at:.3f}"
+        )
 
 
 class Log:
@@ -103,8 +123,9 @@ class Log:
             whole, end, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(end)
         for text in whole.decode().splitlines():
-            what, number, process, at = text.split()
-            self.lines.append(Line(what, int(number), int(process), int(at) / 1e9))
+            what, number, process, at, *delivery = text.split()
+            line = Line(what, int(number), int(process), int(at) / 1e9, tuple(map(int, delivery)))
+            self.lines.append(line)
             if what == "done":
                 self.done.add(int(number))
         return self.lines
@@ -113,14 +134,18 @@ class Log:
         """Wait until so many jobs are done. Raises AssertionError."""
         wait_until(lambda: len(self.read()) >= count and len(self.done) >= count, timeout=timeout)
 
-    def repeats(self) -> Iterator[tuple[Line, Line]]:
+    def repeats(self) -> Iterator[Repeat]:
         """For each job that was done more than once: one time, and the next."""
-        seen: dict[int, Line] = {}
+        begun: dict[tuple[int, int], Line] = {}
+        seen: dict[int, tuple[Line, Line]] = {}
         for line in self.lines:
-            if line.what == "done":
+            place = line.process, line.number
+            if line.what == "begun":
+                begun[place] = line
+            elif line.what == "done":
                 if line.number in seen:
-                    yield seen[line.number], line
-                seen[line.number] = line
+                    yield Repeat(*seen[line.number], begun[place], line)
+                seen[line.number] = begun[place], line
 
     def order_of_keys(self) -> Iterator[tuple[Line, Line]]:
         """For each key the pairs of jobs that were first done one after the other."""

@@ -1,0 +1,1 @@
+"""What a worker keeps of the rate of a bare loop over messages."""
