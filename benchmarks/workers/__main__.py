@@ -10,8 +10,8 @@ its own. Wall and CPU time of this process are taken between the first and the l
 figure is the rate of the worker divided by that of the loop in the same round, the median of the
 rounds.
 
-A handler is ``nothing``, ``cpu-N`` (N microseconds of Python), ``free-N`` (N microseconds outside of
-the interpreter's lock) or ``sleep-N``.
+A handler is ``nothing``, ``cpu-N`` (N microseconds of Python), ``free-N`` (the same without the
+interpreter's lock) or ``sleep-N``.
 Writes ``build/bench/workers.json``.
 """
 
@@ -79,17 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with NatsServer() as server, jetsync.connect(server.url, timeout=PATIENCE) as nc:
         js = nc.jetstream(timeout=PATIENCE)
         js.create_stream(name="WORK", subjects=["work"], storage="memory")
-        js.publish_many((("work", b"x" * options.size) for _ in range(options.messages)))
+        js.publish_many(("work", b"x" * options.size) for _ in range(options.messages))
         for name in options.handlers:
             handler, micros = _handler(name)
             count = min(options.messages, int(SECONDS * 1e6 / max(micros, 1.0)))
             loops: list[Costs] = []
             found: dict[tuple[int, int], list[Costs]] = {way: [] for way in ways}
             for _ in range(options.rounds):
-                with _consumer(js) as consumer:
+                with _Consumer(js) as consumer:
                     loops.append(_loop(consumer, Meter(handler, count)))
                 for threads, held in ways:
-                    with _consumer(js) as consumer:
+                    with _Consumer(js) as consumer:
                         meter = Meter(handler, count)
                         found[threads, held].append(_worker(consumer, meter, threads, held))
             for way, costs in found.items():
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _consumer:  # noqa: N801 - used like a function
+class _Consumer:
     """A durable consumer, for one run."""
 
     def __init__(self, js: jetsync.JetStream) -> None:

@@ -47,6 +47,8 @@ logger: Log = Log("jetsync.worker")
 _FLUSH = 5.0
 _SETTLE_AGAIN = 0.5
 _LOOK = 0.5
+_AWAKE = 4
+"""How often the thread that watches looks again in vain; a busy worker need not rouse it then."""
 
 
 class Engine(Lifetime):
@@ -224,8 +226,10 @@ class Engine(Lifetime):
             self._stopping.wait(order.begins - time.monotonic())
         jobs.turn.release()
         self._crew.wake()
+        idle = 0
         while not self._stopping.is_set():
-            if self._needs_watching():
+            idle = 0 if self._needs_watching() else idle + 1
+            if idle < _AWAKE:
                 time.sleep(PATIENCE)
                 self._look()
             else:
@@ -269,7 +273,7 @@ class Engine(Lifetime):
         return PATIENCE if self._needs_watching() else 20 * PATIENCE
 
     def _take(self, seconds: float) -> None:
-        self._try_taking(lambda: self._jobs.take(seconds))
+        self._try_taking(lambda: self._jobs.take(seconds, self._send))
 
     def _try_taking(self, step: Callable[[], None]) -> None:
         """Do a step with the feed. An error ends the worker."""
@@ -295,13 +299,13 @@ class Engine(Lifetime):
         gate, tally = crew.gate(), self._tallies.new()
         while True:
             if not ready:
-                self._send()
                 self._take(_LOOK)
             elif jobs.limit - len(by_seq) - feed.credit >= half:
                 self._take(0.0)
             try:
                 job = ready.popleft()
             except IndexError:
+                self._send()
                 if crew.is_over:
                     return
                 crew.rest(gate)
@@ -346,7 +350,16 @@ class Engine(Lifetime):
         if job.is_over:
             self._running.discard(job)
         elif error is None and not msg.is_acked:  # as nearly always
-            self._acknowledge(job, None, seconds)
+            if seconds > PATIENCE or self._ack_sync:
+                self._acknowledge(job, None, seconds)
+                return
+            try:
+                self._jobs.feed.ack(msg)
+            except Error:
+                self._acknowledge(job, None, seconds)
+                return
+            self._has_unsent = True
+            self._settled(job, "done", None, None, seconds)
         elif is_refused(msg):  # by its handler: the server delivers it again, or never
             kind = "terminated" if is_terminated(msg) else "retried"
             self._settled(job, kind, error, None, seconds)
@@ -378,11 +391,7 @@ class Engine(Lifetime):
     def _acknowledge(self, job: Job, error: BaseException | None, seconds: float) -> None:
         while not job.is_over:
             try:
-                if self._ack_sync or seconds > PATIENCE:
-                    self._settler.done(job.msg)
-                else:
-                    self._jobs.feed.ack(job.msg)
-                    self._has_unsent = True
+                self._settler.done(job.msg)
                 break
             except (ConnectionClosedError, NoRespondersError) as failure:
                 logger.warning(
@@ -433,9 +442,13 @@ class Engine(Lifetime):
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
         """A message has left the worker."""
-        self._count(job, kind, error, delay, seconds)
-        if self._jobs.by_seq.get(job.seq) is job:  # the stream may have been made again
-            del self._jobs.by_seq[job.seq]
+        if kind == "done" and self._on_outcome is None:
+            job.tally.done(seconds)
+        else:
+            self._count(job, kind, error, delay, seconds)
+        by_seq = self._jobs.by_seq
+        if by_seq.get(job.seq) is job:  # the stream may have been made again
+            del by_seq[job.seq]
         self._running.discard(job)
         if self._lanes is not None and kind != "released":
             self._lanes.over(job)
@@ -443,10 +456,7 @@ class Engine(Lifetime):
     def _count(
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
-        if kind == "done":
-            job.tally.done(seconds)
-        else:
-            job.tally.count(kind, seconds)
+        job.tally.count(kind, seconds)
         if self._on_outcome is not None:
             try:
                 self._on_outcome(Outcome(kind, job.msg, error, delay, seconds))

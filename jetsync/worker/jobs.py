@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jetsync._locks import lock
@@ -46,9 +47,9 @@ class Jobs:
             return False
         return self.feed.credit > 0 or self._room() > 0
 
-    def take(self, seconds: float) -> None:
+    def take(self, seconds: float, send: Callable[[], object]) -> None:
         """Ask for messages, and take what came, unless another thread does. Waits up to so many
-        seconds for the first; 0: only asks. Raises what the feed raises."""
+        seconds for the first, after ``send``; 0: only asks. Raises what the feed raises."""
         if not self.turn.acquire(blocking=False):
             return
         try:
@@ -58,6 +59,7 @@ class Jobs:
             if free := self._room():
                 feed.free(free)
             if seconds and feed.credit > 0:
+                send()  # what has not left with a pull
                 self._admit(feed.take(seconds))
             if self.order is not None:
                 self.order.end_wait()

@@ -33,8 +33,8 @@ class _Phase(enum.Enum):
 class Pace:
     """Judges by how long the last handlers ran. Any thread; calls at the same time may lose one.
 
-    Threads that compete for the interpreter make each other slower, so quick handlers are run by one
-    thread. Longer ones of less than ``PATIENCE`` are too, when they keep the interpreter to
+    Threads that compete for the interpreter make each other slower, so quick handlers are run by
+    one thread. Longer ones of less than ``PATIENCE`` are too, when they keep the interpreter to
     themselves: they do not wait (a processor is busy with them), and with all threads running not
     more than one processor is busy. Both is looked at again later. Others are run by all threads.
     """

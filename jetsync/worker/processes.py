@@ -12,6 +12,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._latch import Once
 from jetsync._log import Log
 from jetsync._threads import start_thread
 from jetsync.errors import ConfigError, Error, TimeoutError
@@ -73,6 +74,7 @@ class Processes(Lifetime):
         self._past = WorkerStats()  # of processes that are gone
         self._kill_at: float | None = None
         self._is_started = False
+        self._begins_looking = Once()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -133,6 +135,8 @@ class Processes(Lifetime):
         """Kill the children, and wait for a moment until they are gone."""
         self._kill_at = time.monotonic()
         self._end("stop", reason)
+        if not self._over.is_set() and self._begins_looking.first():
+            self._come_to_end()  # Ctrl-C came again before the thread began that does it
         self._over.wait(_KILL_AFTER)
 
     def _end(self, order: object, reason: str) -> None:
@@ -157,6 +161,8 @@ class Processes(Lifetime):
     # -- the parent's thread -----------------------------------------------------------------------
 
     def _look_after(self) -> None:
+        if not self._begins_looking.first():
+            return
         try:
             while not all(child.is_over for child in self._children):
                 self._hear(_LOOK)
@@ -170,8 +176,11 @@ class Processes(Lifetime):
             self._reason = error_text(error)
             logger.exception("the worker ends")
         finally:
-            self._kill()
-            self._finish(self.stats, sum(child.unfinished for child in self._children))
+            self._come_to_end()
+
+    def _come_to_end(self) -> None:
+        self._kill()
+        self._finish(self.stats, sum(child.unfinished for child in self._children))
 
     def _look_at(self, child: _Child, now: float) -> None:
         if child.process is not None and child.process.exitcode is not None:

@@ -12,15 +12,15 @@ THREADS = 8
 class Handlers:
     """Handlers that take so long, on a clock of their own, as a worker of 8 threads runs them.
 
-    ``cpu`` is the part of it in which a processor is busy, ``free`` the part of that in which others
-    run too."""
+    ``cpu`` is the part of it in which a processor is busy, ``free`` that of this part in which
+    others run too."""
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self.now = 1.0
 
     def run(self, seconds: float, times: float, cpu: float = 1.0, free: float = 0.0) -> float:
-        """Run them for so many seconds; return the share of them for which one thread was enough."""
+        """Run them for so many seconds; return the share of them that one thread ran."""
         ends, alone, total = self.now + times, 0, 0
         while self.now < ends:
             took, step = seconds, seconds

@@ -109,3 +109,23 @@ def test_processes_that_cannot_be_started_at_first_are_an_error(monkeypatch: pyt
         worker.start()
     with pytest.raises(ConfigError, match="could not be started"):
         worker.wait(1)
+
+
+def test_a_second_ctrl_c_while_processes_come_up_kills_them(monkeypatch: pytest.MonkeyPatch):
+    """Before the thread runs that looks after them: nothing else would end them."""
+    context = MadeContext(LIVES, LIVES)
+    worker = worker_of(context, monkeypatch, None)
+    made: list[MadeProcess] = []
+
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MadeProcess, "join", lambda process: made.append(process))
+    monkeypatch.setattr("jetsync.worker.processes.connection.wait", press)
+    monkeypatch.setattr("jetsync.worker.processes.start_thread", press)
+    context.is_deaf = True
+    with pytest.raises(KeyboardInterrupt):
+        worker.start()
+    worker.abandon("KeyboardInterrupt")
+    assert [process.exitcode for process in made] == [-9, -9]
+    assert not worker.is_running

@@ -38,6 +38,9 @@ class Feed:
         self._stream = consumer.messages(
             max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
         )
+        self.ack: Callable[[JetStreamMsg], object] = ack_unsent
+        """Acknowledges a message. It leaves with the next pull, or with ``send``. Does not block
+        but for room in the outbound buffer. Raises like ``JetStreamMsg.ack``. Any thread."""
         self.credit: int = limit
         """How many messages may still come before :meth:`free` has to allow more."""
 
@@ -73,11 +76,6 @@ class Feed:
         self.credit += count
         if (go_on := getattr(self._stream, "go_on", None)) is not None:
             go_on(count)
-
-    def ack(self, msg: JetStreamMsg) -> None:
-        """Acknowledge a message. It leaves with the next pull, or with ``send``. Does not block but
-        for room in the outbound buffer. Raises like ``JetStreamMsg.ack``. Any thread."""
-        ack_unsent(msg)
 
     def send(self) -> None:
         """Send the acknowledgements that have not left. Does not block. Any thread."""
