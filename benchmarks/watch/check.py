@@ -112,8 +112,8 @@ def count() -> dict[str, float]:
         marks = f"{folder}/mark.so"
         source = str(Path(__file__).parent / "mark.c")
         compiler = os.environ.get("CC", "cc")
-        _run([compiler, "-O2", "-shared", "-fPIC", "-o", marks, source], cwd=folder)
-        said = _run([
+        run([compiler, "-O2", "-shared", "-fPIC", "-o", marks, source], cwd=folder)
+        said = run([
             *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
             f"--callgrind-out-file={folder}/out",
             *(sys.executable, "-m", "benchmarks.watch.cases", marks),
@@ -122,7 +122,9 @@ def count() -> dict[str, float]:
         return read(names, [Path(f"{folder}/out.{n + 1}").read_text() for n in range(len(names))])
 
 
-def _run(command: Sequence[str], *, cwd: str) -> str:
+def run(command: Sequence[str], *, cwd: str) -> str:
+    """Return what a command printed; its path is this process's, so Python imports what this one
+    does."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         command, check=False, cwd=cwd, env=environment, capture_output=True, text=True

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from pathlib import Path
 
+import jetsync
 from benchmarks.micro.wire import COUNT
 from benchmarks.watch import check
 from benchmarks.watch.cases import CASES, TIMES
@@ -52,6 +56,21 @@ def test_a_quick_build_is_a_kind_of_its_own(monkeypatch):
     record = json.loads(check.RECORD.read_text())
     quick = {kind.split()[1] for kind in record if kind.split()[2].endswith("-quick")}
     assert quick >= {"3.10", "3.12", "3.13"}
+
+
+WHERE = "import benchmarks.watch, jetsync; print(jetsync.__file__)"
+
+
+def test_what_is_counted_is_the_jetsync_of_the_process_that_asks(tmp_path, monkeypatch):
+    """An installed wheel comes before the checkout, whose core may not be compiled."""
+    command = [sys.executable, "-c", WHERE]
+    assert check.run(command, cwd=str(tmp_path)).strip() == jetsync.__file__
+    wheel = tmp_path / "wheel/jetsync/__init__.py"
+    wheel.parent.mkdir(parents=True)
+    wheel.touch()
+    checkout = Path(check.__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "wheel"), str(checkout)]))
+    assert check.run(command, cwd=str(tmp_path)).strip() == str(wheel)
 
 
 def test_counts_are_per_message():

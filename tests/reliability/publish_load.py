@@ -7,7 +7,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -63,6 +64,14 @@ class Ledger:
         assert not foreign, f"{len(foreign)} messages that were not published: {foreign[:5]}"
 
 
+class Wait(NamedTuple):
+    """How long one call, or one future, was under way, and whether its outcomes are certain."""
+
+    kind: str
+    seconds: float
+    certain: bool
+
+
 class Load:
     """Publishers of all four kinds on one connection, each on its thread, until the block ends."""
 
@@ -70,7 +79,7 @@ class Load:
         self, js: jetsync.JetStream, subject: str, *, burst: int = 1500, patience: float = PATIENCE
     ) -> None:
         self.ledger = Ledger()
-        self.took: list[float] = []  # seconds of each synchronous publish
+        self.waits: list[Wait] = []
         self._js = js
         self._subject = subject
         self._burst = burst
@@ -98,45 +107,58 @@ class Load:
         with self._lock:
             self.ledger.note(payload, error, seq)
 
+    def _waited(self, kind: str, begun: float, *errors: BaseException | None) -> None:
+        certain = not any(isinstance(error, jetsync.PublishUnknownError) for error in errors)
+        self.waits.append(Wait(kind, time.monotonic() - begun, certain))
+
     def _sync(self, name: str) -> None:
         for n in range(50):
             payload = f"{name}.{n}".encode()
             begun = time.monotonic()
+            problem: Exception | None = None
             try:
                 ack = self._js.publish(self._subject, payload, timeout=self._patience)
             except jetsync.PublishError as error:
+                problem = error
                 self._note(payload, error)
             else:
                 self._note(payload, None, ack.seq)
-            self.took.append(time.monotonic() - begun)
+            self._waited("sync", begun, problem)
 
     def _async(self, name: str) -> None:
         futures = []
         for n in range(self._burst):
             payload = f"{name}.{n}".encode()
-            futures.append(
-                (payload, self._js.publish_async(self._subject, payload, timeout=self._patience))
-            )
+            settled = partial(self._settled, time.monotonic())
+            future = self._js.publish_async(self._subject, payload, timeout=self._patience)
+            future.add_done_callback(settled)
+            futures.append((payload, future))
         for payload, future in futures:
             error = future.exception()
             self._note(payload, error, 0 if error else future.result().seq)
 
+    def _settled(self, begun: float, future: jetsync.PubAckFuture) -> None:
+        self._waited("async", begun, future.exception())
+
     def _many(self, name: str) -> None:
         payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
-        self._report(
-            payloads,
-            self._js.publish_many([(self._subject, p) for p in payloads], timeout=self._patience),
-        )
+        begun = time.monotonic()
+        messages = [(self._subject, payload) for payload in payloads]
+        report = self._js.publish_many(messages, timeout=self._patience)
+        self._report("many", begun, payloads, report)
 
     def _arrow(self, name: str) -> None:
         payloads = [f"{name}.{n}".encode() for n in range(self._burst)]
         batch = pa.record_batch({"data": payloads})
-        self._report(
-            payloads, self._js.publish_arrow(batch, subject=self._subject, timeout=self._patience)
-        )
+        begun = time.monotonic()
+        report = self._js.publish_arrow(batch, subject=self._subject, timeout=self._patience)
+        self._report("arrow", begun, payloads, report)
 
-    def _report(self, payloads: list[bytes], report: jetsync.PublishReport) -> None:
+    def _report(
+        self, kind: str, begun: float, payloads: list[bytes], report: jetsync.PublishReport
+    ) -> None:
         failed = dict(report.failed)
+        self._waited(kind, begun, *failed.values())
         assert report.stored + len(failed) == len(payloads)
         for index, payload in enumerate(payloads):
             self._note(payload, failed.get(index))

@@ -15,6 +15,7 @@ from jetsync.server import NatsCluster
 from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
+from tests.reliability.leaderless import times_without
 
 pytestmark = pytest.mark.timed
 
@@ -156,18 +157,6 @@ def test_a_leader_that_steps_down_makes_no_long_gap(cluster, keeps_promise):
     keeps_promise("G7 gap by a stepdown, heartbeat 0.4 s", gaps, 1.0, slack=3.0)
 
 
-def leader_again(nc, name, dead, found, stop):
-    """The raw probe: when does another server answer for the consumer?"""
-    while not stop.is_set():
-        with contextlib.suppress(jetsync.Error):
-            answer = json.loads(nc.request(f"$JS.API.CONSUMER.INFO.{name}.c", timeout=0.3).data)
-            leader = answer.get("cluster", {}).get("leader")
-            if leader and leader != dead:
-                found.append(time.monotonic())
-                return
-        stop.wait(0.02)
-
-
 @pytest.mark.parametrize("fault", scaled(["kill"], ["kill", "pause"]))
 def test_a_leader_that_dies_costs_little_more_than_the_election(
     fault, record_figure, keeps_promise
@@ -191,22 +180,13 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(
                     assert info.cluster is not None
                     leader = alive[info.cluster.leader or ""]
                     rest = [s.url for s in cluster.servers if s is not leader]
-                    with jetsync.connect(rest) as probe:
-                        found: list[float] = []
-                        stop = threading.Event()
-                        start = time.monotonic()
-                        leader.kill() if fault == "kill" else leader.pause()
-                        thread = threading.Thread(
-                            target=leader_again, args=(probe, "G7B", leader.name, found, stop)
-                        )
-                        thread.start()
-                        wait_until(found.copy, timeout=60)
-                        settled(reader)
-                        stop.set()
-                        thread.join(20)
-                    gap = reader.gap(start, time.monotonic(), stalls)
-                    gaps.append(gap - (found[0] - start))
-                    without = max(without, found[0] - start)
+                    start = time.monotonic()
+                    leader.kill() if fault == "kill" else leader.pause()
+                    asked = {"c": "CONSUMER.INFO.G7B.c"}
+                    found = times_without(rest, asked, leader.name)["c"]
+                    settled(reader)
+                    gaps.append(reader.gap(start, time.monotonic(), stalls) - found)
+                    without = max(without, found)
                     leader.start() if fault == "kill" else leader.resume()
                     cluster.start(timeout=60)
             finally:
