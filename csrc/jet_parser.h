@@ -1,4 +1,4 @@
-/* jet_parser - server bytes to frames. Keeps nothing but how far it has looked. */
+/* jet_parser - server bytes to frames. Keeps nothing but how far it has scanned. */
 #ifndef JET_PARSER_H
 #define JET_PARSER_H
 

@@ -18,7 +18,7 @@ static inline uint64_t has_unsafe(uint64_t w) {
     return ((w - EACH(0x21)) & ~w & EACH(0x80)) | has_zero(w ^ EACH(0x7f));
 }
 
-/* Sixteen bytes that are looked at in one step, by whatever the machine has for that. */
+/* Sixteen bytes that are compared in one step, by whatever the machine has for that. */
 typedef uint8_t sixteen __attribute__((vector_size(16)));
 
 static inline sixteen two_eights_at(const uint8_t *p, const uint8_t *q) {

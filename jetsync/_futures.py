@@ -1,7 +1,7 @@
 """Parts of every kind of future of jetsync: its waiters, and the thread of its callbacks.
 
 ``concurrent.futures.wait`` and ``as_completed`` use three attributes of a future: ``_condition``,
-which they hold while they look at several futures and enter their waiter, ``_state``, and
+which they hold while they check several futures and enter their waiter, ``_state``, and
 ``_waiters``. :class:`Waiters` has what stands behind these, so both functions take our futures.
 """
 
@@ -90,7 +90,7 @@ class Meeting:
         self._catch_up()
 
     def _catch_up(self) -> None:
-        # A thread that fails to get the lock leaves the rest to its holder, which looks again.
+        # A thread that fails to get the lock leaves the rest to its holder, which checks again.
         while self._late and self._lock.acquire(blocking=False):
             try:
                 if self._depth:  # this thread holds it already: a signal handler runs here
@@ -219,7 +219,7 @@ class DoneCallbacks:
         self._queue.put(future)
         token = object()
         if not self._turn.take(token):
-            return  # the thread looks into the queue after it has given back the turn
+            return  # the thread checks the queue after it has given back the turn
         try:
             self._thread = start_thread(self._role, partial(self._run, token), self._label)
         except BaseException as error:

@@ -79,7 +79,7 @@ class Once:
 class Turn:
     """The right to do a job that one thread at a time does. Thread-safe; takes no lock.
 
-    A thread that brings work and fails to take the turn leaves the work to the holder, which looks
+    A thread that brings work and fails to take the turn leaves the work to the holder, which checks
     for work once more after it has given back the turn.
     """
 

@@ -24,7 +24,7 @@ ORDER = (
     "worker/jobs.py turn",
     "worker/lanes.py _lock",
     "services/service.py _lock",
-    "services/endpoint.py _lock",
+    "services/answering.py _lock",
     "jetstream/buckets/watcher.py _busy",
     "jetstream/push/receiver.py _turn",
     "jetstream/push/receiver.py _routes",

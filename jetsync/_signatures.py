@@ -32,12 +32,12 @@ def spells_out(source: Any, *, without: tuple[str, ...] = ()) -> Callable[[F], F
     given stays as it is. The call itself is not changed.
     """
 
-    def mark(function: F) -> F:
+    def decorate(function: F) -> F:
         signature = inspect.signature(function)
         function.__signature__ = _Later(signature, source, without)  # type: ignore[attr-defined]
         return function
 
-    return mark
+    return decorate
 
 
 class _Later(inspect.Signature):

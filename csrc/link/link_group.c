@@ -17,12 +17,12 @@ void link_group_reset(link_group *g) {
     g->closed = 1;
 }
 
-/* A thread that looks will find what is due, so none is woken beside it. */
+/* A thread that checks the list will find what is due, so none is woken beside it. */
 static void wake_one(link_group *g) {
     link_waiter *w = g->idle;
-    if (w == NULL || g->looking) return;
+    if (w == NULL || g->checking) return;
     g->idle = w->next;
-    g->looking++;
+    g->checking++;
     link_wakeup_wake(&w->wakeup);
 }
 
@@ -82,7 +82,7 @@ link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, l
                          int may_wait) {
     link_due due = LINK_DUE_NONE;
     if (!link_enter(&g->lock, may_wait)) return LINK_DUE_BUSY;
-    g->looking += (size_t)(comes != 0);
+    g->checking += (size_t)(comes != 0);
     *q = g->first;
     if (*q) {
         due = LINK_DUE_QUEUE;
@@ -97,7 +97,7 @@ link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, l
         w->next = g->idle;
         g->idle = w;
     }
-    if (due != LINK_DUE_NONE) g->looking -= (size_t)(g->looking > 0);
+    if (due != LINK_DUE_NONE) g->checking -= (size_t)(g->checking > 0);
     /* The next thread handles the rest: a queue or the end. */
     if (due != LINK_DUE_SLEEP && (g->first || g->threads > wanted(g))) wake_one(g);
     link_unlock(&g->lock);

@@ -14,7 +14,7 @@ typedef struct link_group {
     link_mutex lock; /* guards the rest; taken with the mutex of a queue held */
     struct link_queue *first, *last; /* those that are due, oldest first */
     link_waiter *idle; /* threads that sleep, the one that came last first: its memory is warm */
-    size_t looking;    /* threads that look at the list before they sleep */
+    size_t checking;   /* threads that check the list before they sleep */
     size_t queues;     /* how many belong to the group */
     size_t threads;    /* how many have entered */
     size_t most;       /* how many there may be */
@@ -34,22 +34,22 @@ void link_group_free(link_group *g);
 /* In a forked child: no thread, no queue; every taker is told to end. */
 void link_group_reset(link_group *g);
 
-/* One queue more; returns whether the caller is to start a thread for it. A thread counts itself when
+/* Count a queue that joins; returns whether the caller is to start a thread for it. A thread counts itself when
  * it enters, so one that is never started, or started twice, is counted right. */
 int link_group_add(link_group *g);
-/* One queue less. A thread that is not needed any more ends. */
+/* Count a queue that leaves. A thread that is not needed any more ends. */
 void link_group_remove(link_group *g);
-/* A thread comes; returns whether it is needed, else it ends. */
+/* Count a thread that begins. Returns whether it is needed; else it has to end. */
 int link_group_enter(link_group *g);
 /* Whether there is a thread. */
 int link_group_has_threads(link_group *g);
 
-/* Put a queue into the list, and see that a thread looks at it. */
+/* Put a queue into the list, and see that a thread checks it. */
 void link_group_put(link_group *g, struct link_queue *q);
 /* Whether there is something for a thread to do. */
 int link_group_is_due(void *group);
 /* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,
- * or has dealt with a queue; it looks at the list from now on. With `sleeps` it stands in line with
+ * or has dealt with a queue; it checks the list from now on. With `sleeps` it stands in line with
  * `w` when there is none. LINK_DUE_BUSY only with `may_wait` 0. */
 link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, struct link_queue **q,
                          int may_wait);

@@ -105,7 +105,7 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
 
 /* The state of one pass of parsing. */
 typedef struct pass {
-    link_queue *held;    /* whose mutex is held: runs of messages for one queue lock once */
+    link_queue *locked;  /* whose mutex is held: runs of messages for one queue lock once */
     link_queue *touched; /* those that got something, in a list */
     link_queue *last;    /* where the last subscription's messages go */
     uint64_t last_sid;
@@ -115,8 +115,8 @@ typedef struct pass {
 } pass;
 
 static void release(pass *p) {
-    if (p->held) link_unlock(&p->held->lock);
-    p->held = NULL;
+    if (p->locked) link_unlock(&p->locked->lock);
+    p->locked = NULL;
 }
 
 /* Copy what follows a large frame to a buffer of its own, so that the frame can keep the memory that it
@@ -145,10 +145,10 @@ static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len
         jet_buf_consume(&in->buf, frame_len);
         return LINK_EVENT_NONE;
     }
-    if (q != p->held) {
+    if (q != p->locked) {
         release(p);
         link_lock(&q->lock);
-        p->held = q;
+        p->locked = q;
         if (!q->touched) {
             q->touched = 1;
             q->next_touched = p->touched;
@@ -286,12 +286,12 @@ link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text) {
     }
 }
 
-static int look(void *context, int fd, jet_span *text) {
+static int receive_and_parse(void *context, int fd, jet_span *text) {
     link_event event = receive(context, fd, text);
     return event == LINK_EVENT_NONE ? link_inbound_parse(context, text) : event;
 }
 
 void link_inbound_follow(link_inbound *in, link_served served, void *whom, double until) {
-    while (link_reader_turn_read(&in->turn, until, look, in) && !served(whom)) continue;
+    while (link_reader_turn_read(&in->turn, until, receive_and_parse, in) && !served(whom)) continue;
     link_reader_turn_leave(&in->turn);
 }

@@ -42,7 +42,7 @@ typedef struct link_inbound {
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;
 
-/* Whether a taker need not wait on. */
+/* Whether the taker `whom` can stop waiting. */
 typedef int (*link_served)(void *whom);
 
 /* The events for the reader. Everything else is handled in here. */

@@ -133,7 +133,7 @@ static inline int append(link_outbound *o, link_put *p) {
         if (status != JET_OK) return status;
     }
     size_t size = link_room_used(o) - before;
-    if (p->keep) {
+    if (p->resend) {
         p->question = link_resend_add(&o->resend, o->pending.data + o->pending.end - size, size);
         if (p->question == LINK_ASK_NO_MEMORY) {
             p->question = LINK_ASK_NOTHING;

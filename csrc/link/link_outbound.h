@@ -67,7 +67,7 @@ typedef struct link_put {
     link_share *share; /* LINK_FRAMES: where `payload`, a single frame, may be borrowed; NULL: copy it */
     uint64_t messages; /* in them */
     uint64_t link;     /* number of the only link on which it may leave, or which it waits for; 0: any */
-    int keep;          /* send it again over the next link, unless it is known to have arrived */
+    int resend;          /* send it again over the next link, unless it is known to have arrived */
     int wake;          /* wake the writer; else the caller has to send */
     link_question question; /* out: whether a PING is due for the resend buffer */
 } link_put;
@@ -101,8 +101,8 @@ void link_outbound_withdraw(link_outbound *o, link_waiter *w);
 /* Whether the line that `w` stands in is gone: the process has forked. */
 int link_outbound_is_lost(const link_outbound *o, const link_waiter *w);
 
-/* Answer a PING. For the reading thread: never waits. A peer that does not take what is there gets
- * no more of it. */
+/* Answer a PING. For the reading thread: never waits. Above the high-water mark the peer does not
+ * read, and no PONG is added. */
 void link_outbound_pong(link_outbound *o);
 /* Append a PING, and wake the writer for it with `wake`; else the caller has to send. Returns which one
  * it is on this link, beginning with 1; 0: no link, closed, or no memory. */

@@ -214,12 +214,12 @@ int link_queue_counts(link_queue *q, int may_wait, link_counts *now) {
     return 1;
 }
 
-void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held) {
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it) {
     link_lock(&q->lock);
     q->least = 1;
     q->owner = owner;
     q->group = g;
-    q->scheduled = held;
+    q->scheduled = has_it;
     if (link_queue_has_enough(q)) notify(q);
     link_unlock(&q->lock);
 }

@@ -85,11 +85,11 @@ void link_queue_reset(link_queue *q);
  * empty afterwards: see jet_chain_adopt. Over a limit the newest one is dropped: what waits keeps its
  * order and its neighbours. The caller holds `lock`. */
 link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from);
-/* Whether its taker need not wait on. The caller holds `lock`. */
+/* Whether its taker can stop waiting. The caller holds `lock`. */
 int link_queue_has_enough(const link_queue *q);
-/* After a pass of reading that put something in: tell the takers if they need not wait on. */
+/* After a pass of reading that put something in: tell the takers if they can stop waiting. */
 void link_queue_serve(link_queue *q);
-/* Whether its taker need not wait on, for a caller that does not hold `lock`. */
+/* Whether its taker can stop waiting, for a caller that does not hold `lock`. */
 int link_queue_is_served(void *queue);
 
 /* -- for takers, with the take turn ------------------------------------------------------------- */
@@ -128,8 +128,8 @@ int link_queue_counts(link_queue *q, int may_wait, link_counts *now);
 
 /* -- in a group --------------------------------------------------------------------------------- */
 
-/* From now on the threads of a group take from it. `held`: the caller is one of them and has it. */
-void link_queue_join_group(link_queue *q, link_group *g, void *owner, int held);
+/* From now on the threads of a group take from it. `has_it`: the caller is one of them and has the queue. */
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it);
 /* Not any more. For the thread that has it. */
 void link_queue_leave_group(link_queue *q);
 /* For the thread that has it and took what there was: gives it back. It is put into the list at once

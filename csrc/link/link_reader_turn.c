@@ -123,10 +123,10 @@ int link_reader_turn_take(link_reader_turn *t, int may_wait) {
     return mine;
 }
 
-int link_reader_turn_read(link_reader_turn *t, double until, link_read_step look, void *context) {
+int link_reader_turn_read(link_reader_turn *t, double until, link_read_step step, void *context) {
     double seconds = until - link_now();
     if (seconds <= 0 || wait_readable(t->fd, seconds) <= 0) return 0;
-    t->left = look(context, t->fd, &t->left_text);
+    t->left = step(context, t->fd, &t->left_text);
     return t->left == 0;
 }
 

@@ -48,7 +48,7 @@ int link_reader_turn_lend(link_reader_turn *t, jet_span *text);
 int link_reader_turn_take(link_reader_turn *t, int may_wait);
 /* Wait for something to read until `until` (monotonic) and deal with it. Returns whether to go on:
  * not when time is up, a signal came, or something was left to the reader. Blocks. */
-int link_reader_turn_read(link_reader_turn *t, double until, link_read_step look, void *context);
+int link_reader_turn_read(link_reader_turn *t, double until, link_read_step step, void *context);
 void link_reader_turn_leave(link_reader_turn *t);
 
 #endif

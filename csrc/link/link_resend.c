@@ -3,22 +3,22 @@
 void link_resend_init(link_resend *r) {
     jet_buf_init(&r->frames);
     r->end = 0;
-    r->mark = 0;
+    r->ask_at = 0;
 }
 
 void link_resend_free(link_resend *r) { jet_buf_free(&r->frames); }
 
 link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n) {
-    int first = r->mark == 0;
+    int first = r->ask_at == 0;
     if (jet_buf_len(&r->frames) + n > LINK_RESEND_MOST) {
         /* The peer takes all of this and answers no PING. */
         jet_buf_consume(&r->frames, jet_buf_len(&r->frames));
-        r->mark = LINK_RESEND_MORE;
+        r->ask_at = LINK_RESEND_MORE;
     }
     if (jet_buf_append(&r->frames, frames, n) != JET_OK) return LINK_ASK_NO_MEMORY;
     r->end += n;
-    if (!first && jet_buf_len(&r->frames) < r->mark) return LINK_ASK_NOTHING;
-    r->mark = jet_buf_len(&r->frames) + LINK_RESEND_MORE;
+    if (!first && jet_buf_len(&r->frames) < r->ask_at) return LINK_ASK_NOTHING;
+    r->ask_at = jet_buf_len(&r->frames) + LINK_RESEND_MORE;
     return first ? LINK_ASK_REGULARLY : LINK_ASK_NOW;
 }
 
@@ -28,10 +28,10 @@ int link_resend_arrived(link_resend *r, uint64_t point, int last) {
         jet_buf_consume(&r->frames, n - (size_t)(r->end - point));
         n = (size_t)(r->end - point);
     }
-    if (r->mark) r->mark = n + LINK_RESEND_MORE;
+    if (r->ask_at) r->ask_at = n + LINK_RESEND_MORE;
     if (last && n == 0) {
         /* Until now the memory was kept, since acknowledgements usually follow one another. */
-        r->mark = 0;
+        r->ask_at = 0;
         jet_buf_clear(&r->frames, LINK_RESEND_ROOM);
     }
     return n > 0;

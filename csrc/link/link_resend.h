@@ -17,7 +17,7 @@
 typedef struct link_resend {
     jet_buf frames;
     uint64_t end; /* bytes ever put in */
-    size_t mark;  /* ask for a PONG when so many bytes are kept; 0: no question is on its way */
+    size_t ask_at; /* send a PING when so many bytes are kept; 0: no question is on its way */
 } link_resend;
 
 /* The PINGs that the caller of link_resend_add has to send. */

@@ -12,10 +12,10 @@ static inline size_t link_room_used(const link_outbound *o) {
 }
 /* Promise the room that there is to those who stand in line, the oldest first, and wake them. */
 void link_room_promise(link_outbound *o);
-/* The link or the whole buffer is gone: wake all who stand in line, to look again. */
+/* The link or the whole buffer is gone: wake all who stand in line, to try again. */
 void link_room_dissolve(link_outbound *o);
-/* End the link, in this place only: what waits, and what is put in from now on, stays for the next
- * one. */
+/* End the link; no other function does. Bytes that wait, and those put in from now on, stay for the
+ * next one. */
 void link_room_leave_link(link_outbound *o);
 
 #endif

@@ -15,15 +15,15 @@ enum {
     /* Memory kept in an empty buffer: what steady traffic needs. Getting it anew each time would cost
      * more, in page faults, than to send it. */
     KEEP = 4 << 20,
-    PIECE = 256 * 1024,  /* what is encoded at a time */
+    AT_ONCE = 256 * 1024, /* what is encoded at a time */
     LITTLE = 16 * 1024,  /* what is sent with the interpreter's lock held */
     /* Where message follows message, to wake the writer for a few costs more than to send them: after
      * so many since it last woke up it waits for more, in microseconds. Answers to single requests
-     * never come to so many, so they leave at once. No thread waits for the frames that are kept to
-     * be sent again: those may take longer. */
+     * never come to so many, so they leave at once. No thread waits for frames of the resend buffer
+     * (acknowledgements): those may take longer. */
     MANY = 16,
     GATHER = 50,
-    GATHER_KEPT = 200
+    GATHER_RESENT = 200
 };
 
 /* Give borrowed memory back. Called as soon as nothing is left in it, since the memory of an empty
@@ -55,9 +55,9 @@ static link_piece *take_first(link_outbound *o, jet_buf *next) {
     return piece;
 }
 
-/* Fill `sending` from the next piece of `plain`. Returns whether that worked. */
-static int encode_piece(link_outbound *o) {
-    size_t n = jet_buf_len(&o->plain) < PIECE ? jet_buf_len(&o->plain) : PIECE;
+/* Encode the next bytes of `plain` into `sending`. Returns whether that worked. */
+static int encode_some(link_outbound *o) {
+    size_t n = jet_buf_len(&o->plain) < AT_ONCE ? jet_buf_len(&o->plain) : AT_ONCE;
     jet_buf_clear(&o->sending, KEEP);
     link_filtered got = o->encode(o->context, n ? jet_buf_ptr(&o->plain) : NULL, n, &o->sending);
     jet_buf_consume(&o->plain, n);
@@ -101,7 +101,7 @@ static link_sent drain(link_outbound *o, int flags, int once) {
         if (o->encode && fd >= 0 && jet_buf_len(&o->sending) == 0 &&
             (jet_buf_len(&o->plain) || !asked)) {
             asked = 1;
-            if (!encode_piece(o)) return LINK_BROKEN;
+            if (!encode_some(o)) return LINK_BROKEN;
         }
         if (fd < 0 || jet_buf_len(&o->sending) == 0) return LINK_DRAINED;
         ssize_t sent =
@@ -173,7 +173,7 @@ void link_outbound_pump(link_outbound *o) {
         link_lock(&o->lock);
         while (!(o->closed || o->nudged || (o->fd >= 0 && link_room_used(o))))
             link_gate_wait(&o->work, &o->lock);
-        if (!o->nudged && o->msgs - seen > MANY) gather = o->hurried ? GATHER : GATHER_KEPT;
+        if (!o->nudged && o->msgs - seen > MANY) gather = o->hurried ? GATHER : GATHER_RESENT;
         seen = o->msgs;
         o->nudged = o->hurried = 0;
         int closed = o->closed;

@@ -41,7 +41,7 @@ typedef enum link_result {
     LINK_CLOSED = 4,  /* it takes nothing any more */
     LINK_WOKEN = 5,   /* what was waited for has come */
     LINK_TIMEOUT = 6, /* it has not come in time */
-    LINK_SIGNAL = 7,  /* a signal came: look at it, then wait on */
+    LINK_SIGNAL = 7,  /* a signal came: handle it, then wait on */
     LINK_GONE = 8     /* the link on which it was to leave is gone */
 } link_result;
 
@@ -71,7 +71,7 @@ static inline void link_unlock_real(link_mutex *m) {
 
 /* Take it if that takes no longer than a moment. */
 static inline int link_try_lock_real(link_mutex *m) {
-    for (int looks = 0; looks < 50; looks++) {
+    for (int tries = 0; tries < 50; tries++) {
         if (pthread_mutex_trylock(&m->mutex) == 0) {
             link_mutex_entered(m);
             return 1;
@@ -86,7 +86,7 @@ static inline int link_try_lock_real(link_mutex *m) {
 #define link_lock(m) link_lock_real(m)
 #define link_unlock(m) link_unlock_real(m)
 #define link_try_lock(m) link_try_lock_real(m)
-/* Counts and marks that others read without a lock. */
+/* Counts and flags that others read without a lock. */
 #define link_load(from) __atomic_load_n(from, __ATOMIC_RELAXED)
 #define link_store(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
 /* Hand-over between threads: the receiver sees everything that was written before. */

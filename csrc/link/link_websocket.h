@@ -1,4 +1,4 @@
-/* link_websocket - a link inside of WebSocket frames, at the place where another one has TLS.
+/* link_websocket - a link inside of WebSocket frames: a filter of its bytes, as TLS is.
  *
  * The reading thread decodes, the holder of the send turn encodes; pings and the close frame are
  * answered by the next encode. The payload of data frames is the link, wherever they are cut. */

@@ -49,7 +49,7 @@ def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject
     cdef jet_buf frames, lines
     cdef uint8_t digits[20]
     cdef size_t own
-    cdef int64_t held = 0
+    cdef int64_t count = 0
     cdef list pieces = []
     rows.text_column(data_column, &data)
     if has_subjects:
@@ -70,7 +70,7 @@ def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject
             raise_status(jet_buf_append(&lines, b"\r\n", 2), to)
             own = jet_buf_len(&lines)
             if headers >= 0 and rows.append_headers(headers, row, &lines):
-                # The search works from any start of the block.
+                # Only the lines of the row: the search needs no status line in front.
                 refuse_batch_headers(span_of(jet_buf_ptr(&lines) + own, jet_buf_len(&lines) - own), row)
             if has_ids:
                 msg_id = column_get(&ids, row)
@@ -88,13 +88,13 @@ def encode_batch_rows(ArrowRows rows not None, str subject_column, bytes subject
                 too_large(jet_buf_len(&lines) + payload.len, max_payload)
             block = span_of(jet_buf_ptr(&lines), jet_buf_len(&lines))
             raise_status(jet_encode_pub(&frames, to, reply, block, payload, max_line), to)
-            held += 1
+            count += 1
             if jet_buf_len(&frames) >= PIECE_BYTES:
-                pieces.append(((<const char *>jet_buf_ptr(&frames))[:jet_buf_len(&frames)], held))
+                pieces.append(((<const char *>jet_buf_ptr(&frames))[:jet_buf_len(&frames)], count))
                 jet_buf_clear(&frames, 2 * PIECE_BYTES)
-                held = 0
-        if held:
-            pieces.append(((<const char *>jet_buf_ptr(&frames))[:jet_buf_len(&frames)], held))
+                count = 0
+        if count:
+            pieces.append(((<const char *>jet_buf_ptr(&frames))[:jet_buf_len(&frames)], count))
         return pieces
     finally:
         jet_buf_free(&frames)

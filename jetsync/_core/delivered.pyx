@@ -10,7 +10,7 @@ from jetsync._core.sync cimport monotonic
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 
 
-# Seconds: a message that the user held for less than this cannot have been late.
+# Seconds. An acknowledgement within this time of the receipt cannot be late, and is not checked.
 cdef enum:
     LONG = 1
 
@@ -60,17 +60,17 @@ cdef class Delivered(Msg):
         """Whether there is nothing more to acknowledge."""
         return self.ack_state() & DONE or (self._context is not None and self._context.ack_none)
 
-    cdef int settle(self, bytes payload, uint8_t flags, bint keep, bint wake=True) except -1:
+    cdef int settle(self, bytes payload, uint8_t flags, bint resend, bint wake=True) except -1:
         if self.is_settled():
             return 0
-        self.publish_ack(payload, keep, wake)
+        self.publish_ack(payload, resend, wake)
         self.set_ack_state(flags)
         if flags & ACKED and self.age() > LONG:
             self._late()
         return 0
 
-    cdef int publish_ack(self, bytes payload, bint keep, bint wake=True) except -1:
-        """Publish `payload` to the reply subject exactly as it came. With `keep` it is sent again
+    cdef int publish_ack(self, bytes payload, bint resend, bint wake=True) except -1:
+        """Publish `payload` to the reply subject exactly as it came. With `resend` it is sent again
         after a lost link, unless it is known to have arrived. With `wake=False` the caller has to
         see to it that it is sent."""
         if not self.reply_bytes:
@@ -81,7 +81,7 @@ cdef class Delivered(Msg):
         if nc._refusal is not None:
             raise nc._refusal()
         return nc._outbound.reply_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
-                                         span_of_bytes(payload), keep, -1, 0, wake)
+                                         span_of_bytes(payload), resend, -1, 0, wake)
 
     # -- for the subclass ------------------------------------------------------------------------
 
@@ -97,9 +97,9 @@ cdef class Delivered(Msg):
     def _age(self):
         return self.age()
 
-    def _settle(self, bytes payload not None, uint8_t flags, bint keep):
+    def _settle(self, bytes payload not None, uint8_t flags, bint resend):
         """Send a terminal acknowledgement, unless one was sent before."""
-        self.settle(payload, flags, keep)
+        self.settle(payload, flags, resend)
 
     # -- the subclass implements -----------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def is_settled(Delivered msg not None):
     return msg.is_settled()
 
 
-def publish_ack(Delivered msg not None, bytes payload not None, bint keep=False):
-    """Publish `payload` to the reply subject of a message exactly as it came. With `keep` it is
+def publish_ack(Delivered msg not None, bytes payload not None, bint resend=False):
+    """Publish `payload` to the reply subject of a message exactly as it came. With `resend` it is
     sent again after a lost link, unless it is known to have arrived."""
-    msg.publish_ack(payload, keep)
+    msg.publish_ack(payload, resend)

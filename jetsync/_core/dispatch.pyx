@@ -17,7 +17,7 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 
-# Messages of one mailbox that a thread gives to the callback before it looks at the next mailbox.
+# Messages of one mailbox that a thread gives to the callback before it turns to the next mailbox.
 cdef enum:
     TURN = 64
 
@@ -78,10 +78,10 @@ cdef class Task:
 cdef class Group:
     """The tasks of one connection and the threads that run them. Thread-safe.
 
-    At most `most` threads, and never more than there are tasks. A mailbox in which something is
-    goes to the thread that is free first; it has that mailbox alone until it has dealt with at most
-    64 messages, then other mailboxes that wait have their turn. So a callback that blocks occupies
-    one thread, and delays others only while all threads are occupied.
+    At most `most` threads, and never more than there are tasks. A mailbox that has something goes to
+    the first free thread, which has it alone for up to 64 messages; then other mailboxes that wait
+    have their turn. So a callback that blocks occupies one thread, and delays others only while all
+    threads are occupied.
     """
 
     def __cinit__(self, Inbound inbound not None, size_t most):

@@ -58,12 +58,12 @@ cdef class InFlight:
     cdef uint64_t unsent          # messages from here on were not handed over yet
     cdef uint64_t next_           # the number of the next message
     cdef uint64_t link            # the link on which messages are handed over
-    cdef bint resending           # what is unsent waits for what has to be sent again
-    cdef bint lost                # that is so because a link or its answers were lost
-    cdef bint repeating           # what has to be sent again may go out now
-    cdef double max_age           # of these: what was sent first more seconds ago may not
-    cdef double oldest_sent       # the same as a time
-    cdef uint64_t repeated        # since they were lost, those before this number went out again
+    cdef bint resending           # unsent messages wait until others were sent again
+    cdef bint lost                # the others: a link, or its answers, were lost
+    cdef bint repeating           # the others may be sent now
+    cdef double max_age           # seconds: one that was sent first longer ago may not
+    cdef double oldest_sent       # the same as a point in time
+    cdef uint64_t repeated        # those before this number were sent again since the loss
     cdef uint64_t handed          # messages handed over so far, copies counted too
     cdef public bint ended        # its keeper has ended: nothing is settled any more
     # The threads that added messages since it was empty; more than MANY_OWNERS: too many to tell.

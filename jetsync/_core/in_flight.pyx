@@ -192,8 +192,7 @@ cdef class InFlight:
     # -- handing over ----------------------------------------------------------------------------
 
     cdef bint _in_step(self, uint64_t before) noexcept:
-        """Whether what is new may go out: nothing that was handed over before it has to go out
-        again first."""
+        """Whether new messages may go out: no earlier message has to be sent again first."""
         if self.head == self.unsent:
             self.resending = self.lost = self.repeating = False
         if self.repeating and self._repeat(before):
@@ -201,8 +200,8 @@ cdef class InFlight:
         return not self.resending
 
     cdef bint _repeat(self, uint64_t before) noexcept:
-        """Hand over again what has to be and has a ticket below `before`. Returns whether nothing
-        of it is left."""
+        """Hand over again the messages that have to be sent again and have a ticket below `before`.
+        Returns whether none of them is left."""
         return True
 
     cdef void _on_link(self) noexcept:
@@ -213,9 +212,9 @@ cdef class InFlight:
             self.trip = 0
 
     cdef bint _flush(self, bint wake=True) noexcept:
-        """Hand over what was not handed over yet, as far as there is a link and room, and what has
-        to be sent again, if it may be. What waits in other windows before it goes first.
-        Returns whether nothing is left. With `wake=False` the caller has it sent."""
+        """Hand over messages that are new or have to be sent again, as far as there is a link and
+        room. Messages of the same threads that wait in other windows go first. Returns whether
+        nothing is left. With `wake=False` the caller has it sent."""
         cdef tuple windows = self.outbound.windows
         cdef InFlight ahead
         cdef uint64_t handed, before
@@ -233,7 +232,7 @@ cdef class InFlight:
                 return False
 
     cdef bint _hand_over(self, uint64_t before, bint wake) noexcept:
-        """Hand over what has a ticket below `before`. Returns whether nothing at all is left."""
+        """Hand over messages with a ticket below `before`. Returns whether none at all is left."""
         cdef uint64_t n, first, count
         cdef size_t length
         cdef Entry *entry
@@ -299,7 +298,7 @@ cdef class InFlight:
         self.chunks[entry.chunk].open_ -= 1
 
     def flush(self):
-        """Hand over what was not handed over yet, as far as that is possible. Does not wait.
+        """Hand over the messages that were not handed over yet, as far as possible. Does not wait.
 
         Returns whether nothing is left."""
         cdef bint all_

@@ -8,8 +8,8 @@ cdef class Inbound:
     cdef Outbound outbound
     cdef object filter       # None: what comes is plain
     cdef str trouble         # why the filter failed
-    cdef dict boxes          # key -> Mailbox: keeps alive what the tables point to
-    cdef dict reply_boxes
+    cdef dict mailboxes          # key -> Mailbox: keeps alive what the tables point to
+    cdef dict reply_mailboxes
     cdef bytes reply_prefix
 
     cdef link_filtered _decode(self, bytes data, jet_buf *out) noexcept

@@ -74,8 +74,8 @@ cdef class Inbound:
         memcpy(&self.link_.key, <const char *>secret, sizeof(self.link_.key))
         self.link_.pool = &POOL
         self.outbound = outbound
-        self.boxes = {}
-        self.reply_boxes = {}
+        self.mailboxes = {}
+        self.reply_mailboxes = {}
         self.reply_prefix = b""
 
     def __dealloc__(self):
@@ -91,7 +91,7 @@ cdef class Inbound:
         if sid == 0:
             raise MemoryError("no room for another subscription")
         try:
-            self.boxes[sid] = mailbox
+            self.mailboxes[sid] = mailbox
         except BaseException:
             with nogil:
                 link_inbound_remove(&self.link_, sid)
@@ -104,11 +104,11 @@ cdef class Inbound:
         """Forget a subscription id; messages that still come for it are dropped."""
         with nogil:
             link_inbound_remove(&self.link_, sid)
-        leave_link(self.boxes.pop(sid, None))
+        leave_link(self.mailboxes.pop(sid, None))
 
     def get(self, sid):
         """Return the mailbox of a subscription id, or None."""
-        return self.boxes.get(sid)
+        return self.mailboxes.get(sid)
 
     def set_reply_route(self, bytes prefix not None, uint64_t sid):
         """Route messages of subscription `sid` whose subject is `prefix` + token by that token."""
@@ -125,7 +125,7 @@ cdef class Inbound:
         if token == 0:
             raise MemoryError("no room for another request")
         try:
-            self.reply_boxes[token] = mailbox
+            self.reply_mailboxes[token] = mailbox
         except BaseException:
             with nogil:
                 link_inbound_remove_reply(&self.link_, token)
@@ -135,8 +135,8 @@ cdef class Inbound:
         return token
 
     def reply_token(self, uint64_t token):
-        """The text behind the prefix of the reply route that leads to a number. It holds 64 bits
-        that only those know who were shown it: no other text leads there."""
+        """The token of a reply subject that leads to a number. It holds 64 bits of a keyed hash, so
+        a client that was not shown the subject cannot guess it."""
         cdef uint8_t text[JET_TOKEN_MAX]
         cdef size_t n = jet_token_write(&self.link_.key, token, text)
         return (<const char *>text)[:n].decode("ascii")
@@ -145,11 +145,11 @@ cdef class Inbound:
         """Forget the number of a token; a late answer is counted in `unmatched`."""
         with nogil:
             link_inbound_remove_reply(&self.link_, token)
-        leave_link(self.reply_boxes.pop(token, None))
+        leave_link(self.reply_mailboxes.pop(token, None))
 
     def pending_replies(self):
         """The mailboxes of requests that still wait."""
-        return list(self.reply_boxes.values())
+        return list(self.reply_mailboxes.values())
 
     # -- reading ---------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ cdef extern from "link_sync.h" nogil:
         LINK_SIGNAL
         LINK_GONE
 
-    # Counts and marks that others read without a lock; macros, for any unsigned type.
+    # Counts and flags that others read without a lock; macros, for any unsigned type.
     uint64_t link_count "link_load"(const uint64_t *from_)
     size_t link_load(const size_t *from_)
     void link_store(size_t *to, size_t value)
@@ -97,7 +97,7 @@ cdef extern from "link_queue.h" nogil:
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
     bint link_queue_leave(link_queue *q)
     bint link_queue_is_served(void *queue) noexcept
-    void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint held)
+    void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint has_it)
     void link_queue_leave_group(link_queue *q)
     bint link_queue_rest(link_queue *q, bint may_wait)
     void link_queue_note_ready(link_queue *q)
@@ -159,7 +159,7 @@ cdef extern from "link_outbound.h" nogil:
         link_share *share
         uint64_t messages
         uint64_t link
-        bint keep
+        bint resend
         bint wake
         int question
 

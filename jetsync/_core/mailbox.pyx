@@ -52,7 +52,7 @@ cdef class Mailbox:
         """Fill `ready`; with time, until it has `least` messages or a status. The caller has the
         take turn.
 
-        Returns 0 when it is empty and time is up, the box has ended, or it was woken. A deadline of
+        Returns 0 when it is empty and time is up, the mailbox has ended, or it was woken. A deadline of
         0 does not wait. With `patience` it also ends after so many seconds without a sign of life,
         counted from `since` or from the last one."""
         cdef bint patient = deadline != 0
@@ -76,7 +76,7 @@ cdef class Mailbox:
                 patient = False
 
     cdef int _follow(self, double deadline) except -1:
-        """Read the link in this thread until something came for this box, if no other thread does;
+        """Read the link in this thread until something came for this mailbox, if no other thread does;
         not for long. Routes what comes for others as well. A signal handler may raise."""
         cdef link_inbound *reader = self.reader
         cdef object inbound = self.inbound  # lives as long as this reads
@@ -143,7 +143,7 @@ cdef class Mailbox:
 
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
-        limit; 0: do not wait), when the box has ended, or after `wake()`. Ctrl-C interrupts."""
+        limit; 0: do not wait), when the mailbox has ended, or after `wake()`. Ctrl-C interrupts."""
         cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
         cdef Msg msg
         cdef jet_record r
@@ -165,7 +165,7 @@ cdef class Mailbox:
                   double patience=0, double since=0):
         """Move waiting messages into `batch` until it has `limit`; wait up to `timeout` seconds
         until it has `least`, or a status comes. Returns the list of status messages met on the way
-        (they go into no batch). `least` is for boxes without limits: more may have to wait in them.
+        (they go into no batch). `least` is for mailboxes without limits: more may have to wait in them.
 
         With `patience` the wait also ends after so many seconds without a sign of life, counted
         from `since` (monotonic) or from the last one.
@@ -217,7 +217,7 @@ cdef class Mailbox:
         return 0
 
     def new_batch(self, batch_type, outbound, MessageFactory factory=None):
-        """Return an empty batch whose messages are made by `factory`, or are like those of this box."""
+        """Return an empty batch whose messages are made by `factory`, or are like those of this mailbox."""
         cdef MsgBatch batch = batch_type()
         batch.bind(self.factory if factory is None else factory, outbound)
         return batch
@@ -229,7 +229,7 @@ cdef class Mailbox:
                 link_queue_wake(&self.queue, True)
 
     def finish(self, error=None):
-        """End the box: nothing more is put in, what waits can still be taken. Safe to repeat."""
+        """End the mailbox: nothing more is put in, what waits can still be taken. Safe to repeat."""
         if self.error is None:
             self.error = error
         with nogil:
@@ -244,7 +244,7 @@ cdef class Mailbox:
         return dropped
 
     def abandon(self, error):
-        """End the box in a forked child, whatever threads of the parent were doing to it: what they
+        """End the mailbox in a forked child, whatever threads of the parent were doing to it: what they
         may have been half way through changing is forgotten, not freed, and no old lock is taken."""
         abandon(self)
         link_queue_reset(&self.queue)
@@ -259,7 +259,7 @@ cdef class Mailbox:
 
     @property
     def sid(self):
-        """The key under which the reader finds this box; 0 before it has one."""
+        """The key under which the reader finds this mailbox; 0 before it has one."""
         return self.queue.sid
 
     @property
@@ -274,7 +274,7 @@ cdef class Mailbox:
 
     @property
     def received(self):
-        """Messages that reached this box, dropped ones included."""
+        """Messages that reached this mailbox, dropped ones included."""
         return counts_of(&self.queue).received
 
     @property
@@ -317,16 +317,16 @@ cdef class Mailbox:
 cdef class MailboxIterator:
     """Iterates over a mailbox until it ends. Belongs to the thread that uses it first.
 
-    Blocks in `__next__`; an ordinary end stops the iteration, an error of the box is raised. The
-    `keeper`, the subscription that the box belongs to, lives as long as the iterator.
+    Blocks in `__next__`; an ordinary end stops the iteration, an error of the mailbox is raised. The
+    `owner`, the subscription that the mailbox belongs to, lives as long as the iterator.
     """
     cdef Mailbox mailbox
-    cdef object keeper
+    cdef object owner
     cdef unsigned long thread
 
-    def __cinit__(self, Mailbox mailbox not None, keeper=None):
+    def __cinit__(self, Mailbox mailbox not None, owner=None):
         self.mailbox = mailbox
-        self.keeper = keeper
+        self.owner = owner
 
     def __iter__(self):
         return self

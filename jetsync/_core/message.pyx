@@ -53,7 +53,7 @@ cdef extern from *:
     #define jetsync_subject_at(m) ((char *)&(m)->subject - (char *)(m))
     #define jetsync_data_at(m) ((char *)&(m)->data - (char *)(m))
     #define jetsync_raw_headers_at(m) ((char *)&(m)->raw_headers - (char *)(m))
-    /* Show a field of a type as a member. A getter would be called for each look at it; a member the
+    /* Show a field of a type as a member. A getter would be called for each access; a member the
      * interpreter reads by itself (from 3.11 on). The field is an object and never NULL. */
     static int jetsync_show(PyObject *type, const char *name, Py_ssize_t offset) {
         PyTypeObject *t = (PyTypeObject *)type;
@@ -101,9 +101,9 @@ cdef class Msg:
 
     It is immutable and owns its bytes, so any thread may keep and read it. ``subject`` is a str,
     ``data`` the payload, ``raw_headers`` the header block as it came, ``size`` the bytes of headers
-    and payload. ``headers`` is parsed at its first use. ``status`` is the inline status (ADR-4) of
-    what was sent in place of a message, 0 for a message: what has a payload, was delivered by a
-    consumer or read from a stream is a message, also when its header block looks like a status.
+    and payload. ``headers`` is parsed at its first use. ``status`` is the inline status (ADR-4) that
+    the server sent, or 0: with a payload, from a consumer or from a stream it is an ordinary
+    message, also when its header block begins like a status.
     """
 
     def __cinit__(self):

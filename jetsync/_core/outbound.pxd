@@ -22,8 +22,8 @@ cdef class Outbound:
                            jet_span payload, bint wake, double deadline,
                            uint64_t link) except -1
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=*, double deadline=*, uint64_t link=*, bint wake=*) except -1
-    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=*,
+                          bint resend=*, double deadline=*, uint64_t link=*, bint wake=*) except -1
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint resend=*,
                            bint wake=*, double deadline=*) except -1
     cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
                            bint wake, link_share *share=*) noexcept

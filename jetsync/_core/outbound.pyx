@@ -159,16 +159,16 @@ cdef class Outbound:
         p.share = NULL
         p.messages = 1
         p.link = link
-        p.keep = False
+        p.resend = False
         p.wake = wake
         return self._put(&p, deadline)
 
     cdef int reply_spans(self, jet_span subject, jet_span reply, jet_span payload,
-                          bint keep=False, double deadline=-1, uint64_t link=0,
+                          bint resend=False, double deadline=-1, uint64_t link=0,
                           bint wake=True) except -1:
         """Publish without headers to a reply subject, which is only checked for safe framing.
 
-        With `keep` it may be received twice: it is sent again over the next link, unless it is
+        With `resend` it may be received twice: it is sent again over the next link, unless it is
         known by then that it arrived (`arrived`)."""
         cdef link_put p
         p.kind = LINK_REPLY
@@ -179,13 +179,13 @@ cdef class Outbound:
         p.share = NULL
         p.messages = 1
         p.link = link
-        p.keep = keep
+        p.resend = resend
         p.wake = wake
         return self._put(&p, deadline)
 
-    cdef int append_frames(self, jet_span frames, uint64_t count, bint keep=False,
+    cdef int append_frames(self, jet_span frames, uint64_t count, bint resend=False,
                            bint wake=True, double deadline=-1) except -1:
-        """Append frames that were encoded and checked elsewhere; `keep` as in reply_spans. With
+        """Append frames that were encoded and checked elsewhere; `resend` as in reply_spans. With
         `wake=False` the caller has to call `send_now`."""
         cdef link_put p
         p.kind = LINK_FRAMES
@@ -194,7 +194,7 @@ cdef class Outbound:
         p.share = NULL
         p.messages = count
         p.link = 0
-        p.keep = keep
+        p.resend = resend
         p.wake = wake
         return self._put(&p, deadline)
 
@@ -212,7 +212,7 @@ cdef class Outbound:
         p.share = share
         p.messages = count
         p.link = link
-        p.keep = False
+        p.resend = False
         p.wake = wake
         return link_outbound_offer(&self.link, &p) == LINK_OK
 

@@ -69,7 +69,7 @@ cdef class PullLine:
 
     def take(self, size_t limit, wait=0, size_t least=1):
         """Take messages into `batch` until it has `limit`; wait up to `wait` seconds (None: no
-        limit) until it has `least`, a status comes, or something has to be looked after. Returns
+        limit) until it has `least`, a status comes, or the caller has to check something. Returns
         what ended on the way.
 
         After an exception, as of a signal handler, the batch has what was taken.

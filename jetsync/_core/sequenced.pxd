@@ -14,7 +14,7 @@ cdef class SequencedWindow(PublishWindow):
 
     cdef bint _has_room(self) noexcept
     cdef jet_status _chunk(self) noexcept
-    cdef bint overtaken(self, uint64_t mark) noexcept
+    cdef bint overtaken(self, uint64_t end) noexcept
     cdef int add_plain(self, subject, data, reply, bytes header) except -1
 
 

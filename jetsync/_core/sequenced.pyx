@@ -54,26 +54,26 @@ cdef class SequencedWindow(PublishWindow):
 
     # -- the order of one thread's messages ------------------------------------------------------
 
-    cdef bint overtaken(self, uint64_t mark) noexcept:
+    cdef bint overtaken(self, uint64_t end) noexcept:
         """Whether a message that this thread hands over elsewhere now would overtake one before
-        number `mark` in here. Before that, hands over what can leave.
+        number `end` in here. Before that, hands over what can leave.
 
         Messages that a server refused for now, and that are tried again later, do not count."""
         cdef bint behind
-        if self.head >= mark or self.ended or not self._owned():
+        if self.head >= end or self.ended or not self._owned():
             return False
-        if self.unsent >= mark and not self.lost and self.link == self.outbound.link_now():
+        if self.unsent >= end and not self.lost and self.link == self.outbound.link_now():
             return False
         self._flush()
-        behind = self.head < mark and (
-            self.unsent < mark or (self.lost and self.repeated < mark)
+        behind = self.head < end and (
+            self.unsent < end or (self.lost and self.repeated < end)
             or (self.head < self.unsent and self.link != self.outbound.link_now()))
         return behind
 
-    def would_be_overtaken(self, uint64_t mark):
+    def would_be_overtaken(self, uint64_t end):
         """Whether what this thread hands over elsewhere now would overtake messages before number
-        `mark` in here."""
-        return self.overtaken(mark)
+        `end` in here."""
+        return self.overtaken(end)
 
     cdef int add_plain(self, subject, data, reply, bytes header) except -1:
         """Add a message without confirmation (a core publish) behind the others. Raises ConfigError

@@ -8,7 +8,7 @@ cdef class WebSocket:
     cdef readonly bint deflate   # whether messages are compressed
     cdef public size_t most      # plain bytes that one compressed message holds at most
     cdef object inflater         # of the compressed message that comes
-    cdef bytes raw               # received, not looked at
+    cdef bytes raw               # received, not decoded
     cdef bytes packed            # of the compressed message, not inflated
     cdef unsigned finals         # final blocks of the compressed message so far
     cdef bint full               # the inflater has given as much as it was asked for

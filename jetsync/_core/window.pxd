@@ -7,8 +7,8 @@ from jetsync._core.in_flight cimport Entry, InFlight
 cdef class PublishWindow(InFlight):
     cdef bytes domain             # how an acknowledgement names its domain; empty: all count
     cdef bytes expected           # the stream that has to acknowledge; empty: any
-    cdef jet_puback_form layout  # how the confirmations look
-    cdef jet_buf odd              # answers that need a closer look
+    cdef jet_puback_form layout  # the form of the confirmations
+    cdef jet_buf odd              # answers that Python has to judge
     cdef uint32_t odd_count
     cdef uint64_t copies          # how many messages were sent again
 

@@ -74,8 +74,8 @@ cdef class PublishWindow(InFlight):
     def collect(self, timeout):
         """Take the acknowledgements that are there; wait up to `timeout` seconds for the first.
 
-        Returns what needs a closer look: a list of (number, status, payload). For want of memory it
-        raises MemoryError, and what was not dealt with is there for the next call."""
+        Returns the answers that the caller has to judge: a list of (number, status, payload). Raises
+        MemoryError without memory; the answers that are left are there for the next call."""
         cdef double deadline = 0 if timeout <= 0 else deadline_of(timeout)
         cdef jet_record r
         cdef Mailbox box = self.mailbox
@@ -125,7 +125,7 @@ cdef class PublishWindow(InFlight):
         return 0
 
     cdef int _put_aside(self, uint64_t number, int status, jet_span payload) except -1:
-        """Keep an answer that needs a closer look."""
+        """Keep an answer that Python has to judge."""
         cdef Odd line
         line.number, line.status, line.length = number, status, payload.len
         if jet_buf_reserve(&self.odd, sizeof(Odd) + payload.len) == NULL:

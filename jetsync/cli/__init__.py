@@ -2,7 +2,7 @@
 
 Room:      L7. May import: worker, spark, services, kv, objectstore, jetstream, client, protocol,
            server, hallway. Nothing imports it.
-Threads:   none of its own; commands run on the main thread so that Ctrl-C reaches them.
+Threads:   of `bench`, one per client; commands run on the main thread, where Ctrl-C comes.
 Touch me:  to change a command, its options, its progress and tables, or how it finds Java.
 Not here:  starting nats-server (server/), the Spark data source (spark/), what programs call.
 """

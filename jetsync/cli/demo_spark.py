@@ -245,7 +245,7 @@ def publish_daily_results(
     Append mode: a day is published once, complete, when the watermark has passed it. The key (day
     and carrier) is the message id, so a batch that Spark runs twice is stored once. The end marker
     moves the watermark like a flight, and its own day is never passed. It must not be filtered out
-    here: Spark would do that before it looks at the time.
+    here: Spark would do that before it checks the time.
     """
     from pyspark.sql import functions as F
 
@@ -292,8 +292,8 @@ def watch(query: StreamingQuery, on_rows: Callable[[int], None]) -> float:
     batches: dict[int, dict[str, Any]] = {}
     try:
         while not query.awaitTermination(_POLL_SECONDS):
-            _look_at(query, batches, on_rows)
-        _look_at(query, batches, on_rows)
+            _read_progress(query, batches, on_rows)
+        _read_progress(query, batches, on_rows)
     except PySparkException as error:
         raise CommandError(f"a Spark query failed: {reason(error)}") from error
     finally:
@@ -303,7 +303,7 @@ def watch(query: StreamingQuery, on_rows: Callable[[int], None]) -> float:
     return max(rates, default=0.0)
 
 
-def _look_at(
+def _read_progress(
     query: StreamingQuery, batches: dict[int, dict[str, Any]], on_rows: Callable[[int], None]
 ) -> None:
     for progress in query.recentProgress:

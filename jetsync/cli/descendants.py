@@ -26,11 +26,11 @@ class Descendants:
 
     def __init__(self) -> None:
         self._value = uuid4().hex
-        self._mark = f"{_VARIABLE}={self._value}".encode()
+        self._entry = f"{_VARIABLE}={self._value}".encode()
 
     @contextmanager
     def inheriting(self) -> Iterator[None]:
-        """Mark the processes that are started in this block."""
+        """Tag the processes that are started in this block."""
         os.environ[_VARIABLE] = self._value
         try:
             yield
@@ -52,7 +52,7 @@ class Descendants:
 
     def _owns(self, process: Path) -> bool:
         try:
-            return self._mark in (process / "environ").read_bytes().split(b"\0")
+            return self._entry in (process / "environ").read_bytes().split(b"\0")
         except OSError:  # it has ended meanwhile, or is another user's
             return False
 

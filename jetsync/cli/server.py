@@ -14,7 +14,7 @@ from jetsync.server import NatsCluster, NatsServer
 __all__ = ["COMMANDS"]
 
 _PORT = 4222
-_LOOK_SECONDS = 0.5
+_CHECK_EVERY = 0.5
 
 
 def run(invocation: Invocation) -> int:
@@ -27,7 +27,7 @@ def run(invocation: Invocation) -> int:
         print(running.url, flush=True)
         while True:
             for server in servers:
-                if server.wait(_LOOK_SECONDS / len(servers)):
+                if server.wait(_CHECK_EVERY / len(servers)):
                     raise CommandError(_last_words(server))
     except interrupts.Terminated:
         raise

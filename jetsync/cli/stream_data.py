@@ -23,7 +23,7 @@ from jetsync.errors import Error
 __all__ = ["COMMANDS", "progress"]
 
 _STREAM = argument("STREAM", completes="stream", help="name of the stream")
-_LOOK_AGAIN = 0.1
+_ASK_AGAIN = 0.1
 _STALLED = 30.0
 """Seconds without another message after which a copy has failed."""
 _ALL_SENT = 3.0
@@ -191,7 +191,7 @@ def _wait_until_copied(made: Any, total: int, tell: Any) -> None:
                 "limits of the new stream."
             )
         if got < total:
-            time.sleep(_LOOK_AGAIN)
+            time.sleep(_ASK_AGAIN)
 
 
 def _detach(js: Any, name: str) -> str:

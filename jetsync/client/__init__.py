@@ -1,7 +1,7 @@
 """jetsync.client - sockets, threads, and everything that can block.
 
 Room:      L3. May import: protocol, _core, hallway. May not: jetstream or above.
-Threads:   this is the only room that starts any (see docs/internals/threads.md).
+Threads:   reader, writer, timer, events, dispatchers, replies (see docs/internals/threads.md).
 Touch me:  to change connecting, reconnecting, closing, forking, subscriptions, request/reply.
 Not here:  message semantics (jetstream/), byte formats (protocol/, _core/, csrc/).
 """

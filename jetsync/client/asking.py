@@ -224,7 +224,9 @@ class Asking(Member):
         """Wait for the replies under way, each for its own time at most."""
         for asked in list(self._open.values()):
             if not asked.future._waiters.wait(deadline.remaining()):
-                raise TimeoutError("asynchronous requests are under way", operation="drain")
+                raise TimeoutError(
+                    "asynchronous requests were not answered in time", operation="drain"
+                )
 
     def close(self) -> None:
         """Settle what is under way."""

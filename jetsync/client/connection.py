@@ -399,7 +399,7 @@ class Connection(Publishing):
         The link stays as it is; the next reconnect goes to these and to discovered ones. Takes what
         ``connect`` takes; raises ConfigError. Thread-safe.
         """
-        self._session.pool.replace_own(self.options.parse_servers(servers))
+        self._session.pool.replace_own(self.options._parse_servers(servers))
 
     @property
     def server_info(self) -> ServerInfo | None:

@@ -64,8 +64,8 @@ class Delivery:
 
 
 class SubscriptionDelivery(Member):
-    """The delivery of a subscription with a callback. The dispatcher keeps it, and ``keeper``: the
-    subscription goes on when the user drops it."""
+    """The delivery of a subscription with a callback. The dispatcher refers to it, and it to
+    ``subscription``, which goes on when the user drops it."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class SubscriptionDelivery(Member):
         subject: str,
         mailbox: Mailbox,
         callback: Callable[[Any], Any],
-        keeper: object,
+        subscription: object,
     ) -> None:
         self._port = port
         self._subject = subject
         self._mailbox = mailbox
-        self._keeper: object = keeper
+        self._subscription: object = subscription
         port.attach(self)
         try:
             self._delivery = Delivery(port, mailbox, self._on_end, callback=callback)
@@ -88,7 +88,7 @@ class SubscriptionDelivery(Member):
             raise
 
     def _on_end(self, error: BaseException | None) -> None:
-        self._keeper = None
+        self._subscription = None
         self._port.detach(self)
         if error is not None:
             self._port.report(error)

@@ -92,7 +92,7 @@ def dial(
     had TLS, so this one must. Raises ConnectError, AuthorizationError, TLSRequiredError,
     ProtocolError or OSError; no descriptor is left open then.
     """
-    proxy = options.proxy_to(server.host)
+    proxy = options._proxy_to(server.host)
     ways = _ways(server, proxy)
     random.shuffle(ways)
     last: Exception | None = None
@@ -207,7 +207,7 @@ def _greet(
         wire.start_tls(options.tls, name)
     if server.is_websocket:
         path = options.ws_path or server.path or "/"
-        wire.start_websocket(path, options.make_ws_headers(), deflate=options.ws_compression)
+        wire.start_websocket(path, options._make_ws_headers(), deflate=options.ws_compression)
     if wire.tls or server.is_websocket:
         # INFO describes the TLS of the server's other port.
         return _read_info(wire, server), ()

@@ -69,7 +69,7 @@ class Dialer:
         self._connection = connection
         self._options = options
         self._stop = stop
-        self._credentials = options.make_credentials()
+        self._credentials = options._make_credentials()
         self.pool: ServerPool = ServerPool(
             options.server_urls(),
             randomize=options.randomize_servers,
@@ -155,7 +155,7 @@ class Dialer:
         if self._first.wait(limit + _SLACK):
             return self.error
         if self._options.retry_on_initial_connect:
-            # Before another look at the error: the first link may come at this moment, and later
+            # Before the error is checked again: the first link may come at this moment, and later
             # ones count as reconnects anyway.
             self._late_start = True
             return self.error

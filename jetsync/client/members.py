@@ -17,7 +17,7 @@ class Member:
     """
 
     def link_changed(self) -> None:
-        """The link came or went, or the connection began to drain: look at the port again. Called
+        """The link came or went, or the connection began to drain: check the port again. Called
         by the reader among others: must not block or raise."""
 
     def drain(self, deadline: Deadline) -> None:

@@ -246,10 +246,10 @@ class ConnectOptions:
         check_inbox_prefix(self.inbox_prefix)
         if self.jetstream_domain is not None and self.jetstream_api_prefix is not None:
             raise ConfigError("give either jetstream_domain or jetstream_api_prefix, not both")
-        self.proxy_to("")
+        self._proxy_to("")
         self._check_websocket()
         self._check_tls()
-        self.make_credentials()
+        self._make_credentials()
 
     def _check_websocket(self) -> None:
         headers = self.ws_headers
@@ -270,7 +270,7 @@ class ConnectOptions:
                 "tls must be True, an ssl.SSLContext or a jetsync.TLSConfig, not "
                 f"{type(self.tls).__name__}"
             )
-        self.parse_servers(self.servers)
+        self._parse_servers(self.servers)
         if self.tls is False and self.tls_handshake_first:
             raise ConfigError("tls=False contradicts tls_handshake_first")
         name = self.tls_hostname
@@ -283,9 +283,9 @@ class ConnectOptions:
 
     def server_urls(self) -> list[ServerURL]:
         """Return the parsed server URLs. Raises ConfigError for a bad one."""
-        return self.parse_servers(self.servers)
+        return self._parse_servers(self.servers)
 
-    def parse_servers(self, servers: str | Sequence[str]) -> list[ServerURL]:
+    def _parse_servers(self, servers: str | Sequence[str]) -> list[ServerURL]:
         """Return these URLs parsed, for a connection with these options. Reads no file. Raises
         ConfigError for a bad one, and for one that asks for TLS where ``tls`` is False."""
         urls = parse_servers(servers if isinstance(servers, str) else tuple(servers))
@@ -294,7 +294,7 @@ class ConnectOptions:
             raise ConfigError(f"tls=False contradicts {secure[0]}")
         return urls
 
-    def make_credentials(self) -> Credentials:
+    def _make_credentials(self) -> Credentials:
         """Return what signs in. Raises ConfigError when several kinds are given."""
         return Credentials(
             user=self.user,
@@ -307,14 +307,14 @@ class ConnectOptions:
             sign=self.sign,
         )
 
-    def proxy_to(self, host: str) -> ProxyURL | None:
+    def _proxy_to(self, host: str) -> ProxyURL | None:
         """Return the proxy that leads to a host, or None. Raises ConfigError for a bad one."""
         proxy = self.proxy
         if proxy == "env":
             proxy = proxy_from_environment(os.environ, host)
         return None if proxy is None else ProxyURL.parse(proxy)
 
-    def make_ws_headers(self) -> Mapping[str, str]:
+    def _make_ws_headers(self) -> Mapping[str, str]:
         """Return the headers that go with the request for a WebSocket. Raises ConfigError for bad
         ones, ConnectError when a function does not return any."""
         headers = self.ws_headers
@@ -386,7 +386,7 @@ class ConnectOptions:
             if field.name == "servers":
                 text = repr(",".join(str(url) for url in self.server_urls()))
             elif field.name == "proxy" and value != "env":
-                text = repr(str(self.proxy_to("")))
+                text = repr(str(self._proxy_to("")))
             elif field.name in _SECRETS or (field.name == "credentials" and not _is_path(value)):
                 text = "'***'"
             else:

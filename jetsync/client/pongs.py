@@ -73,10 +73,10 @@ class Pongs:
         self._lost: Exception | None = None
         self._round_trip = round_trip
 
-    def add(self, number: int, pong: Pong | None, mark: int = 0) -> None:
+    def add(self, number: int, pong: Pong | None, position: int = 0) -> None:
         """Wait for the PONG of PING ``number``, which was just written to the buffer.
-        :meth:`answered` returns ``mark`` when the PONG comes."""
-        self._waiting[number] = (pong, time.monotonic(), mark)
+        :meth:`answered` returns ``position`` when the PONG comes."""
+        self._waiting[number] = (pong, time.monotonic(), position)
         if self._lost is not None:
             self._finish(number, self._lost)
         elif self._answered >= number:
@@ -84,16 +84,16 @@ class Pongs:
 
     def answered(self, pings: int) -> int:
         """Note a PONG; ``pings`` were sent so far, and a PONG beyond that number is ignored.
-        Returns the mark of its PING. Only the reader calls this."""
+        Returns the position of its PING among the SUB lines. Only the reader calls this."""
         self._answered = min(self._answered + 1, pings)
-        mark = self._waiting.get(self._answered, (None, 0.0, 0))[2]
+        position = self._waiting.get(self._answered, (None, 0.0, 0))[2]
         self._finish(self._answered, None)
-        return mark
+        return position
 
     @property
-    def marks(self) -> list[int]:
-        """The marks of the PINGs without an answer, in the order in which they were written."""
-        return [mark for _, (_, _, mark) in sorted(self._waiting.copy().items())]
+    def positions(self) -> list[int]:
+        """The positions of the PINGs without an answer, in the order in which they were written."""
+        return [position for _, (_, _, position) in sorted(self._waiting.copy().items())]
 
     def fail(self, error: Exception) -> None:
         """The link is gone: no PONG comes any more."""

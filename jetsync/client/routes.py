@@ -81,7 +81,7 @@ class Ending(Protocol):
 
 class _Index(Generic[_K, _V]):
     """Several values under one key. Thread-safe without a lock: each step is one operation of a
-    dict, and what two threads did at once is looked at again."""
+    dict, and what two threads did at once is checked again."""
 
     __slots__ = ("_groups",)
 
@@ -286,18 +286,19 @@ class Routes:
         elif error.operation == "subscribe":
             self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)
 
-    def mark(self) -> int:
-        """A mark for a PING that is sent next, for ``confirmed``."""
-        return self._unconfirmed.mark()
+    def position(self) -> int:
+        """The position of a PING that is sent next, among the SUB lines; for ``confirmed``."""
+        return self._unconfirmed.position()
 
-    def confirmed(self, mark: int) -> None:
-        """The server has dealt with every SUB line before the PING of a mark. For the reader."""
-        self._unconfirmed.confirmed(mark)
+    def confirmed(self, position: int) -> None:
+        """Note that the server has taken every SUB line before the PING at this position. For the
+        reader."""
+        self._unconfirmed.confirmed(position)
 
-    def limit_reached(self, error: Error, marks: Iterable[int]) -> tuple[str | None, Error]:
+    def limit_reached(self, error: Error, positions: Iterable[int]) -> tuple[str | None, Error]:
         """End the subscription beyond the server's limit; returns its subject and its error, which
-        names it. ``marks``: see ``Unconfirmed.refused``. Called by the reader."""
-        route = self.table.get(self._unconfirmed.refused(marks))
+        names it. ``positions``: see ``Unconfirmed.refused``. Called by the reader."""
+        route = self.table.get(self._unconfirmed.refused(positions))
         if route is None:
             return None, error  # it was closed meanwhile
         error = ServerError(f"the server refused the subscription to {route.subject!r}: {error}")
@@ -305,7 +306,7 @@ class Routes:
         route.mailbox.finish(error)
         return route.subject, error
 
-    # -- looking at it ---------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     def subject_of(self, sid: int) -> str:
         """The subject of a subscription id."""

@@ -288,8 +288,8 @@ class Session:
             if error.operation == "subscribe":
                 self._nc._requests.inbox_refused(error.subject, error)
         elif problem.is_limit:
-            marks = self._link.pongs.marks if self._link is not None else ()
-            subject, error = self._routes.limit_reached(error, marks)
+            positions = self._link.pongs.positions if self._link is not None else ()
+            subject, error = self._routes.limit_reached(error, positions)
             self._nc._requests.inbox_refused(subject, error)
         self._nc._reports.post("error", error)
 
@@ -315,12 +315,12 @@ class Session:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies. With
         ``now=False`` the writer thread sends it."""
         while (link := self._link) is not None:
-            mark = self._routes.mark()
+            position = self._routes.position()
             number = self._outbound.ping(wake=not now)
             if not number:
                 break
             if link is self._link:
-                link.pongs.add(number, pong, mark)
+                link.pongs.add(number, pong, position)
                 if now:
                     self._outbound.send_now()
                 return

@@ -54,7 +54,9 @@ class Subscription(Handle, Receiving):
     def _await_next(self, timeout: Seconds | None) -> Msg:
         self._nc._check()
         if self._callback is not None:
-            raise ConfigError("this subscription delivers to its callback; next() would steal")
+            raise ConfigError(
+                "this subscription delivers to its callback: next() would take its messages"
+            )
         seconds = self._nc._port.seconds(timeout)
         deadline = Deadline(seconds)
         while True:
@@ -74,7 +76,9 @@ class Subscription(Handle, Receiving):
         """Iterate over the messages until the subscription ends. Blocks while there are none."""
         self._nc._check()
         if self._callback is not None:
-            raise ConfigError("this subscription delivers to its callback; iterating would steal")
+            raise ConfigError(
+                "this subscription delivers to its callback: iterating would take its messages"
+            )
         return MailboxIterator(self._mailbox, self)
 
     def unsubscribe(self, max_messages: int | None = None) -> None:

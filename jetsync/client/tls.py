@@ -30,7 +30,7 @@ def make_context(tls: TLS | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"TLSConfig.ca_file {str(tls.ca_file)!r} is of no use: {error}"
+            f"TLSConfig.ca_file {str(tls.ca_file)!r} cannot be used: {error}"
         ) from error
     if tls.cert_file is not None:
         try:
@@ -38,7 +38,7 @@ def make_context(tls: TLS | None) -> ssl.SSLContext:
             context.load_cert_chain(tls.cert_file, tls.key_file, tls.key_password or (lambda: ""))
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"TLSConfig.cert_file {str(tls.cert_file)!r} with its key is of no use: {error}"
+                f"TLSConfig.cert_file {str(tls.cert_file)!r} with its key cannot be used: {error}"
             ) from error
     return context
 

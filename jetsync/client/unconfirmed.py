@@ -36,8 +36,8 @@ class Unconfirmed:
         """Note a SUB line with which the link begins."""
         self.lines[sid] = next(self.numbers)
 
-    def mark(self) -> int:
-        """A number for a PING that is sent next: lines with lower ones are before it."""
+    def position(self) -> int:
+        """The position of a PING that is sent next: SUB lines with lower numbers are before it."""
         return next(self.numbers)
 
     def made_room(self) -> None:
@@ -49,28 +49,28 @@ class Unconfirmed:
         wanted, self._has_made_room = self._has_made_room and bool(self.lines), False
         return wanted
 
-    def confirmed(self, mark: int) -> None:
-        """Note the PONG of the PING that got this mark."""
-        if mark > self._confirmed:
-            self._confirmed = mark
+    def confirmed(self, position: int) -> None:
+        """Note the PONG of the PING at this position."""
+        if position > self._confirmed:
+            self._confirmed = position
             for sid, number in self.lines.copy().items():
-                if number <= mark:
+                if number <= position:
                     self.lines.pop(sid, None)
 
-    def refused(self, marks: Iterable[int]) -> int:
+    def refused(self, positions: Iterable[int]) -> int:
         """A SUB line was refused: return its subscription id; 0 when it is not known.
 
-        ``marks`` are those of the PINGs that have no PONG yet, in their order.
+        ``positions`` are those of the PINGs that have no PONG yet, in their order.
         """
         lines = self.lines
-        for mark in (*marks, math.inf):
-            if mark <= self._confirmed:
+        for position in (*positions, math.inf):
+            if position <= self._confirmed:
                 continue
             later: dict[int, int] = {}
             try:
                 while True:
                     sid, number = lines.popitem()
-                    if number <= mark:
+                    if number <= position:
                         return sid
                     later[sid] = number
             except KeyError:  # no SUB line is left

@@ -1,7 +1,7 @@
 """jetsync.jetstream - streams, consumers, publishing and acknowledgements.
 
 Room:      L4. May import: client, protocol, _core, hallway. May not: kv, objectstore, spark or cli.
-Threads:   none of its own; callbacks run on threads that client/ starts.
+Threads:   publish, published, delete (by the port); callbacks run on threads of client/.
 Touch me:  to change what a stream, a consumer, a pull or an acknowledgement means.
 Not here:  sockets and reconnecting (client/), the bytes of a frame (_core/, csrc/).
 """

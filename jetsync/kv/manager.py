@@ -15,9 +15,9 @@ from jetsync.errors import (
 )
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.config.stream_info import StreamInfo
+from jetsync.kv.backing import KeyValueBacking, gone
 from jetsync.kv.config import KeyValueConfig, config_of, stream_config
 from jetsync.kv.names import STREAM_PREFIX, check_bucket, stream_of, subjects
-from jetsync.kv.place import Place, gone
 from jetsync.kv.status import KeyValueStatus
 from jetsync.kv.store import KeyValue
 
@@ -35,9 +35,9 @@ def open_bucket(js: JetStream, bucket: str, deadline: Deadline) -> KeyValue:
             f"stream {stream_of(bucket)!r} is no bucket: it has no max_msgs_per_subject",
             bucket=bucket,
         )
-    place = Place(js, info.config)
-    place.check_origin(deadline)
-    return KeyValue(place)
+    backing = KeyValueBacking(js, info.config)
+    backing.check_origin(deadline)
+    return KeyValue(backing)
 
 
 def create(
@@ -46,8 +46,8 @@ def create(
     """See ``JetStream.create_key_value``."""
     wanted = build(KeyValueConfig, config, fields)
     bucket = stream_config(wanted)
-    place = Place(js, bucket)
-    place.check_origin(deadline)
+    backing = KeyValueBacking(js, bucket)
+    backing.check_origin(deadline)
     try:
         js.create_stream(bucket, timeout=deadline.remaining())
     except StreamNameInUseError as error:
@@ -56,7 +56,7 @@ def create(
             "another name",
             bucket=wanted.bucket,
         ) from error
-    return KeyValue(place)
+    return KeyValue(backing)
 
 
 def update(
@@ -67,7 +67,7 @@ def update(
     found = _find(js, bucket, deadline).config
     wanted = build(KeyValueConfig, config_of(found) if config is None else config, fields)
     stream = js.update_stream(stream_config(wanted, found), timeout=deadline.remaining())
-    return KeyValue(Place(js, stream.cached_info.config))
+    return KeyValue(KeyValueBacking(js, stream.cached_info.config))
 
 
 def create_or_update(

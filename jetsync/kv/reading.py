@@ -19,9 +19,9 @@ from jetsync.errors import (
 from jetsync.jetstream import JetStreamMsg, StoredMsg
 from jetsync.jetstream.buckets.listing import present
 from jetsync.jetstream.config.consumer import DeliverPolicy
+from jetsync.kv.backing import KeyValueBacking, gone
 from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery, from_store, operation_of
 from jetsync.kv.names import check_any_key, check_patterns
-from jetsync.kv.place import Place, gone
 from jetsync.kv.resume import ResumeToken
 from jetsync.kv.status import KeyValueStatus
 from jetsync.kv.watcher import Watcher
@@ -47,16 +47,16 @@ _BYTES_AT_ONCE = 128 * 1024
 class Reading:
     """The calls of ``KeyValue`` that change nothing."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, backing: KeyValueBacking) -> None:
+        self._backing = backing
 
     @property
     def bucket(self) -> str:
         """Name of the bucket."""
-        return self._place.bucket
+        return self._backing.bucket
 
     def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return Deadline(self._place.api.timeout if timeout is None else timeout)
+        return Deadline(self._backing.api.timeout if timeout is None else timeout)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -143,7 +143,7 @@ class Reading:
     ) -> StoredMsg | None:
         try:
             with self._named():
-                return self._place.read(key, revision, deadline, direct=direct)
+                return self._backing.read(key, revision, deadline, direct=direct)
         except MessageNotFoundError:
             return None
 
@@ -191,7 +191,7 @@ class Reading:
         found: dict[str, Entry] = {}
         with self._named():
             for some in _portions(wanted):
-                msgs = self._place.read_many(some, deadline)
+                msgs = self._backing.read_many(some, deadline)
                 if msgs is None:
                     alone = ((key, self._read(key, None, deadline, direct=True)) for key in some)
                     msgs = {key: msg for key, msg in alone if msg is not None}
@@ -215,7 +215,7 @@ class Reading:
         BucketNotFoundError or another JetStreamError; ConfigError before anything is sent;
         TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
-        patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
+        patterns, start = check_patterns(_filters(filters)), len(self._backing.prefix)
         found: dict[str, None] = {}
         for messages in self._present(patterns, *self._for_all(timeout), meta_only=True):
             for msg in messages:
@@ -239,7 +239,7 @@ class Reading:
         each next key. Raises ConfigError at once, then BucketNotFoundError or another
         JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
-        patterns, start = check_patterns(_filters(filters)), len(self._place.prefix)
+        patterns, start = check_patterns(_filters(filters)), len(self._backing.prefix)
         return (
             msg.subject[start:]
             for messages in self._present(patterns, *self._for_each(timeout), meta_only=True)
@@ -311,11 +311,11 @@ class Reading:
 
     def _for_all(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
         """The time of a listing: ``timeout`` for all of it, or else a limit for each step."""
-        return None if timeout is None else Deadline(timeout), self._place.api.timeout
+        return None if timeout is None else Deadline(timeout), self._backing.api.timeout
 
     def _for_each(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
         """The time of a listing that is iterated over: a limit for each step."""
-        return None, self._place.api.timeout if timeout is None else to_seconds(timeout)
+        return None, self._backing.api.timeout if timeout is None else to_seconds(timeout)
 
     def _entries(
         self,
@@ -327,7 +327,7 @@ class Reading:
         meta_only: bool = False,
     ) -> Iterator[Entry]:
         """Iterate over the entries that are there now."""
-        bucket, start = self.bucket, len(self._place.prefix)
+        bucket, start = self.bucket, len(self._backing.prefix)
         for messages in self._present(
             patterns, deadline, step, include_history=include_history, meta_only=meta_only
         ):
@@ -438,20 +438,20 @@ class Reading:
             policy = DeliverPolicy.NEW
         elif start is not None:
             policy = DeliverPolicy.BY_START_SEQUENCE
-        place, end = self._place, 0
+        backing, end = self._backing, 0
         with self._named():
-            ordered = place.js.ordered_consumer(
-                place.stream,
-                filter_subjects=[place.prefix + pattern for pattern in patterns],
+            ordered = backing.js.ordered_consumer(
+                backing.stream,
+                filter_subjects=[backing.prefix + pattern for pattern in patterns],
                 deliver_policy=policy,
                 opt_start_seq=start,
                 headers_only=meta_only,
                 timeout=deadline.remaining(),
             )
             if not updates_only:
-                end = place.last_revision(patterns, deadline)
+                end = backing.last_revision(patterns, deadline)
         return Watcher(
-            place, patterns, ordered, end=end, ignore_deletes=ignore_deletes, origin=origin
+            backing, patterns, ordered, end=end, ignore_deletes=ignore_deletes, origin=origin
         )
 
     def _check_reached(self, revision: int, status: KeyValueStatus) -> None:
@@ -471,9 +471,9 @@ class Reading:
         BucketNotFoundError or another APIError; TimeoutError, DisconnectedError, PermissionsError,
         ConnectionClosedError.
         """
-        place = self._place
+        backing = self._backing
         with self._named():
-            return KeyValueStatus(place.js.stream(place.stream, timeout=timeout).cached_info)
+            return KeyValueStatus(backing.js.stream(backing.stream, timeout=timeout).cached_info)
 
 
 def check_revision(revision: int, *, least: int = 1) -> None:

@@ -138,7 +138,7 @@ class KeyValue(Handle, Reading):
         return self._remove(write, revision)
 
     def _write(self, key: str, value: bytes, timeout: Seconds | None, **options: Any) -> Write:
-        return Write(self._place, key, value, self._deadline(timeout), **options)
+        return Write(self._backing, key, value, self._deadline(timeout), **options)
 
     def _remove(self, write: Write, revision: int | None) -> int:
         if revision is None:
@@ -180,11 +180,11 @@ class KeyValue(Handle, Reading):
                 return behind
             try:
                 with self._named():
-                    return Write(self._place, key, value, deadline).store_behind(behind)
+                    return Write(self._backing, key, value, deadline).store_behind(behind)
             except KeyWrongRevisionError:
                 if deadline.expired:
                     raise
-            self._place.api.port.sleep(deadline.within(delay * random.random()))  # noqa: S311
+            self._backing.api.port.sleep(deadline.within(delay * random.random()))  # noqa: S311
             # Only the leader certainly has the entry that caused the refusal.
             direct, delay = False, min(2 * delay, _LONGEST_DELAY)
 
@@ -213,7 +213,7 @@ class KeyValue(Handle, Reading):
         limit = time.time() - to_seconds(older_than, "older_than")
         whole = None if timeout is None else Deadline(timeout)
         removed = 0
-        start = len(self._place.prefix)
+        start = len(self._backing.prefix)
         for messages in self._present([">"], *self._for_all(timeout), meta_only=True):
             for msg in messages:
                 if operation_of(msg.raw_headers) is KeyValueOperation.PUT:
@@ -223,7 +223,7 @@ class KeyValue(Handle, Reading):
                 below = data.stream_seq + 1 if is_old else data.stream_seq
                 until = whole or self._deadline(None)
                 with self._named():
-                    removed += self._place.purge(msg.subject[start:], below, until)
+                    removed += self._backing.purge(msg.subject[start:], below, until)
         return removed
 
     def __repr__(self) -> str:

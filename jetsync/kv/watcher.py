@@ -8,8 +8,8 @@ from jetsync._deadline import Deadline
 from jetsync.errors import BucketNotFoundError
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
+from jetsync.kv.backing import KeyValueBacking, gone
 from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery
-from jetsync.kv.place import Place, gone
 from jetsync.kv.resume import ResumeToken
 
 __all__ = ["Watcher"]
@@ -30,7 +30,7 @@ class Watcher(BucketWatcher[Entry]):
 
     def __init__(
         self,
-        place: Place,
+        backing: KeyValueBacking,
         patterns: Sequence[str],
         ordered: OrderedConsumer,
         *,
@@ -38,8 +38,8 @@ class Watcher(BucketWatcher[Entry]):
         ignore_deletes: bool,
         origin: ResumeToken | None,
     ) -> None:
-        super().__init__(place.js, place.bucket, ordered, end)
-        self._place = place
+        super().__init__(backing.js, backing.bucket, ordered, end)
+        self._backing = backing
         self._patterns = patterns
         self._ignore_deletes = ignore_deletes
         self._origin = origin
@@ -55,13 +55,13 @@ class Watcher(BucketWatcher[Entry]):
         return str(ResumeToken(created_ns, self._handed))
 
     def _read(self, msg: JetStreamMsg) -> Entry | None:
-        entry = from_delivery(self._place.bucket, msg.subject[len(self._place.prefix) :], msg)
+        entry = from_delivery(self._backing.bucket, msg.subject[len(self._backing.prefix) :], msg)
         self._handed = entry.revision
         is_left_out = self._ignore_deletes and entry.operation is not KeyValueOperation.PUT
         return None if is_left_out else entry
 
     def _last(self, deadline: Deadline) -> int:
-        return self._place.last_revision(self._patterns, deadline)
+        return self._backing.last_revision(self._patterns, deadline)
 
     def _gone(self) -> BucketNotFoundError:
-        return gone(self._place.bucket)
+        return gone(self._backing.bucket)

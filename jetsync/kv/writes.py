@@ -28,8 +28,8 @@ from jetsync.errors import (
 from jetsync.jetstream import AUTO, StoredMsg
 from jetsync.jetstream.access import api_of
 from jetsync.jetstream.publish.headers import MSG_ID, Auto
+from jetsync.kv.backing import KeyValueBacking, gone
 from jetsync.kv.entry import KeyValueOperation, operation_of
-from jetsync.kv.place import Place, gone
 
 __all__ = ["Write"]
 
@@ -46,7 +46,7 @@ class Write:
 
     def __init__(
         self,
-        place: Place,
+        backing: KeyValueBacking,
         key: str,
         value: bytes,
         deadline: Deadline,
@@ -57,8 +57,8 @@ class Write:
     ) -> None:
         if ttl is not None:
             # An older server would take the message and keep it for ever.
-            api_of(place.origin).require("a ttl of a key", "2.11")
-        self._place = place
+            api_of(backing.origin).require("a ttl of a key", "2.11")
+        self._backing = backing
         self._key = key
         self._value = value
         self._deadline = deadline
@@ -80,8 +80,8 @@ class Write:
             # one.
             return self._publish(None, expected)
         except NotStoredError as error:
-            if isinstance(error.__cause__, NoRespondersError) and self._place.is_gone():
-                raise gone(self._place.bucket) from error
+            if isinstance(error.__cause__, NoRespondersError) and self._backing.is_gone():
+                raise gone(self._backing.bucket) from error
             raise
 
     def store_behind(self, revision: int) -> int:
@@ -92,7 +92,9 @@ class Write:
                 return stored
             if self._unknown is None:
                 raise self._wrong_revision(revision)
-            found = self._read_cause(self._place.first_behind, self._key, revision, self._deadline)
+            found = self._read_cause(
+                self._backing.first_behind, self._key, revision, self._deadline
+            )
             if found is not None:
                 if self._is_mine(found):
                     return found.seq
@@ -120,8 +122,8 @@ class Write:
 
     def _publish(self, msg_id: str | Auto | None, expected: int | None) -> int:
         try:
-            ack = self._place.origin.publish(
-                self._place.write_prefix + self._key,
+            ack = self._backing.origin.publish(
+                self._backing.write_prefix + self._key,
                 self._value,
                 headers=self._headers,
                 timeout=self._deadline.remaining(),
@@ -132,7 +134,7 @@ class Write:
             )
         except TTLError as error:
             raise TTLError(
-                f"bucket {self._place.bucket!r} keeps no key for a time of its own: turn that on "
+                f"bucket {self._backing.bucket!r} keeps no key for a time of its own: turn that on "
                 f"with update_key_value(bucket=..., limit_marker_ttl=...) ({error.description})",
                 code=error.code,
                 err_code=error.err_code,
@@ -140,7 +142,7 @@ class Write:
             ) from error
         except PublishUnknownError as error:
             raise PublishUnknownError(
-                f"it is not known whether key {self._key!r} of bucket {self._place.bucket!r} was "
+                f"it is not known whether key {self._key!r} of bucket {self._backing.bucket!r} was "
                 f"written ({error.__cause__}); get it with direct=False and decide",
                 operation="key-value write",
                 msg_id=error.msg_id,
@@ -164,7 +166,7 @@ class Write:
         return self._unknown is not None and msg.headers.get(MSG_ID) == self._msg_id
 
     def _last(self) -> StoredMsg | None:
-        return self._read_cause(self._place.last, self._key, self._deadline)
+        return self._read_cause(self._backing.last, self._key, self._deadline)
 
     def _read_cause(
         self, read: Callable[..., StoredMsg | None], *arguments: object
@@ -177,7 +179,7 @@ class Write:
             if self._unknown is not None:
                 raise self._unknown from error
             raise NotStoredError(
-                f"key {self._key!r} of bucket {self._place.bucket!r} was not written: it is at "
+                f"key {self._key!r} of bucket {self._backing.bucket!r} was not written: it is at "
                 f"another revision, and which one could not be read in time ({error})"
             ) from error
 
@@ -186,22 +188,22 @@ class Write:
         known = self._unknown or self._conflict
         if self._deadline.expired and known is not None:
             raise known
-        self._place.api.port.sleep(self._deadline.within(_DELAY))
+        self._backing.api.port.sleep(self._deadline.within(_DELAY))
 
     # -- refusals ----------------------------------------------------------------------------------
 
     def _wrong_revision(self, expected: int) -> KeyWrongRevisionError:
-        place, conflict = self._place, self._conflict
+        backing, conflict = self._backing, self._conflict
         actual = None if conflict is None else conflict.actual_seq
         error = KeyWrongRevisionError(
-            f"key {self._key!r} of bucket {place.bucket!r} is not at revision {expected}"
+            f"key {self._key!r} of bucket {backing.bucket!r} is not at revision {expected}"
             + (
                 ", or another write of it is under way"
                 if actual is None
                 else f" but at {actual}: another client wrote it"
             )
             + "; read it again and decide anew",
-            bucket=place.bucket,
+            bucket=backing.bucket,
             key=self._key,
             expected=expected,
             actual=actual,
@@ -210,11 +212,11 @@ class Write:
         return error
 
     def _exists(self, revision: int) -> KeyExistsError:
-        place = self._place
+        backing = self._backing
         error = KeyExistsError(
-            f"key {self._key!r} of bucket {place.bucket!r} has a value already (revision "
+            f"key {self._key!r} of bucket {backing.bucket!r} has a value already (revision "
             f"{revision}); use update with that revision, or put",
-            bucket=place.bucket,
+            bucket=backing.bucket,
             key=self._key,
             revision=revision,
         )

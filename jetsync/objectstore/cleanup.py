@@ -21,7 +21,7 @@ from jetsync.jetstream.access import Member, Reply
 from jetsync.jetstream.api import decode
 
 if TYPE_CHECKING:
-    from jetsync.objectstore.place import Place
+    from jetsync.objectstore.backing import ObjectBacking
 
 __all__ = ["remove_chunks"]
 
@@ -36,7 +36,7 @@ _GIVE_UP = 120.0
 
 
 def remove_chunks(
-    place: Place, nuid: str, deadline: Deadline, under_way: Sequence[PubAckFuture] = ()
+    backing: ObjectBacking, nuid: str, deadline: Deadline, under_way: Sequence[PubAckFuture] = ()
 ) -> None:
     """Remove the chunks of one content, and those ``under_way`` when they are stored. Blocks for
     what is left of the call's time, at most a few seconds; never raises an error of the library."""
@@ -46,21 +46,21 @@ def remove_chunks(
             with contextlib.suppress(TimeoutError):
                 future.exception(limit.remaining())
         if not limit.expired and all(future.done() for future in under_way):
-            place.stream.purge(subject=place.chunk_subject(nuid), timeout=limit.remaining())
+            backing.stream.purge(subject=backing.chunk_subject(nuid), timeout=limit.remaining())
             return
     except (TimeoutError, DisconnectedError):
         pass
     except Error as error:
-        _log(place, nuid, error)
+        _log(backing, nuid, error)
         return
-    _Removal(place, nuid, under_way).step()
+    _Removal(backing, nuid, under_way).step()
 
 
-def _log(place: Place, nuid: str, why: object) -> None:
+def _log(backing: ObjectBacking, nuid: str, why: object) -> None:
     logger.warning(
         "chunks of %s in bucket %s were not removed (%s): ObjectStore.prune() finds them",
         nuid,
-        place.bucket,
+        backing.bucket,
         why,
     )
 
@@ -68,14 +68,16 @@ def _log(place: Place, nuid: str, why: object) -> None:
 class _Removal(Member):
     """A removal that goes on behind the call that began it, on the timer thread."""
 
-    def __init__(self, place: Place, nuid: str, under_way: Sequence[PubAckFuture]) -> None:
-        self._place = place
+    def __init__(
+        self, backing: ObjectBacking, nuid: str, under_way: Sequence[PubAckFuture]
+    ) -> None:
+        self._backing = backing
         self._nuid = nuid
         self._under_way = under_way
         self._give_up = Deadline(_GIVE_UP)
         self._answer: Reply | None = None
         self._answer_by = Deadline(None)
-        self._port = place.api.port
+        self._port = backing.api.port
         self._is_over = False
         self._port.attach(self, hold=True)
 
@@ -107,8 +109,8 @@ class _Removal(Member):
             self._answer.close()
             self._answer = None
         if self._port.linked and all(future.done() for future in self._under_way):
-            subject = self._place.api.subject(f"STREAM.PURGE.{self._place.stream.name}")
-            body = json.dumps({"filter": self._place.chunk_subject(self._nuid)}).encode()
+            subject = self._backing.api.subject(f"STREAM.PURGE.{self._backing.stream.name}")
+            body = json.dumps({"filter": self._backing.chunk_subject(self._nuid)}).encode()
             self._answer = self._port.ask(subject, body, seconds=0)
             self._answer_by = Deadline(_ANSWER)
         return False
@@ -118,7 +120,7 @@ class _Removal(Member):
             self._answer.close()
         self._port.detach(self)
         if why is not None and not self._is_over:
-            _log(self._place, self._nuid, why)
+            _log(self._backing, self._nuid, why)
         self._is_over = True
 
     def drain(self, deadline: Deadline) -> None:

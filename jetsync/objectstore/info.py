@@ -173,7 +173,7 @@ def load(wire: dict[str, Any], bucket: str, modified_ns: int) -> ObjectInfo:
         raise _bad(bucket, f"the digest {digest[:40]!r} is not a SHA-256 one")
     headers, metadata = _as_lists(wire.get("headers") or {}), wire.get("metadata") or {}
     if not _is_lists(headers) or not _is_texts(metadata):
-        raise _bad(bucket, "headers or metadata are not what they should be")
+        raise _bad(bucket, "headers or metadata are of the wrong types")
     return ObjectInfo(
         name=name,
         bucket=bucket,
@@ -247,6 +247,6 @@ def _is_lists(value: object) -> bool:
 
 def _bad(bucket: str, why: str) -> ObjectMetaError:
     return ObjectMetaError(
-        f"what bucket {bucket!r} says about an object cannot be read: {why}; put the object again",
+        f"a description in bucket {bucket!r} cannot be read: {why}; put the object again",
         bucket=bucket,
     )

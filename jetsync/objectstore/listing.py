@@ -11,9 +11,9 @@ from jetsync._deadline import Deadline, Seconds
 from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.buckets.listing import present
 from jetsync.jetstream.config.consumer import DeliverPolicy
+from jetsync.objectstore.backing import ObjectBacking
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.moves import seen_by_readers
-from jetsync.objectstore.place import Place
 from jetsync.objectstore.ranges import heads_of
 from jetsync.objectstore.watcher import FoundWatcher, begin, found_in
 
@@ -44,9 +44,9 @@ class PrunedChunks:
 class _Budget:
     """The time of a call that lists: a budget for all of it, or one for each step."""
 
-    def __init__(self, place: Place, timeout: Seconds | None) -> None:
+    def __init__(self, backing: ObjectBacking, timeout: Seconds | None) -> None:
         self._all = None if timeout is None else Deadline(timeout)
-        self._each = place.api.timeout
+        self._each = backing.api.timeout
 
     def step(self) -> Deadline:
         return self._all or Deadline(self._each)
@@ -55,38 +55,38 @@ class _Budget:
         return present(watcher, self._all, self._each)
 
 
-def everything(place: Place, timeout: Seconds | None) -> list[Found]:
+def everything(backing: ObjectBacking, timeout: Seconds | None) -> list[Found]:
     """The last message about each name, as readers see it, oldest first. Blocks."""
-    budget = _Budget(place, timeout)
+    budget = _Budget(backing, timeout)
     return [
-        seen_by_readers(place, found.info.name, found, budget.step())
+        seen_by_readers(backing, found.info.name, found, budget.step())
         if found.info is not None and found.is_moving
         else found
-        for found in _last_messages(place, budget)
+        for found in _last_messages(backing, budget)
     ]
 
 
-def _last_messages(place: Place, budget: _Budget) -> list[Found]:
+def _last_messages(backing: ObjectBacking, budget: _Budget) -> list[Found]:
     last: dict[str, Found] = {}
-    ordered, end = begin(place, DeliverPolicy.LAST_PER_SUBJECT, budget.step())
-    with FoundWatcher(place, ordered, end) as watcher:
+    ordered, end = begin(backing, DeliverPolicy.LAST_PER_SUBJECT, budget.step())
+    with FoundWatcher(backing, ordered, end) as watcher:
         for messages in budget.present(watcher):
             for msg in messages:
                 subject = msg.subject
                 last.pop(subject, None)
-                last[subject] = found_in(place, msg)
+                last[subject] = found_in(backing, msg)
     return list(last.values())
 
 
-def prune(place: Place, age: float, timeout: Seconds | None) -> list[PrunedChunks]:
+def prune(backing: ObjectBacking, age: float, timeout: Seconds | None) -> list[PrunedChunks]:
     """See ``ObjectStore.prune``."""
-    budget = _Budget(place, timeout)
+    budget = _Budget(backing, timeout)
     limit_ns = int((time.time() - age) * 1e9)
     # First the chunks, then the names: an upload that ends in between is among the names.
-    counts = place.chunk_counts(budget.step())
+    counts = backing.chunk_counts(budget.step())
     used: set[str] = set()
     moved: dict[str, str] = {}
-    for found in _last_messages(place, budget):
+    for found in _last_messages(backing, budget):
         if not found.is_free:
             used.add(found.nuid)
         elif found.moved_to is not None:
@@ -95,13 +95,13 @@ def prune(place: Place, age: float, timeout: Seconds | None) -> list[PrunedChunk
                 used.add(found.moved_to.nuid)
     removed = []
     for nuid in counts:
-        if nuid in used or (nuid in moved and _has(place, moved[nuid], nuid, budget)):
+        if nuid in used or (nuid in moved and _has(backing, moved[nuid], nuid, budget)):
             continue
-        heads = heads_of(place, nuid, budget.step())
+        heads = heads_of(backing, nuid, budget.step())
         if not heads or heads[-1].time_ns > limit_ns:
             continue
-        place.stream.purge(
-            subject=place.chunk_subject(nuid),
+        backing.stream.purge(
+            subject=backing.chunk_subject(nuid),
             seq=heads[-1].seq + 1,
             timeout=budget.step().remaining(),
         )
@@ -112,6 +112,6 @@ def prune(place: Place, age: float, timeout: Seconds | None) -> list[PrunedChunk
     return removed
 
 
-def _has(place: Place, name: str, nuid: str, budget: _Budget) -> bool:
-    found = place.find(name, budget.step())
+def _has(backing: ObjectBacking, name: str, nuid: str, budget: _Budget) -> bool:
+    found = backing.find(name, budget.step())
     return found is not None and found.has(nuid)

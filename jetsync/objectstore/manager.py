@@ -13,9 +13,9 @@ from jetsync.errors import (
 )
 from jetsync.jetstream import Stream
 from jetsync.jetstream._wire import build
+from jetsync.objectstore.backing import gone
 from jetsync.objectstore.config import ObjectStoreConfig, config_of, stream_config
 from jetsync.objectstore.names import STREAM_PREFIX, check_bucket, stream_of, subjects
-from jetsync.objectstore.place import gone
 from jetsync.objectstore.status import ObjectStoreStatus
 from jetsync.objectstore.store import ObjectStore
 

@@ -22,7 +22,7 @@ from jetsync.errors import (
 from jetsync.objectstore.info import ObjectInfo
 
 if TYPE_CHECKING:
-    from jetsync.objectstore.place import Place
+    from jetsync.objectstore.backing import ObjectBacking
 
 __all__ = ["ChunkHead", "ChunkMap", "heads_of"]
 
@@ -43,12 +43,12 @@ class ChunkHead:
         self.time_ns: int = time_ns
 
 
-def heads_of(place: Place, nuid: str, deadline: Deadline) -> list[ChunkHead]:
+def heads_of(backing: ObjectBacking, nuid: str, deadline: Deadline) -> list[ChunkHead]:
     """All chunks of one content that a server has, in order, without their bytes. Blocks."""
     heads: list[ChunkHead] = []
-    with place.js.ordered_consumer(
-        place.stream.name,
-        filter_subjects=place.chunk_subject(nuid),
+    with backing.js.ordered_consumer(
+        backing.stream.name,
+        filter_subjects=backing.chunk_subject(nuid),
         headers_only=True,
         timeout=deadline.remaining(),
     ) as ordered:
@@ -70,8 +70,8 @@ def heads_of(place: Place, nuid: str, deadline: Deadline) -> list[ChunkHead]:
 class ChunkMap:
     """The chunks of one object. For one thread at a time."""
 
-    def __init__(self, place: Place, info: ObjectInfo) -> None:
-        self._place = place
+    def __init__(self, backing: ObjectBacking, info: ObjectInfo) -> None:
+        self._backing = backing
         self._info = info
         self._heads: list[ChunkHead] = []
         self._starts: list[int] = []  # position of each chunk's first byte
@@ -97,14 +97,14 @@ class ChunkMap:
         that was removed since: what it says has to fit the description."""
         info = self._info
         while True:
-            heads = heads_of(self._place, info.nuid, deadline)
+            heads = heads_of(self._backing, info.nuid, deadline)
             fits = sum(head.size for head in heads) == info.size
             if fits and info.chunks in (0, len(heads)):
                 break
-            count = self._place.chunk_counts(deadline, info.nuid).get(info.nuid, 0)
+            count = self._backing.chunk_counts(deadline, info.nuid).get(info.nuid, 0)
             if count == len(heads) or count < info.chunks:
-                raise MessageNotFoundError("its chunks are not those described", code=404)
-            self._place.api.port.sleep(deadline.within(_DELAY))
+                raise MessageNotFoundError("its chunks do not match its description", code=404)
+            self._backing.api.port.sleep(deadline.within(_DELAY))
         self._heads = heads
         sizes = (head.size for head in heads[:-1])
         self._starts = list(itertools.accumulate(sizes, initial=0))
@@ -123,7 +123,7 @@ class ChunkMap:
         for index, head in enumerate(wanted, number):
             data = found.get(head.seq)
             if data is None:
-                data = self._place.stream.get_msg(head.seq, timeout=deadline.remaining()).data
+                data = self._backing.stream.get_msg(head.seq, timeout=deadline.remaining()).data
             if len(data) != head.size:
                 raise MessageNotFoundError("a chunk has another size than before", code=404)
             self._ahead[index] = data
@@ -131,10 +131,10 @@ class ChunkMap:
     def _from_any_server(self, wanted: list[ChunkHead], deadline: Deadline) -> dict[int, bytes]:
         """Get the chunks that a server gives in one answer; none where that is not possible."""
         try:
-            batch = self._place.stream.get_msgs(
+            batch = self._backing.stream.get_msgs(
                 wanted[0].seq,
                 max_messages=len(wanted),
-                subject=self._place.chunk_subject(self._info.nuid),
+                subject=self._backing.chunk_subject(self._info.nuid),
                 timeout=deadline.within(2.0),
             )
         except (

@@ -18,17 +18,17 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream import OrderedConsumer
+from jetsync.objectstore.backing import ObjectBacking, gone
 from jetsync.objectstore.info import ObjectInfo, digest_of
-from jetsync.objectstore.place import Place, gone
 from jetsync.objectstore.ranges import ChunkMap
 
 __all__ = ["ObjectReader"]
 
 _IN_MEMORY = 8 * 1024 * 1024
-_LOOK_AFTER = 0.1
+_ASK_AFTER = 0.1
 """Seconds without a chunk, beyond a round trip, after which the leader is asked whether the chunks
 are there."""
-_LOOK_AGAIN = 1.0
+_ASK_AGAIN = 1.0
 """The longest time between two such questions."""
 _LEAST = 0.2
 """Seconds for a request inside a call whose own time may be over."""
@@ -52,7 +52,7 @@ class ObjectReader(io.BufferedIOBase):
 
     def __init__(
         self,
-        place: Place,
+        backing: ObjectBacking,
         info: ObjectInfo,
         deadline: Deadline,
         wait: float,
@@ -63,7 +63,7 @@ class ObjectReader(io.BufferedIOBase):
         super().__init__()
         self.info = info
         """The description of the object when it was opened."""
-        self._place = place
+        self._backing = backing
         self._deadline = deadline
         self._wait = wait
         self._content = hashlib.sha256()
@@ -83,14 +83,14 @@ class ObjectReader(io.BufferedIOBase):
 
     def _open(self, deadline: Deadline) -> None:
         info = self.info
-        subject = self._place.chunk_subject(info.nuid)
-        self._ordered = ordered = self._place.js.ordered_consumer(
-            self._place.stream.name, filter_subjects=subject, timeout=deadline.remaining()
+        subject = self._backing.chunk_subject(info.nuid)
+        self._ordered = ordered = self._backing.js.ordered_consumer(
+            self._backing.stream.name, filter_subjects=subject, timeout=deadline.remaining()
         )
         # A server that is behind has none or too few: the leader decides.
         if not ordered.cached_info.num_pending and not self._leader_has_more(deadline):
             ordered.close()
-            raise self._failed("none of its chunks are there")
+            raise self._failed("none of its chunks is there")
         average = max(1, info.size // max(1, info.chunks))
         self._messages = ordered.messages(max_messages=max(2, min(256, _IN_MEMORY // average)))
 
@@ -109,14 +109,14 @@ class ObjectReader(io.BufferedIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Read on from another place: ``offset`` bytes behind the start, the place of the moment
-        (``whence`` 1) or the end (2). Does not block; returns the new place."""
+        """Set the position of the next read: ``offset`` bytes from the start, from the present
+        position (``whence`` 1) or from the end (2). Does not block; returns the new position."""
         self._check_open()
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.info.size}.get(whence)
         if base is None:
             raise ValueError(f"whence must be 0, 1 or 2, not {whence!r}")
         if base + offset < 0:
-            raise ValueError("a place before the start of the object")
+            raise ValueError("a position before the start of the object")
         self._at = base + offset
         return self._at
 
@@ -186,12 +186,12 @@ class ObjectReader(io.BufferedIOBase):
     def _jump(self, size: int) -> memoryview:
         """The same after a :meth:`seek`."""
         if self._map is None:
-            self._map = ChunkMap(self._place, self.info)
+            self._map = ChunkMap(self._backing, self.info)
         try:
             deadline = Deadline(self._deadline.within(self._wait))
             piece = self._map.read(self._at, size, deadline)
         except StreamNotFoundError as error:
-            raise gone(self._place.bucket) from error
+            raise gone(self._backing.bucket) from error
         except MessageNotFoundError as error:
             raise self._failed(str(error)) from error
         self._at += len(piece)
@@ -204,7 +204,7 @@ class ObjectReader(io.BufferedIOBase):
         try:
             data, self._seq = self._take_leaders() if self._from_leader else self._take_ordered()
         except StreamNotFoundError as error:
-            raise gone(self._place.bucket) from error
+            raise gone(self._backing.bucket) from error
         self._content.update(data)
         self._got += len(data)
         self._chunks += 1
@@ -215,7 +215,7 @@ class ObjectReader(io.BufferedIOBase):
 
     def _take_ordered(self) -> tuple[bytes, int]:
         deadline = Deadline(self._deadline.within(self._wait))
-        patience = _LOOK_AFTER + self._place.api.port.rtt
+        patience = _ASK_AFTER + self._backing.api.port.rtt
         while True:
             try:
                 msg = self._messages.next(timeout=deadline.within(patience))
@@ -226,7 +226,7 @@ class ObjectReader(io.BufferedIOBase):
             if not self._leader_has_more(deadline):
                 self._stop()
                 raise self._failed(f"chunks are missing behind byte {self._got}")
-            patience = max(patience, min(2 * patience, _LOOK_AGAIN))
+            patience = max(patience, min(2 * patience, _ASK_AGAIN))
 
     def _leader_has_more(self, deadline: Deadline) -> bool:
         """Whether the leader has chunks behind the last one that came; True if it cannot tell now.
@@ -234,17 +234,17 @@ class ObjectReader(io.BufferedIOBase):
         A server that is behind the leader delivers nothing for a while, and neither does a slow
         link: then it is too early to say that something is missing.
         """
-        info, place = self.info, self._place
+        info, backing = self.info, self._backing
         limit = Deadline(max(_LEAST, deadline.within(self._wait)))
         try:
-            count = place.chunk_counts(limit, info.nuid).get(info.nuid, 0)
+            count = backing.chunk_counts(limit, info.nuid).get(info.nuid, 0)
             if count > self._chunks:
                 return True
             if not count:
                 return False
-            place.stream.get_msg(
+            backing.stream.get_msg(
                 self._seq + 1,
-                next_by_subject=place.chunk_subject(info.nuid),
+                next_by_subject=backing.chunk_subject(info.nuid),
                 timeout=limit.remaining(),
             )
         except MessageNotFoundError:
@@ -255,9 +255,9 @@ class ObjectReader(io.BufferedIOBase):
 
     def _take_leaders(self) -> tuple[bytes, int]:
         try:
-            msg = self._place.stream.get_msg(
+            msg = self._backing.stream.get_msg(
                 self._seq + 1,
-                next_by_subject=self._place.chunk_subject(self.info.nuid),
+                next_by_subject=self._backing.chunk_subject(self.info.nuid),
                 timeout=self._deadline.within(self._wait),
             )
         except MessageNotFoundError:
@@ -271,14 +271,14 @@ class ObjectReader(io.BufferedIOBase):
             raise self._failed(f"it has {self.info.size} bytes, {self._got} came")
         expected = self.info.digest.rstrip("=")
         if expected and expected != digest_of(self._content.digest()).rstrip("="):
-            raise self._failed("its digest is another one")
+            raise self._failed("its digest does not match")
 
     def _failed(self, why: str) -> ObjectIntegrityError:
-        """The error for bytes that are not those described, after a look at the description."""
+        """The error for bytes that are not those described. Reads the description again."""
         info, kind = self.info, ObjectIntegrityError
         what = "is damaged: do not use what was read, and put it again"
         try:
-            now = self._place.info(info.name, Deadline(max(_LEAST, self._deadline.within(2.0))))
+            now = self._backing.info(info.name, Deadline(max(_LEAST, self._deadline.within(2.0))))
             is_other = now.nuid != info.nuid
         except ObjectNotFoundError:
             is_other = True

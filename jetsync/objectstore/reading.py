@@ -20,11 +20,11 @@ from jetsync.errors import (
 from jetsync.jetstream import Stream
 from jetsync.jetstream.config.consumer import DeliverPolicy
 from jetsync.jetstream.config.stream_info import StreamInfo
+from jetsync.objectstore.backing import ObjectBacking, gone
 from jetsync.objectstore.files import Target
 from jetsync.objectstore.info import ObjectInfo
 from jetsync.objectstore.listing import everything
 from jetsync.objectstore.names import check_name, stream_of
-from jetsync.objectstore.place import Place, gone
 from jetsync.objectstore.reader import ObjectReader
 from jetsync.objectstore.status import ObjectStoreStatus
 from jetsync.objectstore.upload import STALL
@@ -44,15 +44,15 @@ class Reading:
     """The calls of ``ObjectStore`` that change nothing."""
 
     def __init__(self, js: JetStream, stream: Stream) -> None:
-        self._place = Place(js, stream)
+        self._backing = ObjectBacking(js, stream)
 
     @property
     def bucket(self) -> str:
         """Name of the bucket."""
-        return self._place.bucket
+        return self._backing.bucket
 
     def _deadline(self, timeout: Seconds | None) -> Deadline:
-        return Deadline(self._place.api.timeout if timeout is None else timeout)
+        return Deadline(self._backing.api.timeout if timeout is None else timeout)
 
     # -- getting -----------------------------------------------------------------------------------
 
@@ -70,9 +70,9 @@ class Reading:
         wait = to_seconds(read_timeout, "read_timeout")
         opening = self._deadline(timeout)
         while True:
-            place, info = self._follow(name, opening)
+            backing, info = self._follow(name, opening)
             try:
-                return _reader(place, info, Deadline(None), wait, opening)
+                return _reader(backing, info, Deadline(None), wait, opening)
             except ObjectReplacedError:
                 if opening.expired:
                     raise
@@ -147,10 +147,10 @@ class Reading:
         from_leader = False
         while True:
             opening = Deadline(deadline.within(STALL))
-            place, info = self._follow(name, opening)
+            backing, info = self._follow(name, opening)
             try:
                 with _reader(
-                    place, info, deadline, STALL, opening, from_leader=from_leader
+                    backing, info, deadline, STALL, opening, from_leader=from_leader
                 ) as reader:
                     return use(reader)
             except ObjectReplacedError:
@@ -162,33 +162,33 @@ class Reading:
                     raise
                 from_leader = True
 
-    def _follow(self, name: str, deadline: Deadline) -> tuple[Place, ObjectInfo]:
+    def _follow(self, name: str, deadline: Deadline) -> tuple[ObjectBacking, ObjectInfo]:
         """The object behind any number of links, and where it is."""
-        place = self._place
-        info = place.info(check_name(name), deadline)
+        backing = self._backing
+        info = backing.info(check_name(name), deadline)
         for _ in range(_MOST_LINKS):
             link = info.link
             if link is None:
-                return place, info
+                return backing, info
             if link.name is None:
                 raise ObjectLinkError(
                     f"{name!r} links to all of bucket {link.bucket!r}: open that with object_store",
                     bucket=self.bucket,
                     name=name,
                 )
-            if link.bucket != place.bucket:
-                place = self._other(link.bucket, deadline)
-            info = place.info(link.name, deadline)
+            if link.bucket != backing.bucket:
+                backing = self._other(link.bucket, deadline)
+            info = backing.info(link.name, deadline)
         raise ObjectLinkError(
             f"{name!r} leads through more than {_MOST_LINKS} links, maybe in a circle",
             bucket=self.bucket,
             name=name,
         )
 
-    def _other(self, bucket: str, deadline: Deadline) -> Place:
-        js = self._place.js
+    def _other(self, bucket: str, deadline: Deadline) -> ObjectBacking:
+        js = self._backing.js
         try:
-            return Place(js, js.stream(stream_of(bucket), timeout=deadline.remaining()))
+            return ObjectBacking(js, js.stream(stream_of(bucket), timeout=deadline.remaining()))
         except StreamNotFoundError as error:
             raise gone(bucket) from error
 
@@ -205,7 +205,7 @@ class Reading:
         ObjectStoreNotFoundError; ConfigError before anything is sent; TimeoutError,
         DisconnectedError, PermissionsError, ConnectionClosedError.
         """
-        return self._place.info(
+        return self._backing.info(
             check_name(name), self._deadline(timeout), show_deleted=show_deleted
         )
 
@@ -244,9 +244,9 @@ class Reading:
         TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         infos = []
-        for found in everything(self._place, timeout):
+        for found in everything(self._backing, timeout):
             if found.info is None:
-                self._place.report(found)
+                self._backing.report(found)
             elif found.info.name.startswith(prefix) and (show_deleted or not found.is_free):
                 infos.append(found.info)
         return infos
@@ -279,9 +279,9 @@ class Reading:
             policy = DeliverPolicy.ALL
         elif updates_only:
             policy = DeliverPolicy.NEW
-        ordered, end = begin(self._place, policy, self._deadline(timeout))
+        ordered, end = begin(self._backing, policy, self._deadline(timeout))
         end = 0 if updates_only else end
-        return ObjectWatcher(self._place, ordered, end=end, ignore_deletes=ignore_deletes)
+        return ObjectWatcher(self._backing, ordered, end=end, ignore_deletes=ignore_deletes)
 
     def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Ask how the bucket is configured and what it holds.
@@ -291,14 +291,16 @@ class Reading:
         PermissionsError, ConnectionClosedError.
         """
         try:
-            info: StreamInfo = self._place.stream.info(timeout=self._deadline(timeout).remaining())
+            info: StreamInfo = self._backing.stream.info(
+                timeout=self._deadline(timeout).remaining()
+            )
         except StreamNotFoundError as error:
             raise gone(self.bucket) from error
         return ObjectStoreStatus(info)
 
 
 def _reader(
-    place: Place,
+    backing: ObjectBacking,
     info: ObjectInfo,
     deadline: Deadline,
     wait: float,
@@ -307,6 +309,6 @@ def _reader(
     from_leader: bool = False,
 ) -> ObjectReader:
     try:
-        return ObjectReader(place, info, deadline, wait, opening, from_leader=from_leader)
+        return ObjectReader(backing, info, deadline, wait, opening, from_leader=from_leader)
     except StreamNotFoundError as error:
-        raise gone(place.bucket) from error
+        raise gone(backing.bucket) from error

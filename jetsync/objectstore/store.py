@@ -16,12 +16,12 @@ from jetsync.errors import (
     ObjectLinkError,
     StreamNotFoundError,
 )
+from jetsync.objectstore.backing import gone
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.info import CHUNK_SIZE, ObjectInfo, ObjectLink, ObjectMeta
 from jetsync.objectstore.listing import PrunedChunks, prune
 from jetsync.objectstore.moves import rename, taken
 from jetsync.objectstore.names import check_bucket, check_name, new_nuid
-from jetsync.objectstore.place import gone
 from jetsync.objectstore.reader import ObjectReader
 from jetsync.objectstore.reading import Reading
 from jetsync.objectstore.status import ObjectStoreStatus
@@ -87,7 +87,7 @@ class ObjectStore(Handle, Reading):
             with open(data, "rb") as file:
                 return self.put(meta, file, timeout=timeout, on_progress=on_progress)
         pieces = pieces_of(data)
-        return write_all(ObjectWriter(self._place, meta, Deadline(timeout), on_progress), pieces)
+        return write_all(ObjectWriter(self._backing, meta, Deadline(timeout), on_progress), pieces)
 
     def put_file(
         self,
@@ -137,7 +137,7 @@ class ObjectStore(Handle, Reading):
         ConnectionClosedError.
         """
         if mode == "wb":
-            return ObjectWriter(self._place, _meta(name), Deadline(timeout))
+            return ObjectWriter(self._backing, _meta(name), Deadline(timeout))
         if mode != "rb":
             raise ConfigError(f'an object is opened with mode "rb" or "wb", not {mode!r}')
         return self.get(_meta(name).name, timeout=timeout)
@@ -211,14 +211,16 @@ class ObjectStore(Handle, Reading):
                 raise ConfigError(f"update_meta cannot change {field!r}: put the object again")
         ObjectMeta(name=name if new_name is None else new_name, **fields)  # checks them
         deadline = self._deadline(timeout)
-        place = self._place
+        backing = self._backing
 
         def change(info: ObjectInfo) -> ObjectInfo:
             return dataclasses.replace(info, **fields)
 
         if new_name is not None and new_name != name:
-            return rename(place, name, new_name, change, deadline)
-        return place.replace(name, lambda found: change(place.existing(name, found)), deadline)[1]
+            return rename(backing, name, new_name, change, deadline)
+        return backing.replace(name, lambda found: change(backing.existing(name, found)), deadline)[
+            1
+        ]
 
     def delete(self, name: str, *, timeout: Seconds | None = None) -> ObjectInfo:
         """Delete an object or a link; the target of a link stays. Returns the description of the
@@ -231,17 +233,17 @@ class ObjectStore(Handle, Reading):
         ConnectionClosedError.
         """
         check_name(name)
-        place = self._place
+        backing = self._backing
 
         def emptied(found: Found | None) -> ObjectInfo:
             if found is not None and found.info is None:  # unreadable: it may be deleted
                 return ObjectInfo(name=name, bucket=self.bucket, nuid=new_nuid(), deleted=True)
-            info = place.existing(name, found, show_deleted=True)
+            info = backing.existing(name, found, show_deleted=True)
             return dataclasses.replace(info, deleted=True, size=0, chunks=0, digest="")
 
         deadline = self._deadline(timeout)
-        found, stored = place.replace(name, emptied, deadline)
-        place.remove_chunks_of(found, deadline)
+        found, stored = backing.replace(name, emptied, deadline)
+        backing.remove_chunks_of(found, deadline)
         return stored
 
     def prune(
@@ -259,7 +261,7 @@ class ObjectStore(Handle, Reading):
         ConnectionClosedError. After an error the next call has less to do.
         """
         age = to_seconds(older_than, "older_than")
-        return prune(self._place, age, timeout)
+        return prune(self._backing, age, timeout)
 
     # -- links -------------------------------------------------------------------------------------
 
@@ -307,7 +309,7 @@ class ObjectStore(Handle, Reading):
                 raise taken(self.bucket, name)
             return info
 
-        return self._place.replace(name, decide, self._deadline(timeout))[1]
+        return self._backing.replace(name, decide, self._deadline(timeout))[1]
 
     # -- the bucket --------------------------------------------------------------------------------
 
@@ -319,10 +321,10 @@ class ObjectStore(Handle, Reading):
         PermissionsError, ConnectionClosedError. After TimeoutError or DisconnectedError it may have
         been done.
         """
-        place = self._place
+        backing = self._backing
         try:
-            sealed = place.js.update_stream(
-                name=place.stream.name, sealed=True, timeout=self._deadline(timeout).remaining()
+            sealed = backing.js.update_stream(
+                name=backing.stream.name, sealed=True, timeout=self._deadline(timeout).remaining()
             )
         except StreamNotFoundError as error:
             raise gone(self.bucket) from error

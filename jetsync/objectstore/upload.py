@@ -23,9 +23,9 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.jetstream import PubAckFuture
+from jetsync.objectstore.backing import ObjectBacking
 from jetsync.objectstore.cleanup import remove_chunks
 from jetsync.objectstore.names import new_nuid
-from jetsync.objectstore.place import Place
 
 __all__ = ["STALL", "Source", "Upload", "pieces_of"]
 
@@ -88,7 +88,7 @@ class Upload:
 
     def __init__(
         self,
-        place: Place,
+        backing: ObjectBacking,
         chunk_size: int,
         deadline: Deadline,
         on_progress: Callable[[int], object] | None = None,
@@ -97,8 +97,8 @@ class Upload:
         self.size: int = 0
         self.chunks: int = 0
         self.content = hashlib.sha256()
-        self._place = place
-        self._subject = place.to_write(place.chunk_subject(self.nuid))
+        self._backing = backing
+        self._subject = backing.to_write(backing.chunk_subject(self.nuid))
         self._deadline = deadline
         self._on_progress = on_progress
         self._chunk_size = chunk_size
@@ -138,18 +138,18 @@ class Upload:
             self.rest.clear()
         while self._window:
             self._settle()
-        limit = self._place.stream.cached_info.config.max_age
+        limit = self._backing.stream.cached_info.config.max_age
         if limit and self._began and time.monotonic() - self._began > limit:
             raise NotStoredError(
                 f"storing the object took longer than the {limit:g} s that bucket "
-                f"{self._place.bucket!r} keeps anything: its first chunks have aged out"
+                f"{self._backing.bucket!r} keeps anything: its first chunks have aged out"
             )
 
     def undo(self) -> None:
         """Remove what was stored. Blocks for what is left of the call's time."""
         if self._messages:
             futures = [sent.future for sent in self._window]
-            remove_chunks(self._place, self.nuid, self._deadline, futures)
+            remove_chunks(self._backing, self.nuid, self._deadline, futures)
 
     def _send_chunk(self, data: bytes) -> None:
         self._began = self._began or time.monotonic()
@@ -162,7 +162,7 @@ class Upload:
 
     def _send(self, data: bytes) -> _Sent:
         self._messages += 1
-        future = self._place.js.publish_async(
+        future = self._backing.js.publish_async(
             self._subject,
             data,
             msg_id=f"{self.nuid}.{self._messages}",
@@ -182,7 +182,7 @@ class Upload:
             return
         misplaced = [(sent.data, self._result(sent)) for sent in self._window]
         for _, wrong in misplaced:
-            self._place.stream.delete_msg(wrong, timeout=self._deadline.within(STALL))
+            self._backing.stream.delete_msg(wrong, timeout=self._deadline.within(STALL))
         self._window.clear()
         for data, _ in misplaced:
             self._window.append(self._send(data))

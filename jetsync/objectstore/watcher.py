@@ -11,26 +11,28 @@ from jetsync.errors import (
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
 from jetsync.jetstream.config.consumer import DeliverPolicy
+from jetsync.objectstore.backing import ObjectBacking, gone
 from jetsync.objectstore.found import Found, read_found
 from jetsync.objectstore.info import ObjectInfo, load, parse
-from jetsync.objectstore.place import Place, gone
 
 __all__ = ["FoundWatcher", "ObjectWatcher", "begin"]
 
 
-def begin(place: Place, policy: DeliverPolicy, deadline: Deadline) -> tuple[OrderedConsumer, int]:
-    """Begin to read what is said about names; returns the reader, and the sequence of the last
-    message that is there. Blocks. Raises ObjectStoreNotFoundError."""
+def begin(
+    backing: ObjectBacking, policy: DeliverPolicy, deadline: Deadline
+) -> tuple[OrderedConsumer, int]:
+    """Begin to read descriptions; returns the reader, and the sequence of the last one that is
+    there. Blocks. Raises ObjectStoreNotFoundError."""
     try:
-        ordered = place.js.ordered_consumer(
-            place.stream.name,
-            filter_subjects=place.every_meta,
+        ordered = backing.js.ordered_consumer(
+            backing.stream.name,
+            filter_subjects=backing.every_meta,
             deliver_policy=policy,
             timeout=deadline.remaining(),
         )
-        return ordered, place.last_change(deadline)
+        return ordered, backing.last_change(deadline)
     except StreamNotFoundError as error:
-        raise gone(place.bucket) from error
+        raise gone(backing.bucket) from error
 
 
 class ObjectWatcher(BucketWatcher[ObjectInfo]):
@@ -46,46 +48,46 @@ class ObjectWatcher(BucketWatcher[ObjectInfo]):
     """
 
     def __init__(
-        self, place: Place, ordered: OrderedConsumer, *, end: int, ignore_deletes: bool
+        self, backing: ObjectBacking, ordered: OrderedConsumer, *, end: int, ignore_deletes: bool
     ) -> None:
-        super().__init__(place.js, place.bucket, ordered, end)
-        self._place = place
+        super().__init__(backing.js, backing.bucket, ordered, end)
+        self._backing = backing
         self._ignore_deletes = ignore_deletes
 
     def _read(self, msg: JetStreamMsg) -> ObjectInfo | None:
-        bucket = self._place.bucket
+        bucket = self._backing.bucket
         try:
             info = load(parse(msg.data, bucket), bucket, msg.metadata.timestamp_ns)
         except ObjectMetaError as error:
-            self._place.api.port.report(error)
+            self._backing.api.port.report(error)
             return None
         return None if self._ignore_deletes and info.deleted else info
 
     def _last(self, deadline: Deadline) -> int:
-        return self._place.last_change(deadline)
+        return self._backing.last_change(deadline)
 
     def _gone(self) -> ObjectStoreNotFoundError:
-        return gone(self._place.bucket)
+        return gone(self._backing.bucket)
 
 
 class FoundWatcher(BucketWatcher[Found]):
-    """The same for this room: messages as far as they can be read."""
+    """An iterator over the messages of descriptions, as far as they can be read; for this room."""
 
-    def __init__(self, place: Place, ordered: OrderedConsumer, end: int) -> None:
-        super().__init__(place.js, place.bucket, ordered, end)
-        self._place = place
+    def __init__(self, backing: ObjectBacking, ordered: OrderedConsumer, end: int) -> None:
+        super().__init__(backing.js, backing.bucket, ordered, end)
+        self._backing = backing
 
     def _read(self, msg: JetStreamMsg) -> Found:
-        return found_in(self._place, msg)
+        return found_in(self._backing, msg)
 
     def _last(self, deadline: Deadline) -> int:
-        return self._place.last_change(deadline)
+        return self._backing.last_change(deadline)
 
     def _gone(self) -> ObjectStoreNotFoundError:
-        return gone(self._place.bucket)
+        return gone(self._backing.bucket)
 
 
-def found_in(place: Place, msg: JetStreamMsg) -> Found:
+def found_in(backing: ObjectBacking, msg: JetStreamMsg) -> Found:
     """Read a message about a name that was delivered, as far as it can be read."""
     metadata = msg.metadata
-    return read_found(metadata.stream_seq, msg.data, place.bucket, metadata.timestamp_ns)
+    return read_found(metadata.stream_seq, msg.data, backing.bucket, metadata.timestamp_ns)

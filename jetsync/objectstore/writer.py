@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
 from jetsync.errors import NotStoredError
+from jetsync.objectstore.backing import ObjectBacking
 from jetsync.objectstore.found import Found
 from jetsync.objectstore.info import ObjectInfo, ObjectMeta, digest_of
-from jetsync.objectstore.place import Place
 from jetsync.objectstore.upload import STALL, Upload
 
 if TYPE_CHECKING:
@@ -34,20 +34,20 @@ class ObjectWriter(io.BufferedIOBase):
 
     def __init__(
         self,
-        place: Place,
+        backing: ObjectBacking,
         meta: ObjectMeta,
         deadline: Deadline,
         on_progress: Callable[[int], object] | None = None,
     ) -> None:
         super().__init__()
-        self._place = place
+        self._backing = backing
         self._meta = meta
         self._deadline = deadline
         # Every check that is possible comes before the upload.
         opening = Deadline(deadline.within(STALL))
-        place.check_double(opening)
-        self._found = place.find(meta.name, opening)
-        self._upload = Upload(place, meta.chunk_size, deadline, on_progress)
+        backing.check_double(opening)
+        self._found = backing.find(meta.name, opening)
+        self._upload = Upload(backing, meta.chunk_size, deadline, on_progress)
         self._info: ObjectInfo | None = None
 
     @property
@@ -91,13 +91,13 @@ class ObjectWriter(io.BufferedIOBase):
             self._upload.undo()
 
     def _finish(self) -> None:
-        upload, meta, place = self._upload, self._meta, self._place
+        upload, meta, backing = self._upload, self._meta, self._backing
         may_be_visible = False
         try:
             upload.finish()
             info = ObjectInfo(
                 **{field.name: getattr(meta, field.name) for field in dataclasses.fields(meta)},
-                bucket=place.bucket,
+                bucket=backing.bucket,
                 nuid=upload.nuid,
                 size=upload.size,
                 chunks=upload.chunks,
@@ -109,7 +109,7 @@ class ObjectWriter(io.BufferedIOBase):
                 may_be_visible = True
                 return info
 
-            found, self._info = place.replace_found(
+            found, self._info = backing.replace_found(
                 meta.name, self._found, show, Deadline(self._deadline.within(STALL))
             )
         except BaseException as error:
@@ -117,7 +117,7 @@ class ObjectWriter(io.BufferedIOBase):
             if not may_be_visible or isinstance(error, NotStoredError):
                 upload.undo()
             raise
-        place.remove_chunks_of(found, self._deadline)
+        backing.remove_chunks_of(found, self._deadline)
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +139,7 @@ class ObjectWriter(io.BufferedIOBase):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.tell()} bytes"
-        return f"<ObjectWriter {self._meta.name!r} in {self._place.bucket!r}: {state}>"
+        return f"<ObjectWriter {self._meta.name!r} in {self._backing.bucket!r}: {state}>"
 
 
 def write_all(writer: ObjectWriter, pieces: Any) -> ObjectInfo:

@@ -83,8 +83,8 @@ class Process:
         self.signal(signal.SIGSTOP)
         if not hasattr(os, "waitid"):  # macOS before Python 3.13: nothing to wait with
             return True
-        look = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while os.waitid(os.P_PID, self.pid, look) is None:
+        wanted = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while os.waitid(os.P_PID, self.pid, wanted) is None:
             if deadline.expired:
                 return False
             time.sleep(_POLL)

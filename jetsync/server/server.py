@@ -365,11 +365,11 @@ class NatsServer:
         start, deadline = scratch.log_size(), Deadline(timeout)
         process.signal(number)
         while True:
-            is_last_look = deadline.expired or process.exit_code() is not None
+            is_last = deadline.expired or process.exit_code() is not None
             for line in scratch.read_log(start).splitlines():
                 if any(answer in line for answer in answers):
                     return line
-            if is_last_look:
+            if is_last:
                 raise self._failure(f"nats-server did not react to {number.name} in {timeout} s.")
             time.sleep(_POLL)
 

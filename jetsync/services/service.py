@@ -20,8 +20,9 @@ from jetsync.client.callbacks import check_callback
 from jetsync.client.port import Member, port_of
 from jetsync.errors import ConfigError, Error, TimeoutError
 from jetsync.protocol.ids import next_nuid
+from jetsync.services.answering import Answering, Handler
 from jetsync.services.documents import EndpointInfo, ServiceInfo, ServicePing, ServiceStats
-from jetsync.services.endpoint import Endpoint, Handler
+from jetsync.services.endpoint import Endpoint
 from jetsync.services.names import (
     DEFAULT_PREFIX,
     DEFAULT_QUEUE_GROUP,
@@ -148,7 +149,23 @@ class ServiceGroup(_Adds):
         return f"ServiceGroup({self._prefix!r}, queue={self._queue!r})"
 
 
-class Service(Handle, _Adds, Member):
+class _Running(Member):
+    """Lets a service end with its connection."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def drain(self, deadline: Deadline) -> None:
+        self._service._drain(deadline)
+
+    def close(self) -> None:
+        self._service._close()
+
+    def join(self, timeout: float | None) -> None:
+        self._service._join(timeout)
+
+
+class Service(Handle, _Adds):
     """One instance of a service. Made by ``Connection.add_service``, which explains the options.
 
     Thread-safe. As a context manager it stops at the end. It lives until it is stopped or its
@@ -199,13 +216,14 @@ class Service(Handle, _Adds, Member):
         self._port.check()
         # Orders adding an endpoint and stopping.
         self._lock = native_rlock("services/service.py _lock")
-        self._endpoints: list[Endpoint] = []
+        self._endpoints: list[Answering] = []
         self._discovery: list[Subscription] = []
         self._started = datetime.now(timezone.utc)
         self._stopping = Once()
         self._closed_to_new = False
         self._done = Latch()
-        self._port.attach(self, hold=True)
+        self._member = _Running(self)
+        self._port.attach(self._member, hold=True)
         try:
             self._open_discovery()
         except BaseException:
@@ -300,7 +318,7 @@ class Service(Handle, _Adds, Member):
             queue,
             check_metadata(metadata),
         )
-        endpoint = Endpoint(
+        endpoint = Answering(
             info,
             self._port.observed(handler, queue),
             threads=self._threads if threads is None else check_count("threads", threads),
@@ -316,7 +334,7 @@ class Service(Handle, _Adds, Member):
                 raise ConfigError(f"service {self.name!r} has stopped: it takes no more endpoints")
             endpoint.subscription = self._subscribe(info.subject, queue, endpoint.admit)
             self._endpoints.append(endpoint)
-        return endpoint
+        return Endpoint(endpoint)
 
     def _subscribe(
         self, subject: str, queue: str | None, callback: Callable[[Msg], Any]
@@ -419,7 +437,7 @@ class Service(Handle, _Adds, Member):
         for subscription in self._discovery:
             with contextlib.suppress(Error):
                 subscription.unsubscribe()
-        self._port.detach(self)
+        self._port.detach(self._member)
         self._done.set()
 
     def _tell_done(self) -> None:
@@ -429,13 +447,11 @@ class Service(Handle, _Adds, Member):
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 self._port.report(error)
 
-    def drain(self, deadline: Deadline) -> None:
-        """The connection drains: see ``Member.drain``."""
+    def _drain(self, deadline: Deadline) -> None:
         if not any(endpoint.runs_here for endpoint in self._endpoints):
             self._stop(None, deadline)
 
-    def close(self) -> None:
-        """The connection has ended: see ``Member.close``. Use ``stop()``."""
+    def _close(self) -> None:
         if self._stopping.first():
             refusal = self._port.refusal()
             self.error = refusal
@@ -446,8 +462,7 @@ class Service(Handle, _Adds, Member):
                 with contextlib.suppress(RuntimeError):  # the interpreter ends
                     start_thread("service", self._tell_done)
 
-    def join(self, timeout: float | None) -> None:
-        """See ``Member.join``."""
+    def _join(self, timeout: float | None) -> None:
         deadline = Deadline(timeout)
         for endpoint in self._endpoints:
             endpoint.join(deadline.remaining())

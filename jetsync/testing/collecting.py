@@ -1,4 +1,4 @@
-"""collect: all messages of a subject, to be looked at."""
+"""collect: all messages of a subject, for a test to check."""
 
 from __future__ import annotations
 

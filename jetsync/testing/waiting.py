@@ -10,7 +10,7 @@ __all__ = ["wait_until"]
 
 T = TypeVar("T")
 
-_LOOK_EVERY = 0.005
+_CHECK_EVERY = 0.005
 
 
 def wait_until(
@@ -25,10 +25,10 @@ def wait_until(
     """
     deadline = time.monotonic() + timeout
     while True:
-        is_last_look = time.monotonic() > deadline
-        if held := predicate():
-            return held
-        if is_last_look:
+        is_last = time.monotonic() > deadline
+        if found := predicate():
+            return found
+        if is_last:
             text = message() if callable(message) else message
             raise AssertionError(text or f"the condition did not hold within {timeout:g} s")
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_CHECK_EVERY)

@@ -1,7 +1,7 @@
 """jetsync.worker - work that is never lost: handlers in threads and processes.
 
 Room:      L6. May import: prometheus, jetstream, hallway.
-Threads:   worker-take, worker-handle, worker-clock, worker-http, worker-parent, worker-watch.
+Threads:   worker-take, -handle, -clock, -http, -drain; with processes worker-parent and -watch.
 Touch me:  to change how messages reach a handler, processes, signals, health.
 Not here:  what an exception means for a message (jetstream/settle/); the command (cli/worker.py).
 """

@@ -34,14 +34,14 @@ class Clock:
 
     def _run(self) -> None:
         schedule: list[_Entry] = []
-        look = time.monotonic() + 1.0
+        tick = time.monotonic() + 1.0
         while True:
-            due = min(look, schedule[0][0]) if schedule else look
+            due = min(tick, schedule[0][0]) if schedule else tick
             try:
                 entry = self._new.get(timeout=max(0.0, due - time.monotonic()))
             except Empty:
-                if time.monotonic() >= look:
-                    look = time.monotonic() + 1.0
+                if time.monotonic() >= tick:
+                    tick = time.monotonic() + 1.0
                     self._call(self._every_second)
                 while schedule and schedule[0][0] <= time.monotonic():
                     self._call(heapq.heappop(schedule)[2])

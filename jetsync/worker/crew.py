@@ -31,7 +31,7 @@ class Crew:
 
     @staticmethod
     def gate() -> threading.Lock:
-        """Return what a thread waits at, closed; each thread has its own."""
+        """Return a lock that is taken: the one that a thread waits for. Each thread has its own."""
         gate: threading.Lock = original("_thread", "allocate_lock")()
         gate.acquire()
         return gate
@@ -47,7 +47,8 @@ class Crew:
         self._wait(gate, self.is_over or self._is_left())
 
     def _wait(self, gate: threading.Lock, is_needed: bool) -> None:
-        """Wait until woken. ``is_needed`` was looked up when the thread could be woken already."""
+        """Wait until woken, unless the caller is needed. It was listed before that was asked, so a
+        thread may be waking it already."""
         if is_needed:
             try:
                 self._resting.remove(gate)

@@ -12,17 +12,8 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Latch, Once
 from jetsync._log import Log
 from jetsync._threads import start_thread
-from jetsync.errors import (
-    ConnectionClosedError,
-    Error,
-    NoRespondersError,
-)
-from jetsync.jetstream.settle import (
-    DeadLetters,
-    Settler,
-    is_refused,
-    is_terminated,
-)
+from jetsync.errors import ConnectionClosedError, Error, NoRespondersError
+from jetsync.jetstream.settle import DeadLetters, Settler, is_refused, is_terminated
 from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.clock import Clock
 from jetsync.worker.crew import Crew
@@ -46,7 +37,7 @@ logger: Log = Log("jetsync.worker")
 
 _FLUSH = 5.0
 _SETTLE_AGAIN = 0.5
-_LOOK = 0.5
+_CHECK_EVERY = 0.5
 _AWAKE = 4
 """How often the thread that watches looks again in vain; a busy worker need not rouse it then."""
 
@@ -149,7 +140,7 @@ class Engine(Lifetime):
         self.stop(reason)
 
     @property
-    def place(self) -> tuple[str, str] | None:
+    def names(self) -> tuple[str, str] | None:
         """Stream and consumer; None before it is started."""
         return None if self._opened is None else (self._opened.stream, self._opened.consumer)
 
@@ -231,31 +222,32 @@ class Engine(Lifetime):
             idle = 0 if self._needs_watching() else idle + 1
             if idle < _AWAKE:
                 time.sleep(PATIENCE)
-                self._look()
+                self._check_threads()
             else:
-                self._crew.sleep(_LOOK)
-            self._try_taking(jobs.look)
+                self._crew.sleep(_CHECK_EVERY)
+            self._try_taking(jobs.check_order)
         jobs.turn.acquire()  # no thread takes any more: the feed has been stopped
         if order is not None:
             # Lost deliveries will not come to this worker any more.
             tally = self._tallies.new()
             for job in order.end():
                 self._release(job, tally)
-        while jobs.by_seq and not self._draining.wait(self._pause()):
-            self._look()
+        while jobs.by_seq and not self._draining.wait(self._next_check()):
+            self._check_threads()
             if self._opened is not None and self._opened.connection.is_closed:
                 break
         self._end(Deadline(self._options.drain_timeout))
 
-    def _look(self) -> None:
-        """Send what has not left. When no thread has begun a job for a while, do what they left."""
+    def _check_threads(self) -> None:
+        """Send acknowledgements. When no thread has begun a job for a while, wake one, or take
+        messages for them."""
         self._send()
         begun = max((job.begun for job in list(self._running)), default=0.0)
         if (now := time.monotonic()) - begun <= PATIENCE or not self._needs_watching():
             return
         self._crew.pace.stuck(now)
         if not self._crew.wake():  # all threads are busy
-            self._take(_LOOK)
+            self._take(_CHECK_EVERY)
             for _ in range(len(self._jobs.ready)):
                 self._crew.wake()
 
@@ -268,8 +260,8 @@ class Engine(Lifetime):
         """Whether there is something to do for a thread that has nothing to do."""
         return bool(self._jobs.ready) or self._jobs.may_take()
 
-    def _pause(self) -> float:
-        """Seconds until the threads are looked at again, while the worker ends."""
+    def _next_check(self) -> float:
+        """Seconds until the threads are checked again, while the worker ends."""
         return PATIENCE if self._needs_watching() else 20 * PATIENCE
 
     def _take(self, seconds: float) -> None:
@@ -299,7 +291,7 @@ class Engine(Lifetime):
         gate, tally = crew.gate(), self._tallies.new()
         while True:
             if not ready:
-                self._take(_LOOK)
+                self._take(_CHECK_EVERY)
             elif jobs.limit - len(by_seq) - feed.credit >= half:
                 self._take(0.0)
             try:
@@ -335,7 +327,7 @@ class Engine(Lifetime):
             self._give_up(job, "crashed", None, 0.0)
             return
         msg, tries = job.msg, job.deliveries + job.tries_here
-        job.in_hand = msg
+        job.given = msg
         pace = self._crew.pace
         cpu = 0.0 if (is_quick := pace.is_quick) else time.thread_time()
         job.begun = begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Health: looks at what a worker holds, and tells its problems in sentences."""
+"""Health: examines the jobs of a worker, and tells its problems in sentences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def examined(
             problems.append(order.problem)
         is_full = len(jobs.by_seq) >= jobs.limit
         if is_full and not jobs.ready and len(running) < threads:
-            problems.append("prefetch is full of messages whose keys are held: raise prefetch")
+            problems.append("prefetch is full of messages that wait for their keys: raise prefetch")
     return WorkerHealth(
         alive=is_running,
         ready=is_connected and ending is None and not stuck,

@@ -66,8 +66,8 @@ class Jobs:
         finally:
             self.turn.release()
 
-    def look(self) -> None:
-        """Do what is due by now, unless another thread takes: that one does it."""
+    def check_order(self) -> None:
+        """End a wait of the order that is over, unless another thread takes: that one does it."""
         if self.order is not None and self.turn.acquire(blocking=False):
             try:
                 self.order.end_wait()
@@ -100,7 +100,7 @@ class Jobs:
                 waiting.add(job)
                 start(job)
             else:  # delivered again although it is alive here: it is settled by this one
-                if here.in_hand is not None and is_refused(here.in_hand):
+                if here.given is not None and is_refused(here.given):
                     here.came_again = True  # its handler's outcome does not count
                 here.msg = msg
                 here.deliveries = max(here.deliveries, deliveries)
@@ -108,7 +108,7 @@ class Jobs:
     # -- who has a job -----------------------------------------------------------------------------
 
     def claim(self, job: Job) -> bool:
-        """Whether a job has waited until now, and is the caller's from here on."""
+        """Give a job that waits to the caller; False when another thread has it."""
         try:
             self._waiting.remove(job)
         except KeyError:
@@ -116,7 +116,7 @@ class Jobs:
         return True
 
     def wait_again(self, job: Job) -> None:
-        """Let a job wait that the caller has."""
+        """Put a job of the caller back among those that wait."""
         self._waiting.add(job)
 
     def waiting(self) -> list[Job]:

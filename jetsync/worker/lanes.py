@@ -22,8 +22,8 @@ class Job:
     # Defaults in the class: most jobs are made, run and dropped without setting them.
     key: Hashable = None
     tries_here: int = 0
-    in_hand: JetStreamMsg | None = None  # what its handler got
-    came_again: bool = False  # after its handler, which goes on, has refused it
+    given: JetStreamMsg | None = None  # what its handler got
+    came_again: bool = False  # its handler goes on and has refused it already
     begun: float = 0.0
     verdict: tuple[str, BaseException | None, int] | None = None  # reason, tries
     is_stuck: bool = False

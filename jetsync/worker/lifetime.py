@@ -33,7 +33,7 @@ class Lifetime:
     def wait(self, timeout: Seconds | None) -> WorkerReport:
         """Wait for the end. Raises TimeoutError when it has not come in time."""
         if not self._over.wait(Deadline(timeout).remaining()):
-            raise TimeoutError("the worker goes on", operation="wait")
+            raise TimeoutError("the worker has not ended in time", operation="wait")
         if self.report is None:
             raise ConfigError("the worker could not be started, as start() said: make a new one")
         return self.report

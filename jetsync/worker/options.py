@@ -1,4 +1,4 @@
-"""The source and the options of a worker, and the mark that ``task`` sets."""
+"""The source and the options of a worker, and the attribute that ``task`` sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["WorkSource", "WorkerOptions", "check_handler", "key_function", "task
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MARK = "__jetsync_task__"
+_TASK = "__jetsync_task__"
 _TOKEN = re.compile(r"subject:([1-9]\d*)")
 
 
@@ -155,21 +155,21 @@ def key_function(
 
 
 def task(*, stream: str, consumer: str, **options: Any) -> Callable[[F], F]:
-    """Mark a function as the handler of a consumer, for ``jetsync worker module:function``.
+    """Declare a function as the handler of a consumer, for ``jetsync worker module:function``.
 
     ``options`` are those of :func:`run`; the command's flags override them. The function itself
     stays as it is. Raises ConfigError.
     """
     WorkerOptions(**options)
 
-    def mark(function: F) -> F:
+    def decorate(function: F) -> F:
         check_handler(function)
-        setattr(function, _MARK, (stream, consumer, options))
+        setattr(function, _TASK, (stream, consumer, options))
         return function
 
-    return mark
+    return decorate
 
 
 def task_of(function: object) -> tuple[str, str, dict[str, Any]] | None:
     """Return stream, consumer and options that ``task`` has given a function; None: it has not."""
-    return cast("tuple[str, str, dict[str, Any]] | None", getattr(function, _MARK, None))
+    return cast("tuple[str, str, dict[str, Any]] | None", getattr(function, _TASK, None))

@@ -20,7 +20,7 @@ from jetsync.jetstream.settle.dead_letter import error_text
 from jetsync.worker.child import child_main
 from jetsync.worker.lifetime import Lifetime
 from jetsync.worker.options import WorkerOptions, WorkSource, check_handler
-from jetsync.worker.report import WorkerHealth, WorkerReport, WorkerStats
+from jetsync.worker.report import WorkerHealth, WorkerReport, WorkerStats, add_counts
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -29,7 +29,7 @@ __all__ = ["Processes"]
 
 logger: Log = Log("jetsync.worker")
 
-_LOOK = 0.25
+_CHECK_EVERY = 0.25
 _KILL_AFTER = 5.0
 _STARTS_WITHIN = 60.0
 _STEADY = 60.0
@@ -74,7 +74,7 @@ class Processes(Lifetime):
         self._past = WorkerStats()  # of processes that are gone
         self._kill_at: float | None = None
         self._is_started = False
-        self._begins_looking = Once()
+        self._begins_supervising = Once()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Processes(Lifetime):
                     ) from error
             deadline = Deadline(_STARTS_WITHIN)
             while not all(child.is_up for child in self._children):
-                self._hear(_LOOK)
+                self._receive(_CHECK_EVERY)
                 for child in self._children:
                     if child.error is not None:
                         raise child.error
@@ -101,10 +101,10 @@ class Processes(Lifetime):
                             f"{child.process.exitcode} before it had begun"
                         )
                 if deadline.expired:
-                    raise TimeoutError("the processes of the worker do not come up")
+                    raise TimeoutError("the processes of the worker did not start in time")
         except KeyboardInterrupt:
             # Children that are up may have begun to work: all of them drain.
-            self._thread = start_thread("worker-parent", self._look_after)
+            self._thread = start_thread("worker-parent", self._supervise)
             self._let_drain(to_seconds(self._options.drain_timeout), "interrupted at its start")
             self._is_cut_short = True
             raise
@@ -115,7 +115,7 @@ class Processes(Lifetime):
             finally:
                 self._over.set()
             raise
-        self._thread = start_thread("worker-parent", self._look_after)
+        self._thread = start_thread("worker-parent", self._supervise)
 
     def stop(self, reason: str = "stopped") -> None:
         """Let the children take no more messages and end."""
@@ -135,7 +135,7 @@ class Processes(Lifetime):
         """Kill the children, and wait for a moment until they are gone."""
         self._kill_at = time.monotonic()
         self._end("stop", reason)
-        if not self._over.is_set() and self._begins_looking.first():
+        if not self._over.is_set() and self._begins_supervising.first():
             self._come_to_end()  # Ctrl-C came again before the thread began that does it
         self._over.wait(_KILL_AFTER)
 
@@ -149,7 +149,7 @@ class Processes(Lifetime):
                 continue  # it is dead already
 
     @property
-    def place(self) -> tuple[str, str]:
+    def names(self) -> tuple[str, str]:
         """Stream and consumer."""
         return self._what[0].stream, self._what[0].consumer
 
@@ -160,18 +160,18 @@ class Processes(Lifetime):
 
     # -- the parent's thread -----------------------------------------------------------------------
 
-    def _look_after(self) -> None:
-        if not self._begins_looking.first():
+    def _supervise(self) -> None:
+        if not self._begins_supervising.first():
             return
         try:
             while not all(child.is_over for child in self._children):
-                self._hear(_LOOK)
+                self._receive(_CHECK_EVERY)
                 now = time.monotonic()
                 if self._kill_at is not None and now >= self._kill_at:
                     self._reason += ", and was killed"
                     self._kill()
                 for child in self._children:
-                    self._look_at(child, now)
+                    self._check_child(child, now)
         except Exception as error:
             self._reason = error_text(error)
             logger.exception("the worker ends")
@@ -182,12 +182,12 @@ class Processes(Lifetime):
         self._kill()
         self._finish(self.stats, sum(child.unfinished for child in self._children))
 
-    def _look_at(self, child: _Child, now: float) -> None:
+    def _check_child(self, child: _Child, now: float) -> None:
         if child.process is not None and child.process.exitcode is not None:
-            while self._read(child):  # its last words
+            while self._read(child):  # its last messages
                 pass
             code = child.process.exitcode
-            self._bury(child)
+            self._reap(child)
             if self._stopping.is_set() or child.is_over:
                 child.is_over = True
                 return
@@ -235,7 +235,7 @@ class Processes(Lifetime):
         child.pipe, child.is_up, child.begun = ours, False, time.monotonic()
         child.process = process
 
-    def _hear(self, seconds: float) -> None:
+    def _receive(self, seconds: float) -> None:
         pipes = {child.pipe: child for child in self._children if child.pipe is not None}
         ends = [child.process.sentinel for child in self._children if child.process is not None]
         for ready in connection.wait([*pipes, *ends], seconds):
@@ -265,8 +265,8 @@ class Processes(Lifetime):
             child.is_over = True
         return True
 
-    def _bury(self, child: _Child) -> None:
-        self._past.add(child.stats)
+    def _reap(self, child: _Child) -> None:
+        add_counts(self._past, child.stats)
         child.stats, child.health, child.is_up = {}, None, False
         if child.pipe is not None:
             child.pipe.close()
@@ -279,7 +279,7 @@ class Processes(Lifetime):
             if child.process is not None:
                 try:
                     child.process.kill()
-                    self._bury(child)
+                    self._reap(child)
                 except Exception:
                     logger.exception("process %d of the worker cannot be killed", child.number)
 
@@ -289,9 +289,9 @@ class Processes(Lifetime):
     def stats(self) -> WorkerStats:
         """The counts of all processes, those that died included, as they last told them."""
         total = WorkerStats()
-        total.add(vars(self._past))
+        add_counts(total, vars(self._past))
         for child in self._children:
-            total.add(child.stats)
+            add_counts(total, child.stats)
         return total
 
     def health(self) -> WorkerHealth:

@@ -13,7 +13,16 @@ from jetsync._measurement import BOUNDS
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
 
-__all__ = ["KINDS", "Outcome", "Tallies", "Tally", "WorkerHealth", "WorkerReport", "WorkerStats"]
+__all__ = [
+    "KINDS",
+    "Outcome",
+    "Tallies",
+    "Tally",
+    "WorkerHealth",
+    "WorkerReport",
+    "WorkerStats",
+    "add_counts",
+]
 
 _FIRST = BOUNDS[0]
 
@@ -74,15 +83,16 @@ class WorkerStats:
         self.handled: int = 0
         self.buckets: list[int] = [0] * len(BOUNDS)
 
-    def add(self, more: Mapping[str, Any]) -> None:
-        """Add counts of another thread or process, as ``vars`` has them; an empty mapping adds
-        nothing."""
-        for name in (*KINDS, "handled", "handle_seconds"):
-            setattr(self, name, getattr(self, name) + more.get(name, 0))
-        last = [at for at in (self.last_outcome, more.get("last_outcome")) if at is not None]
-        self.last_outcome = max(last, default=None)
-        if buckets := more.get("buckets"):
-            self.buckets = [one + other for one, other in zip(self.buckets, buckets, strict=True)]
+
+def add_counts(total: WorkerStats, more: Mapping[str, Any]) -> None:
+    """Add counts of another thread or process, as ``vars`` has them; an empty mapping adds
+    nothing."""
+    for name in (*KINDS, "handled", "handle_seconds"):
+        setattr(total, name, getattr(total, name) + more.get(name, 0))
+    last = [at for at in (total.last_outcome, more.get("last_outcome")) if at is not None]
+    total.last_outcome = max(last, default=None)
+    if buckets := more.get("buckets"):
+        total.buckets = [one + other for one, other in zip(total.buckets, buckets, strict=True)]
 
 
 class Tally:
@@ -119,13 +129,13 @@ class Tally:
 
     def add_to(self, total: WorkerStats) -> None:
         """Add them up. Any thread."""
-        total.add(vars(self._counts))
+        add_counts(total, vars(self._counts))
         quick = self._quick
         total.done += quick
         total.handled += quick
         total.buckets[0] += quick
         total.handle_seconds += self._quick_seconds
-        total.add({"last_outcome": self._last})
+        add_counts(total, {"last_outcome": self._last})
 
 
 class Tallies:

@@ -15,7 +15,7 @@ from jetsync._signatures import spells_out
 from jetsync._threads import ThreadPool
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.worker.report import WorkerReport
-from jetsync.worker.worker import Worker
+from jetsync.worker.worker import Foreground, Worker
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "run_all"]
 
-_LOOK = 0.2
+_CHECK_EVERY = 0.2
 
 
 class _Asked(KeyboardInterrupt):
@@ -67,7 +67,7 @@ def run_all(workers: Sequence[Worker]) -> list[WorkerReport]:
         except BaseException as error:
             for worker in workers:
                 if worker.is_running:
-                    worker.abandon(type(error).__name__)
+                    Foreground(worker).abandon(type(error).__name__)
             raise
 
 
@@ -86,7 +86,7 @@ def _start(workers: Sequence[Worker], signals: _Signals) -> None:
 
 def _end(worker: Worker, reason: str) -> WorkerReport:
     if worker.is_running:
-        return worker.interrupted(reason)
+        return Foreground(worker).interrupted(reason)
     try:
         return worker.wait()
     except ConfigError:  # a signal came before it had begun
@@ -95,7 +95,7 @@ def _end(worker: Worker, reason: str) -> WorkerReport:
 
 def _wait(worker: Worker) -> None:
     try:
-        worker.wait(_LOOK)
+        worker.wait(_CHECK_EVERY)
     except TimeoutError:
         pass
 

@@ -78,7 +78,8 @@ def _check(info: ConsumerInfo, options: WorkerOptions, group: str | None) -> Non
         )
     if config.priority_groups and group is None:
         raise ConfigError(
-            f"{name} has priority groups: give WorkSource(..., group=) or a GroupMember"
+            f"{name} has priority groups: give WorkSource(..., group=), or a source whose "
+            "messages() name one"
         )
     most = config.max_deliver
     if most is not None and 0 < most <= options.crash_tries:

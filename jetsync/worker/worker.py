@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jetsync.worker.fields import WorkerFields
 
-__all__ = ["Worker"]
+__all__ = ["Foreground", "Worker"]
 
 
 class Worker:
@@ -116,8 +116,8 @@ class Worker:
         """Return its counts and health as measurements, for a collector such as
         ``jetsync.prometheus``; none before it is started. Does not block."""
         self._engine.check()
-        place = self._engine.place
-        return [] if place is None else measured(*place, self.stats, self.health())
+        names = self._engine.names
+        return [] if names is None else measured(*names, self.stats, self.health())
 
     @property
     def is_running(self) -> bool:
@@ -134,16 +134,14 @@ class Worker:
         if http is not None:
             http.close()
 
-    def abandon(self, reason: str) -> None:
-        """End at once: processes are killed, threads end with the program."""
+    def _abandon(self, reason: str) -> None:
         self._engine.check()
         try:
             self._engine.abandon(reason)
         finally:
             self._close_http()
 
-    def interrupted(self, reason: str) -> WorkerReport:
-        """Drain because of a signal, which the report names. Blocks like :meth:`drain`."""
+    def _interrupted(self, reason: str) -> WorkerReport:
         self._engine.check()
         try:
             return self._engine.drain(None, reason)
@@ -160,3 +158,18 @@ class Worker:
         tb: TracebackType | None,
     ) -> None:
         self.drain()
+
+
+class Foreground:
+    """The calls of ``run`` on a worker that users of the worker do not see."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def abandon(self, reason: str) -> None:
+        """End the worker at once: processes are killed, threads end with the program."""
+        self._worker._abandon(reason)
+
+    def interrupted(self, reason: str) -> WorkerReport:
+        """Drain the worker because of a signal, which the report names. Blocks like ``drain``."""
+        return self._worker._interrupted(reason)

@@ -110,13 +110,13 @@ def test_the_environment_names_the_proxy_when_asked(ways, server, monkeypatch):
     monkeypatch.setenv("ALL_PROXY", ways["http"])
     monkeypatch.setenv("NO_PROXY", "10.0.0.0/8, .example.com")
     seen = []
-    original = jetsync.ConnectOptions.proxy_to
+    original = jetsync.ConnectOptions._proxy_to
 
     def proxy_to(options, host):
         seen.append(original(options, host))
         return seen[-1]
 
-    monkeypatch.setattr(jetsync.ConnectOptions, "proxy_to", proxy_to)
+    monkeypatch.setattr(jetsync.ConnectOptions, "_proxy_to", proxy_to)
     jetsync.connect(server.url, proxy="env").close()
     assert str(seen[-1]) == ways["http"]
     monkeypatch.setenv("NO_PROXY", "127.0.0.0/8")

@@ -47,9 +47,9 @@ def test_lines_of_several_threads_are_known_in_the_order_in_which_they_leave():
 
 def test_a_line_is_confirmed_only_by_a_ping_behind_it():
     lines, outbound = Unconfirmed(), attached()
-    before = lines.mark()
+    before = lines.position()
     outbound.subscribe("s", None, FIRST, lines.lines, lines.numbers)
-    behind = lines.mark()
+    behind = lines.position()
     lines.confirmed(before)
     assert list(lines.lines) == [FIRST]
     lines.confirmed(behind)
@@ -59,9 +59,9 @@ def test_a_line_is_confirmed_only_by_a_ping_behind_it():
 def test_the_last_line_before_the_first_ping_is_refused_first():
     lines, outbound = Unconfirmed(), attached()
     lines.replayed(FIRST)
-    mark = lines.mark()
+    position = lines.position()
     outbound.subscribe("s", None, SECOND, lines.lines, lines.numbers)
-    assert [lines.refused([mark]) for _ in range(3)] == [FIRST, SECOND, 0]
+    assert [lines.refused([position]) for _ in range(3)] == [FIRST, SECOND, 0]
 
 
 def test_a_line_that_is_written_again_counts_as_the_last_one():

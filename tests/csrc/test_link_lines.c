@@ -135,7 +135,7 @@ void suite_outbound(void) {
 
     /* Without memory nothing is put in, also where only the copy for sending again has none. */
     link_outbound_init(&o, 10000, 10000);
-    link_put ack = {.kind = LINK_REPLY, .subject = S("a"), .payload = S("+ACK"), .keep = 1};
+    link_put ack = {.kind = LINK_REPLY, .subject = S("a"), .payload = S("+ACK"), .resend = 1};
     for (int nth = 1; nth < 3; nth++) {
         fail_allocation(nth);
         CHECK(link_outbound_put(&o, &ack, 0) == JET_ERR_MEMORY);

@@ -168,7 +168,7 @@ void suite_send(void) {
     link_outbound_init(&o, 1 << 20, 1 << 20);
     link_put p = {.kind = LINK_PUB, .subject = S("a"), .payload = S("x"), .messages = 1};
     link_put large = {.kind = LINK_PUB, .subject = S("a"), .messages = 1};
-    link_put ack = {.kind = LINK_REPLY, .subject = S("r"), .payload = S("k"), .keep = 1};
+    link_put ack = {.kind = LINK_REPLY, .subject = S("r"), .payload = S("k"), .resend = 1};
     large.payload = jet_span_of((const uint8_t *)big, sizeof big);
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_outbound_put(&o, &large, 0) == LINK_OK);
     CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_OK); /* means nothing without a link */

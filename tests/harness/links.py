@@ -51,14 +51,14 @@ def link() -> Iterator[None]:
 
 
 def _through(patch: pytest.MonkeyPatch, proxy: str) -> None:
-    original = ConnectOptions.proxy_to
+    original = ConnectOptions._proxy_to
 
     def proxy_to(options: ConnectOptions, host: str) -> object:
         if options.proxy is None:
             options = ConnectOptions(proxy=proxy)
         return original(options, host)
 
-    patch.setattr(ConnectOptions, "proxy_to", proxy_to)
+    patch.setattr(ConnectOptions, "_proxy_to", proxy_to)
 
 
 def _by_websocket(patch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import jetsync
-from jetsync.kv.place import Place
+from jetsync.kv.backing import KeyValueBacking
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -55,8 +55,10 @@ class World:
     def lose_request(self, call, meanwhile=lambda: None):
         """What the call writes does not even reach the server."""
         self.proxy.blackhole()
-        silent = self.kv._place.js._nc.stats.out_bytes
-        thread, outcome = self.do(call, wait=lambda: self.kv._place.js._nc.stats.out_bytes > silent)
+        silent = self.kv._backing.js._nc.stats.out_bytes
+        thread, outcome = self.do(
+            call, wait=lambda: self.kv._backing.js._nc.stats.out_bytes > silent
+        )
         meanwhile()
         return self.heal(thread, outcome)
 
@@ -239,7 +241,7 @@ def test_a_conflict_that_cannot_be_looked_at_is_no_plain_timeout(js, kv, monkeyp
     def unanswered(*_):
         raise jetsync.TimeoutError("no answer")
 
-    monkeypatch.setattr(Place, "last", unanswered)
+    monkeypatch.setattr(KeyValueBacking, "last", unanswered)
     with pytest.raises(jetsync.NotStoredError, match="another revision"):
         kv.create("a", b"2")
     monkeypatch.undo()

@@ -314,13 +314,13 @@ def test_purge_deletes_leaves_values_and_young_deletions(kv):
 def test_purge_deletes_does_not_take_a_value_that_came_meanwhile(kv, monkeypatch):
     kv.put("a", b"1")
     kv.delete("a")
-    purge = kv._place.purge
+    purge = kv._backing.purge
 
     def write_first(*arguments):
         kv.put("a", b"new")
         return purge(*arguments)
 
-    monkeypatch.setattr(kv._place, "purge", write_first)
+    monkeypatch.setattr(kv._backing, "purge", write_first)
     assert kv.purge_deletes(older_than=0) == 2
     assert kv.get("a").value == b"new"
 

@@ -164,7 +164,7 @@ def test_initial_entries_that_are_removed_before_their_turn(js, kv, bucket, left
 def test_trouble_while_looking_for_the_end_loses_nothing(filled, monkeypatch, trouble):
     """The question at the end of the initial entries fails or is interrupted: asked again."""
     with filled.watch() as watcher:
-        ask, asked = watcher._place.last_revision, []
+        ask, asked = watcher._backing.last_revision, []
 
         def fail_once(*arguments):
             asked.append(arguments)
@@ -172,7 +172,7 @@ def test_trouble_while_looking_for_the_end_loses_nothing(filled, monkeypatch, tr
                 raise trouble
             return ask(*arguments)
 
-        monkeypatch.setattr(watcher._place, "last_revision", fail_once)
+        monkeypatch.setattr(watcher._backing, "last_revision", fail_once)
         entries = []
         while not watcher.initial_done:
             with contextlib.suppress(KeyboardInterrupt):

@@ -106,7 +106,7 @@ def test_draining_waits_until_the_chunks_of_a_put_that_was_given_up_are_removed(
 def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pausing, what):
     """The call has succeeded and returns in time; the old chunks are removed later."""
     store.put("x", PIECE * 3)
-    pausing(store._place, "write")
+    pausing(store._backing, "write")
     begin = time.monotonic()
     if what == "put":
         store.put("x", b"new", timeout=1)
@@ -120,7 +120,7 @@ def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pa
 def test_what_cannot_be_removed_is_said_in_the_log(own_server, nc, store, pausing, caplog):
     """When the connection is closed before the server answers."""
     store.put("x", PIECE)
-    pausing(store._place, "write")
+    pausing(store._backing, "write")
     store.delete("x", timeout=0.5)
     nc.close()
     wait_until(lambda: "prune" in caplog.text, timeout=LONG)

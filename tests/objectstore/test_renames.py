@@ -13,7 +13,7 @@ import time
 import pytest
 
 import jetsync
-from jetsync.objectstore.place import Place
+from jetsync.objectstore.backing import ObjectBacking
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
@@ -170,7 +170,7 @@ def test_a_rename_that_stops_in_the_middle(js, bucket, chunks, monkeypatch, last
     works as if it had been completed or not begun."""
     js.create_object_store(bucket=bucket, storage="memory")
     store = js.object_store(bucket)
-    write, count = Place.write, 0
+    write, count = ObjectBacking.write, 0
 
     def stopping(*arguments):
         nonlocal count
@@ -182,7 +182,7 @@ def test_a_rename_that_stops_in_the_middle(js, bucket, chunks, monkeypatch, last
     try:
         store.put("x", b"old")
         with monkeypatch.context() as patch:
-            patch.setattr(Place, "write", stopping)
+            patch.setattr(ObjectBacking, "write", stopping)
             with pytest.raises(Interrupted):
                 store.update_meta("x", new_name="y", description="d")
         at = "x" if last == 1 else "y"

@@ -89,6 +89,7 @@ def test_public_attributes_are_documented(kind):
         (jetsync.PubAckFuture, {"waiter", "callbacks"}),
         (jetsync.Watcher, {"set_origin", "take_initial"}),
         (jetsync.OrderedMessages, {"release"}),
+        (jetsync.MessageStream, {"allow", "go_on", "interrupt"}),
     ],
 )
 def test_helpers_of_other_rooms_are_not_public(kind, internal):

@@ -126,3 +126,25 @@ def test_the_names_of_a_page_occur_in_the_code(page):
     known = words_of_the_code() | FOREIGN
     names = {name for text in quoted(page) for name in re.findall(r"[A-Za-z_]\w*", text)}
     assert sorted(names - known) == []
+
+
+def roles(text: str) -> set[str]:
+    """The roles of the threads that a source starts, where it names them as literals."""
+    calls = r"\b(?:start_thread|ThreadPool|Dispatcher|DoneCallbacks)\((?:[^()]|\([^()]*\))*?"
+    return set(re.findall(calls + r'"([a-z-]+)"', text))
+
+
+def test_every_thread_of_the_code_is_in_the_table_of_threads():
+    table = (INTERNALS / "threads.md").read_text().split("## What is shared")[0]
+    documented = set(re.findall(r"`jetsync-([a-z-]+?)(?:-[nN](?:-SID)?)?`", table))
+    code = "\n".join(path.read_text() for path in (ROOT / "jetsync").rglob("*.py"))
+    assert roles(code) - documented == set(), "threads that no document names"
+    literals = set(re.findall(r'"(?:jetsync-)?([a-z-]+)"', code))
+    assert documented - literals == set(), "threads that no code starts"
+
+
+def test_the_check_of_threads_sees_a_role():
+    assert roles('start_thread("reader", self._run, 1)\nThreadPool("x-ask", min(a, b))') == {
+        "reader",
+        "x-ask",
+    }

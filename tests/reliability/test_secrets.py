@@ -142,7 +142,7 @@ def test_a_secret_shows_nowhere(way, shown, certificates):
         with FakeServer(script) as fake:
             fields = filled(given, fake.url[7:], certificates)
             options = jetsync.ConnectOptions(**fields)
-            shown.add(options, options.make_credentials(), options.server_urls())
+            shown.add(options, options._make_credentials(), options.server_urls())
             with contextlib.suppress(jetsync.Error):
                 nc = jetsync.connect(
                     **fields,
@@ -169,7 +169,7 @@ def test_a_link_and_its_pool_show_no_secret(shown):
     with NatsServer(jetstream=False) as server:
         options = jetsync.ConnectOptions(f"nats://u:{MARK}@127.0.0.1:{server.port}")
         url = options.server_urls()[0]
-        link = dial(url, options, options.make_credentials(), Deadline(10), lambda sock: None)
+        link = dial(url, options, options._make_credentials(), Deadline(10), lambda sock: None)
         shown.add(link, url)
         link.sock.close()
     assert MARK not in shown.stream.getvalue()

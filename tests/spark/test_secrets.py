@@ -34,7 +34,7 @@ def test_credentials_may_be_a_text(monkeypatch, form, way):
     monkeypatch.setenv("NATS_CREDS", form(CREDS))
     value = form(CREDS) if way == "creds" else "NATS_CREDS"
     made = connect_options(link_of({way: value}))
-    answer = made.make_credentials().resolve(None)
+    answer = made._make_credentials().resolve(None)
     assert answer["jwt"] == "eyJ0eXAiOiJKV1QifQ.e30.c2ln"
     assert SEED not in repr(made)
 
@@ -45,7 +45,7 @@ def test_a_seed_may_be_a_text(monkeypatch, form, way):
     pytest.importorskip("nkeys", reason="the extra dev")
     monkeypatch.setenv("NATS_SEED", form(SEED))
     value = form(SEED) if way == "nkeySeed" else "NATS_SEED"
-    answer = connect_options(link_of({way: value})).make_credentials().resolve("nonce")
+    answer = connect_options(link_of({way: value}))._make_credentials().resolve("nonce")
     assert answer["nkey"].startswith("U")
 
 
@@ -53,7 +53,7 @@ def test_a_seed_that_was_replaced_counts_at_the_next_connection(tmp_path):
     pytest.importorskip("nkeys", reason="the extra dev")
     file = tmp_path / "seed"
     file.write_text(SEED + "\n")
-    made = connect_options(link_of({"nkeySeedFile": str(file)})).make_credentials()
+    made = connect_options(link_of({"nkeySeedFile": str(file)}))._make_credentials()
     before = made.resolve("nonce")["nkey"]
     other = "SUAMK2FG4MI6UE3ACF3FK3OIQBCEIEZV7NSWFFEW63UXMRLFM2XLAXK4GY"
     file.write_text(other)
@@ -77,7 +77,7 @@ def test_a_variable_that_is_no_base64_is_named(monkeypatch):
 
 
 def test_a_password_is_taken_as_it_is():
-    made = connect_options(link_of({"user": "u", "password": "base64:x"})).make_credentials()
+    made = connect_options(link_of({"user": "u", "password": "base64:x"}))._make_credentials()
     assert made.resolve(None)["pass"] == "base64:x"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import jetsync
+from jetsync.jetstream.pull.messages import Credit
 from jetsync.testing import wait_until
 from jetsync.worker import Backoff, Worker
 from jetsync.worker.crew import Crew
@@ -224,7 +225,7 @@ def test_the_next_try_of_a_key_does_not_wait_for_a_message(made_source: MadeSour
 def test_an_interrupt_ends_the_wait_for_a_message(js, stream):
     consumer = js.create_consumer(stream.name, durable_name="none")
     with consumer.messages() as messages:
-        threading.Timer(0.1, messages.interrupt).start()
+        threading.Timer(0.1, Credit(messages).interrupt).start()
         assert len(next(messages.batches(timeout=LONG))) == 0
         js.publish("all.x", b"1")
         assert len(next(messages.batches(timeout=LONG))) == 1

@@ -9,7 +9,7 @@ from jetsync.worker import Worker
 from tests.worker.sources import MadeSource
 
 LONG = 20.0
-FULL = "prefetch is full of messages whose keys are held: raise prefetch"
+FULL = "prefetch is full of messages that wait for their keys: raise prefetch"
 
 
 def test_a_prefetch_full_of_one_key_is_a_problem_until_another_job_can_begin(

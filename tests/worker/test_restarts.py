@@ -12,6 +12,7 @@ import pytest
 import jetsync
 from jetsync import ConfigError, Error
 from jetsync.worker import Backoff, Worker, WorkSource
+from jetsync.worker.worker import Foreground
 from tests.harness.waiting import wait_until
 from tests.worker import jobs
 
@@ -91,7 +92,7 @@ def test_a_process_that_could_not_be_started_again_is_tried_again(
     wait_until(lambda: context.starts == 5)
     assert worker.is_running
     context.is_deaf = context.kill_fails = True
-    worker.abandon("over")
+    Foreground(worker).abandon("over")
     assert worker.wait(5).reason.startswith("over")
 
 
@@ -126,6 +127,6 @@ def test_a_second_ctrl_c_while_processes_come_up_kills_them(monkeypatch: pytest.
     context.is_deaf = True
     with pytest.raises(KeyboardInterrupt):
         worker.start()
-    worker.abandon("KeyboardInterrupt")
+    Foreground(worker).abandon("KeyboardInterrupt")
     assert [process.exitcode for process in made] == [-9, -9]
     assert not worker.is_running

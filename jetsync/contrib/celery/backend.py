@@ -37,7 +37,7 @@ __all__ = ["KeyValueBackend"]
 _BUCKET = "celery-results"
 _MOST_WATCHED = 200
 """Results that one watch follows at most; more of them are asked for again and again."""
-_LOOK = 2.0
+_INTERVAL = 2.0
 """Seconds after which a wait calls ``on_interval`` even if nothing came."""
 
 
@@ -215,10 +215,10 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
                 max_iterations=max_iterations, **options,
             )  # fmt: skip
             return
-        for some in self._looks(wanted, timeout, on_interval):
+        for some in self._portions(wanted, timeout, on_interval):
             # It takes what it finds out of the set that it is given.
-            looked_at = some & wanted
-            found = super().get_many(looked_at, max_iterations=1, interval=0, **options)
+            asked = some & wanted
+            found = super().get_many(asked, max_iterations=1, interval=0, **options)
             for task_id, meta in found:
                 wanted.discard(task_id)
                 yield task_id, meta
@@ -226,7 +226,7 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
                 return
         raise CeleryTimeoutError(f"Operation timed out ({timeout})")
 
-    def _looks(
+    def _portions(
         self,
         task_ids: builtins.set[str],
         timeout: float | None,
@@ -245,7 +245,7 @@ class KeyValueBackend(KeyValueStoreBackend):  # type: ignore[misc, unused-ignore
         ends_at = None if timeout is None else time.monotonic() + timeout
         with self.bucket.watch(list(tasks)) as watcher:
             while True:
-                left = _LOOK if ends_at is None else min(_LOOK, ends_at - time.monotonic())
+                left = _INTERVAL if ends_at is None else min(_INTERVAL, ends_at - time.monotonic())
                 try:
                     entry: Entry = watcher.next(max(0.0, left))
                 except TimeoutError:

@@ -1,7 +1,7 @@
 """jetsync.contrib.kombu - kombu's transport: Celery's broker on NATS JetStream.
 
 Room:      L6. May import: jetstream. May not: any other; public names of jetsync only.
-Threads:   one for each pull that waits, of ``Consumer.consume``.
+Threads:   one that renews queues, while there are any that age out (renewal.py).
 Touch me:  to change how queues, exchanges, priorities and delays are kept in NATS.
 Not here:  results (contrib/celery/).
 

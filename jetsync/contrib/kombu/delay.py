@@ -29,7 +29,7 @@ def due_time(message: Mapping[str, Any]) -> datetime | None:
 
 def without_eta(headers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the headers of a task that the server keeps until it is due: the worker has nothing to
-    wait for. Its timer would look at the task up to two seconds later. ``x-eta`` says the time."""
+    wait for. Its timer would check the task up to two seconds later. ``x-eta`` says the time."""
     if "task" not in headers:
         return dict(headers)
     return {**headers, "eta": None, "x-eta": headers["eta"]}

@@ -34,8 +34,8 @@ from jetsync.contrib.options import Address, read_options
 
 __all__ = ["Transport"]
 
-_LOOK = 5.0
-"""Seconds after which a wait without end looks whether what it waits for still is."""
+_CHECK_EVERY = 5.0
+"""Seconds after which a wait without end checks that its queue still exists."""
 _FLUSH = 2.0
 
 
@@ -165,7 +165,9 @@ class Transport(virtual.Transport):
             begin = self._turn % max(1, len(self.channels))
             if any(channel.deliver() for channel in self.channels[begin:] + self.channels[:begin]):
                 return
-            left = _LOOK if ends_at is None else min(_LOOK, ends_at - time.monotonic())
+            left = (
+                _CHECK_EVERY if ends_at is None else min(_CHECK_EVERY, ends_at - time.monotonic())
+            )
             if left > 0:
                 call(self._wait, left)
             elif ends_at is not None and time.monotonic() >= ends_at and self._wakeups.empty():

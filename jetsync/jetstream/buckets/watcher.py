@@ -31,7 +31,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Self = TypeVar("Self", bound="BucketWatcher[Any]")
 
-_LOOK_AFTER = 0.5
+_ASK_AFTER = 0.5
 """Seconds of silence before the server is asked whether the present contents are complete."""
 _LEAST = 0.2
 """Seconds for a request inside a call whose own time may be over."""
@@ -196,7 +196,7 @@ class BucketWatcher(Handle, ABC, Generic[T]):
 
     def _load(self, deadline: Deadline) -> MsgBatch:
         """The messages that have come; empty if none came for a while."""
-        wait = deadline.remaining() if self._initial_done else deadline.within(_LOOK_AFTER)
+        wait = deadline.remaining() if self._initial_done else deadline.within(_ASK_AFTER)
         batch = next(self._messages.batches(timeout=wait), None)
         if batch is None:
             raise ConnectionClosedError("the watcher was stopped")

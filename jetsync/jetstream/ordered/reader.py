@@ -360,7 +360,7 @@ class OrderedReader:
         behind them.
 
         One link delivers in order, so a run with the right first number, last number and length has
-        no gap; no message is looked at singly. Otherwise the generation is dropped and False
+        no gap; no message is read singly. Otherwise the generation is dropped and False
         returned.
         """
         generation, batch = self.generation, inbox.batch

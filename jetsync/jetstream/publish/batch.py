@@ -112,7 +112,7 @@ class PublishBatch(Handle):
         (None: the column ``subject``); ``data``, ``headers`` (map<string, string> or map<string,
         list<string>>, or binary) and ``msg_id`` are columns. Sends nothing and does not block.
 
-        Raises ConfigError for a missing column. Rows are looked at by :meth:`commit`, which raises
+        Raises ConfigError for a missing column. Rows are read by :meth:`commit`, which raises
         ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.
         """
         fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}

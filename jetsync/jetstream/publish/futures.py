@@ -39,8 +39,8 @@ __all__ = ["AsyncPublisher", "PubAckFuture"]
 
 logger: Log = Log("jetsync.publish")
 
-_LOOK_EVERY = 0.05  # at deadlines, while anything is open
-_IDLE_LOOKS = 10
+_CHECK_EVERY = 0.05  # at deadlines, while anything is open
+_IDLE_ROUNDS = 10
 _IDLE_WAIT = 5.0
 
 
@@ -119,8 +119,8 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def wait(self, seconds: float) -> None:
         """Wait until everything published before is settled."""
-        mark = self.window.added
-        self._wait_for(lambda: self.window.oldest >= mark, time.monotonic() + seconds, self._late)
+        end = self.window.added
+        self._wait_for(lambda: self.window.oldest >= end, time.monotonic() + seconds, self._late)
 
     def _crowded(self) -> Error:
         return TooManyPendingError(
@@ -188,7 +188,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
     def _run(self) -> None:
         try:
             while not self._settle():
-                time.sleep(_LOOK_EVERY)
+                time.sleep(_CHECK_EVERY)
         except Error as error:
             logger.warning("asynchronous publishing ended: %s", error)
             self._ended_by = error
@@ -213,25 +213,25 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def _settle_until_end(self) -> None:
         quiet = 0
-        look_at = 0.0
+        check_at = 0.0
         while not self._port.closed:
             if self.window.open_count or self._waiting:
                 quiet = 0
-                self.collect(min(_LOOK_EVERY, self.recovers_in))
+                self.collect(min(_CHECK_EVERY, self.recovers_in))
             elif self._retired:
                 return
             else:
                 quiet += 1
-                if quiet == _IDLE_LOOKS:
+                if quiet == _IDLE_ROUNDS:
                     self.window.trim()
-                self.window.idle = quiet > _IDLE_LOOKS
+                self.window.idle = quiet > _IDLE_ROUNDS
                 # A publisher that saw `idle` wakes this thread; the check here sees any other one.
                 self.collect(_IDLE_WAIT if self.window.idle and not self.window.open_count else 0.2)
             self.window.flush()
             self.recover()
             now = time.monotonic()
-            if now >= look_at:
-                look_at = now + _LOOK_EVERY
+            if now >= check_at:
+                check_at = now + _CHECK_EVERY
                 for number in self.window.overdue():
                     self.give_up(number)
             self._deliver()

@@ -200,10 +200,10 @@ class _Publish:
             raise self._refused(error, self._unknown or verdict.maybe_stored) from error
         self._unknown = self._unknown or verdict.maybe_stored
         if isinstance(error, NoRespondersError):
-            self._look_for_stream(error)
+            self._find_stream(error)
         return True
 
-    def _look_for_stream(self, error: NoRespondersError) -> None:
+    def _find_stream(self, error: NoRespondersError) -> None:
         """No stream took the message. Wait for a leader, but not for a stream that does not exist,
         which the servers have to say twice."""
         within = Deadline(self._deadline.within(PERSISTENCE.ask_within))

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["await_turn"]
 
-_LOOK_EVERY = 0.005
+_CHECK_EVERY = 0.005
 
 
 def await_turn(port: Port, deadline: Deadline) -> bool:
     """Wait until nothing that this thread has published before can be overtaken. Returns False when
     the time is over before. Ctrl-C interrupts."""
     for window in port.outbound.windows:
-        mark = window.added
-        while window.would_be_overtaken(mark):
+        end = window.added
+        while window.would_be_overtaken(end):
             port.check()
             if deadline.expired:
                 return False
-            port.sleep(deadline.within(_LOOK_EVERY))
+            port.sleep(deadline.within(_CHECK_EVERY))
     return True

@@ -37,7 +37,7 @@ class Persistence:
     refused_wait: float = 0.25
     """The wait before a message is sent again after a temporary refusal."""
     link_wait: float = 0.01
-    """The time between two looks for a link."""
+    """The time between two checks for a link."""
     room_wait: float = 0.005
     """The time between two tries of messages that wait for room in the outbound buffer."""
     last_attempt: float = 0.02

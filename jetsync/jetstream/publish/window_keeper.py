@@ -70,7 +70,7 @@ class WindowKeeper(Member, Generic[W]):
         self._whose = Whose(api)
         self._reasons: dict[int, Exception] = {}  # why the last copy was refused
         self._unserved: dict[str, int] = {}  # how often the servers knew no stream for a subject
-        self._look_for: set[str] = set()  # subjects on which no stream listened
+        self._unheard: set[str] = set()  # subjects on which no stream listened
         self._denials: list[tuple[float, PermissionsError]] = []  # (when it counts, error)
         self._denied = port.connection.last_error
         self._heard = time.monotonic()
@@ -126,7 +126,7 @@ class WindowKeeper(Member, Generic[W]):
         if status == 503 and not payload:
             subject = self.window.subject_of(number)
             if subject:
-                self._look_for.add(subject)
+                self._unheard.add(subject)
                 self._refused(
                     number,
                     NoRespondersError("no stream takes messages on this subject", subject=subject),
@@ -184,7 +184,7 @@ class WindowKeeper(Member, Generic[W]):
     def _why_unsent(self) -> Exception:
         if not self._port.linked:
             return DisconnectedError("there was no connection to send it on")
-        return OutboundFullError("what was to be sent before it was not sent in time")
+        return OutboundFullError("messages in front of it were not sent in time")
 
     def _fail(
         self, number: int, text: str, reason: Exception | None, maybe_stored: bool = True
@@ -230,7 +230,7 @@ class WindowKeeper(Member, Generic[W]):
             self._reasons.clear()
             window.flush()
             return
-        self._look_for_denials(now)
+        self._check_denials(now)
         if window.link_changed:
             self._heard = now
             for number in window.mark_lost():
@@ -255,8 +255,8 @@ class WindowKeeper(Member, Generic[W]):
 
     def _resend(self) -> None:
         self._resend_at = None
-        if self._look_for:
-            self._look_for_streams()
+        if self._unheard:
+            self._find_streams()
         if not self.window.has_turn:
             self.window.flush()
             self._resend_within(PERSISTENCE.room_wait)
@@ -276,11 +276,11 @@ class WindowKeeper(Member, Generic[W]):
         """Seconds that a question to the servers may take: nothing is settled meanwhile."""
         return PERSISTENCE.slack
 
-    def _look_for_streams(self) -> None:
+    def _find_streams(self) -> None:
         """Look up streams for the subjects on which none listened. Messages wait for a leader, but
         not for a stream that does not exist: when the servers have said twice that there is none,
         they are given up."""
-        subjects, self._look_for = self._look_for, set()
+        subjects, self._unheard = self._unheard, set()
         for subject in subjects:
             if streams_on(self._api, subject, Deadline(self.may_ask_for())) == []:
                 self._unserved[subject] = self._unserved.get(subject, 0) + 1
@@ -293,7 +293,7 @@ class WindowKeeper(Member, Generic[W]):
                         text = f"no stream takes messages on {subject!r}"
                         self.give_up(number, NoRespondersError(text, subject=subject))
 
-    def _look_for_denials(self, now: float) -> None:
+    def _check_denials(self, now: float) -> None:
         """End the messages of a subject for which the server has sent a permission violation.
 
         Confirmations of messages that came before the refusal may still be under way."""

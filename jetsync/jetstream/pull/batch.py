@@ -168,7 +168,7 @@ class BatchPull:
     def _ask(self, inbox: PullInbox, now: float) -> None:
         """Send a pull, if none is under way and one may be sent."""
         if self._number:
-            self._look_into_silence(inbox, now)
+            self._examine_silence(inbox, now)
             return
         if inbox.has_link_news:
             inbox.lost_link()
@@ -215,7 +215,7 @@ class BatchPull:
         quiet = max(_QUIET, 2 * inbox.rtt)
         return max(self._sent_at, inbox.mailbox.last_put) + quiet
 
-    def _look_into_silence(self, inbox: PullInbox, now: float) -> None:
+    def _examine_silence(self, inbox: PullInbox, now: float) -> None:
         """Send a probe: at ``max_ack_pending`` the server does not answer a no-wait pull, but it
         answers one that expires at once, which shows that nothing more is ready."""
         if now >= self._quiet_until(inbox):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ConsumeContext"]
 
 _TURN = 64
-"""Messages that go to the callback before the dispatcher looks at others that wait."""
+"""Messages that go to the callback before the dispatcher turns to other mailboxes."""
 
 _NO_THREAD_WAIT = 1.0
 """Seconds before recovery is tried again for which the system had no thread."""

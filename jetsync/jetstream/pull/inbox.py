@@ -40,7 +40,7 @@ __all__ = ["PullInbox"]
 class PullInbox(PullLine, Member):
     """The pulls of one consumer on one inbox. For one thread at a time.
 
-    :meth:`wake` may be called by any thread: a waiting taker looks again, and so does a ``stream``
+    :meth:`wake` may be called by any thread: a waiting taker checks again, and so does a ``stream``
     that still has what was taken. ``pin`` is the place of this client in a priority group with the
     policy ``pinned_client``: its id goes with every pull. ``batch`` holds what was taken out of the
     mailbox and not handed out: an interrupted call leaves it to the next one.
@@ -166,7 +166,7 @@ class PullInbox(PullLine, Member):
     # -- watching ----------------------------------------------------------------------------------
 
     def lost_link(self) -> bool:
-        """Whether the link changed since the last look: then every outstanding pull is gone."""
+        """Whether the link changed since the last check: then every outstanding pull is gone."""
         if not self.has_link_news:
             return False
         self.has_link_news = False  # first: the next check sees later changes
@@ -230,7 +230,7 @@ class PullInbox(PullLine, Member):
 
     def why_gone(self, patience: float = 0.05) -> ConsumerDeletedError | None:
         """After a 503: why the consumer is gone for good; None when it is not, or when no server
-        can tell yet. Waits up to ``patience`` seconds for the answer, and looks again when called
+        can tell yet. Waits up to ``patience`` seconds for the answer, and checks again when called
         again: while a consumer has no leader no server answers, and pulling must go on
         meanwhile."""
         return self._presence.why_gone(patience)

@@ -19,7 +19,7 @@ from jetsync.jetstream.pull.stream import PullStream
 if TYPE_CHECKING:
     from jetsync.jetstream.pull.source import PulledConsumer
 
-__all__ = ["ConsumeContext", "MessageStream"]
+__all__ = ["ConsumeContext", "Credit", "MessageStream"]
 
 
 def _most(consumer: PulledConsumer) -> int:
@@ -73,9 +73,7 @@ class MessageStream(PullStream):
         )
         inbox.stream = weakref.ref(self)
 
-    def go_on(self, count: int) -> None:
-        """Raise the limit ``stop_after`` by ``count`` messages, and pull if that is due. Does not
-        block; for the thread that takes, while that limit has not ended the iteration."""
+    def _allow(self, count: int) -> None:
         self._left = (self._left or 0) + count
         self._is_settled = False
         self._in_turn(self._pull, None)
@@ -83,9 +81,7 @@ class MessageStream(PullStream):
     def _pull(self, _: None) -> None:
         self._refill()
 
-    def interrupt(self) -> None:
-        """Let the wait of :meth:`batches` that goes on return an empty batch, or else the next one.
-        An iteration over messages would end. Any thread; does not block."""
+    def _interrupt(self) -> None:
         self._is_interrupted = True
         self._wake()
 
@@ -116,3 +112,23 @@ class MessageStream(PullStream):
             self._is_open = False
             rest = self._rest()
             self._port.later(0, lambda: inbox.close(rest))
+
+
+class Credit:
+    """The calls of a worker on a MessageStream that users of a stream do not see.
+
+    The stream was made with ``stop_after``: so many messages may come before more are allowed.
+    """
+
+    def __init__(self, stream: MessageStream) -> None:
+        self._stream = stream
+
+    def allow(self, count: int) -> None:
+        """Allow ``count`` more messages, and pull if that is due. Does not block. For the thread
+        that takes, as long as the iteration has not ended."""
+        self._stream._allow(count)
+
+    def interrupt(self) -> None:
+        """Let the wait of ``batches`` that goes on return an empty batch, or else the next one. An
+        iteration over messages would end. Any thread; does not block."""
+        self._stream._interrupt()

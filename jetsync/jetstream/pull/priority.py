@@ -55,7 +55,7 @@ def check_group(
 
 def _check_against(config: ConsumerConfig, group: str | None, given: dict[str, int]) -> None:
     groups, policy = list(config.priority_groups), config.priority_policy
-    refresh = "(Consumer.info() looks again, if that changed)"
+    refresh = "(Consumer.info() asks again, if that changed)"
     if policy == PriorityPolicy.NONE or not groups:
         if group is not None:
             raise ConfigError(

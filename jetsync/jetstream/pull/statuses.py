@@ -20,7 +20,7 @@ class Fate(enum.Enum):
     LIMIT = "the next message does not fit into the bytes that were asked for"
     RETRY = "this pull is void through no fault of its own: pull again"
     VOID = "every pull of the consumer is void through no fault of its own: pull again"
-    LOST = "no server answers for the consumer: look whether it still exists, then pull again"
+    LOST = "no server answers for the consumer: ask whether it still exists, then pull again"
     WARN = "the pull was refused: tell the user"
     FATAL = "the consumer cannot be pulled any more"
 

@@ -22,7 +22,7 @@ from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.consumers.requests import put_consumer
 from jetsync.jetstream.ordered.recovery import Recovery
-from jetsync.jetstream.push.receiver import SHORTEST_LOOK, PushOptions
+from jetsync.jetstream.push.receiver import SHORTEST_REQUEST, PushOptions
 from jetsync.jetstream.push.status import ConsumerSequence
 from jetsync.jetstream.push.subscription import PushSubscription
 
@@ -121,8 +121,8 @@ class OrderedPushSubscription(PushSubscription):
             return
         self._suspect_since = None
         try:
-            self._check_stream(max(deadline.within(_PATIENCE), SHORTEST_LOOK))
-            self._renew(max(deadline.within(_PATIENCE), SHORTEST_LOOK))
+            self._check_stream(max(deadline.within(_PATIENCE), SHORTEST_REQUEST))
+            self._renew(max(deadline.within(_PATIENCE), SHORTEST_REQUEST))
         except ConnectionClosedError:
             self._mailbox.finish()
         except Error as error:

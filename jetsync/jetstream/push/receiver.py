@@ -51,15 +51,15 @@ from jetsync.jetstream.push.watch import ALARM_INTERVALS, HeartbeatWatch
 if TYPE_CHECKING:
     from jetsync.jetstream.api import API
 
-__all__ = ["SHORTEST_LOOK", "PushOptions", "PushReceiver", "begin", "end", "listen"]
+__all__ = ["SHORTEST_REQUEST", "PushOptions", "PushReceiver", "begin", "end", "listen"]
 
-SHORTEST_LOOK = 0.1
+SHORTEST_REQUEST = 0.1
 """Seconds for a request even when the caller has less: else short polls would get no answer."""
 
 T = TypeVar("T")
 
 _LOOKUP = 1.0
-_LOOK_AGAIN = 1.0
+_ASK_AGAIN = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class PushReceiver(Subscription):
         self._delete_at_end = False
         self._epoch = 0
         self._watch: HeartbeatWatch | None = None
-        self._suspect_since: float | None = None  # when it is time to look whether it still exists
+        self._suspect_since: float | None = None  # when to ask whether the consumer exists
 
     # -- the way in --------------------------------------------------------------------------------
 
@@ -439,13 +439,13 @@ class PushReceiver(Subscription):
             self._suspect_since = None if self._mailbox.last_put > due else due
             return
         try:
-            self._bound.ask(max(deadline.within(_LOOKUP), SHORTEST_LOOK))
+            self._bound.ask(max(deadline.within(_LOOKUP), SHORTEST_REQUEST))
         except (ConsumerNotFoundError, StreamNotFoundError) as error:
             self._gone(str(error))
         except ConnectionClosedError:
             return
         except Error:
-            self._suspect_since = time.monotonic() + _LOOK_AGAIN
+            self._suspect_since = time.monotonic() + _ASK_AGAIN
         else:
             if self._suspect_since == due:
                 self._suspect_since = None

@@ -25,7 +25,7 @@ from jetsync.jetstream.push.receiver import PushReceiver
 __all__ = ["PushSubscription"]
 
 _TURN = 64
-"""Messages that go to the callback before the dispatcher looks at other subscriptions."""
+"""Messages that go to the callback before the dispatcher turns to other mailboxes."""
 
 
 class PushSubscription(PushReceiver):
@@ -93,7 +93,9 @@ class PushSubscription(PushReceiver):
         """
         self._port.check()
         if self._callback is not None:
-            raise ConfigError("this subscription delivers to its callback; next() would steal")
+            raise ConfigError(
+                "this subscription delivers to its callback: next() would take its messages"
+            )
         seconds = self._port.seconds(timeout)
         msg: JetStreamMsg | None = self._deliveries.take() or self._take(Deadline(seconds))
         if msg is not None:
@@ -108,7 +110,9 @@ class PushSubscription(PushReceiver):
         """Iterate over the messages until the subscription ends. Blocks while there are none."""
         self._port.check()
         if self._callback is not None:
-            raise ConfigError("this subscription delivers to its callback; iterating would steal")
+            raise ConfigError(
+                "this subscription delivers to its callback: iterating would take its messages"
+            )
         return self._all()
 
     def _all(self) -> Iterator[JetStreamMsg]:
@@ -225,7 +229,7 @@ class PushSubscription(PushReceiver):
         finally:
             self._give_turn()
 
-    # -- looking at it -----------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask the server about the consumer.

@@ -13,7 +13,7 @@ from jetsync.errors import Error, TimeoutError
 from jetsync.jetstream.acks.keep_alive import KeepAlive, interval_of
 from jetsync.jetstream.consumers.consumer import Consumer, shared_of
 from jetsync.jetstream.message import JetStreamMsg
-from jetsync.jetstream.pull.messages import MessageStream
+from jetsync.jetstream.pull.messages import Credit, MessageStream
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
@@ -27,8 +27,8 @@ class Feed:
     ``take`` and ``free`` are for one thread; ``stop`` for any.
 
     ``consumer`` is a Consumer, or has ``messages()`` and perhaps a ``consumer`` of its own. If its
-    ``messages()`` have no ``go_on``, they prefetch by themselves, and ``limit`` bounds only what
-    ``take`` returns.
+    ``messages()`` give no MessageStream, they prefetch by themselves, and ``limit`` bounds only
+    what ``take`` returns.
     """
 
     def __init__(self, consumer: Any, limit: int, **options: Any) -> None:
@@ -38,6 +38,7 @@ class Feed:
         self._stream = consumer.messages(
             max_messages=limit, threshold_messages=limit - 1, stop_after=limit, **options
         )
+        self._credit = Credit(self._stream) if isinstance(self._stream, MessageStream) else None
         self.ack: Callable[[JetStreamMsg], object] = ack_unsent
         """Acknowledges a message. It leaves with the next pull, or with ``send``. Does not block
         but for room in the outbound buffer. Raises like ``JetStreamMsg.ack``. Any thread."""
@@ -74,8 +75,8 @@ class Feed:
     def free(self, count: int) -> None:
         """Let ``count`` more messages come."""
         self.credit += count
-        if (go_on := getattr(self._stream, "go_on", None)) is not None:
-            go_on(count)
+        if self._credit is not None:
+            self._credit.allow(count)
 
     def send(self) -> None:
         """Send the acknowledgements that have not left. Does not block. Any thread."""
@@ -84,8 +85,8 @@ class Feed:
     def interrupt(self) -> None:
         """Let a ``take`` that waits return, or the next one. Any thread; only with the messages of
         a Consumer."""
-        if isinstance(self._stream, MessageStream):
-            self._stream.interrupt()
+        if self._credit is not None:
+            self._credit.interrupt()
 
     def stop(self) -> None:
         """Send no more pulls; messages not taken go back to the server. Does not wait."""

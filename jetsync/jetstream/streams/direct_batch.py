@@ -70,7 +70,7 @@ def _rebuild(subject: str, data: bytes, raw_headers: bytes, lines: bytes) -> Dir
 class DirectBatch(MsgBatch):
     """A sequence of :class:`DirectMsg` that owns its bytes; what ``Stream.get_msgs`` returns.
 
-    Like every ``MsgBatch``: messages become objects only when they are looked at, ``to_arrow`` and
+    Like every ``MsgBatch``: messages become objects only on access, ``to_arrow`` and
     ``__arrow_c_array__`` build none. The columns ``consumer_seq``, ``num_delivered`` and ``reply``
     are null. Acknowledging does nothing.
     """
@@ -80,7 +80,7 @@ class DirectBatch(MsgBatch):
     num_pending: int = 0
     """How many more messages there were to read behind the last one; 0: it was the end."""
     up_to_seq: int | None = None
-    """The sequence up to which ``get_last_msgs`` looked; None for ``get_msgs``."""
+    """The sequence up to which ``get_last_msgs`` read; None for ``get_msgs``."""
 
     if TYPE_CHECKING:
 

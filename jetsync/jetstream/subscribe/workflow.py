@@ -59,7 +59,7 @@ _ATTEMPTS = 3
 _LEAVING = 0.3
 """Seconds after which a consumer that still counts as bound is bound."""
 
-_LOOK_AGAIN = 0.05
+_ASK_AGAIN = 0.05
 
 # Errors of a lookup by a client that may only pull.
 _NO_ANSWER = (TimeoutError, JetStreamNotEnabledError, PermissionsError, DisconnectedError)
@@ -298,7 +298,7 @@ class Subscriber(ConsumerManager):
                 # A server takes a moment to see that the bound subscriber has left.
                 if patience.expired:
                     raise
-                self._api.port.sleep(_LOOK_AGAIN)
+                self._api.port.sleep(_ASK_AGAIN)
             else:
                 return info
 

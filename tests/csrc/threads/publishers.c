@@ -67,18 +67,18 @@ void *acknowledger(void *unused) {
                       .subject = jet_span_of((const uint8_t *)"a0", 2),
                       .payload = jet_span_of((const uint8_t *)"7", 1),
                       .messages = 1,
-                      .keep = 1,
+                      .resend = 1,
                       .wake = 1};
         put(&p, 0.01, 0);
         link_put all = {.kind = LINK_FRAMES,
                         .payload = jet_span_of((const uint8_t *)frame, sizeof frame - 1),
                         .messages = 1,
-                        .keep = 1,
+                        .resend = 1,
                         .wake = 1};
         put(&all, 0.01, 1);
         all.link = link_load(&out.links);
         all.payload = jet_span_of((const uint8_t *)offered, sizeof offered - 1);
-        all.keep = 0;
+        all.resend = 0;
         link_outbound_offer(&out, &all);
         lend();
         contend(0.0001);

@@ -1,4 +1,4 @@
-"""Where the entries of a bucket are read and where they are written.
+"""KeyValueBacking: the stream that a bucket is read from, and the one it is written to.
 
 That is one stream, except for a mirror: reads come from the copy, writes go to the origin, maybe in
 another domain, and the reads that decide about a write go to the origin too.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
     from jetsync.jetstream.api import API
 
-__all__ = ["Place", "gone"]
+__all__ = ["KeyValueBacking", "gone"]
 
 _DEFAULT_API = "$JS.API"
 _ANOTHER_ANSWERS = 1.0
@@ -46,14 +46,14 @@ _ASK_THE_LEADER = (
     TimeoutError,
 )
 """Errors of a direct get that do not tell whether the entry exists."""
-_LAST_LOOK = 0.2
+_LEAST = 0.2
 """Seconds for a request at the end of a call whose own time is over."""
 _ORIGIN_ANSWERS = 2.0
 """Seconds for an origin to answer; a copy can be read while its origin is away."""
 
 
-class Place:
-    """The streams of one bucket, as they were when the bucket was looked up. Thread-safe."""
+class KeyValueBacking:
+    """The streams behind one bucket, as they were when the bucket was looked up. Thread-safe."""
 
     def __init__(self, js: JetStream, config: StreamConfig) -> None:
         self.js = js
@@ -204,7 +204,7 @@ class Place:
     def is_gone(self) -> bool:
         """Whether the stream for writes certainly does not exist. Blocks for a moment."""
         try:
-            self.origin.stream(self.origin_stream, timeout=_LAST_LOOK)
+            self.origin.stream(self.origin_stream, timeout=_LEAST)
         except StreamNotFoundError:
             return True
         except Error:

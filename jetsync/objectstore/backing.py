@@ -1,4 +1,4 @@
-"""Place: the stream of a bucket's objects, and reading and replacing their descriptions.
+"""ObjectBacking: the stream behind a bucket of objects; reads and replaces their descriptions.
 
 A put, a deletion or a change of an object's description is one message that replaces the one before
 it, on the condition that this is still the last. So each of several writers knows which object it
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
     from jetsync.jetstream.api import API
 
-__all__ = ["Place", "gone"]
+__all__ = ["ObjectBacking", "gone"]
 
 _DEFAULT_API = "$JS.API"
 _OWN_API = re.compile(r"\$JS\.([^.]+\.)?API")
 """The API of the account: the near one, or one of a domain."""
 _LEAST = 0.2
 """Seconds for a request at the end of a call whose own time may be over."""
-_LONGEST_LOOK = 5.0
+_LONGEST_READ = 5.0
 
 
-class Place:
-    """The stream of one bucket. Thread-safe."""
+class ObjectBacking:
+    """The stream behind one bucket. Thread-safe."""
 
     def __init__(self, js: JetStream, stream: Stream) -> None:
         self.js = js
@@ -230,7 +230,7 @@ class Place:
                 return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
             # After a lost answer the refusal can be due to this call's own copy.
             try:
-                now = self.find(name, Deadline(max(_LEAST, deadline.within(_LONGEST_LOOK))))
+                now = self.find(name, Deadline(max(_LEAST, deadline.within(_LONGEST_READ))))
                 if now is not None and now.data == data and (not found or now.seq != found.seq):
                     return found, dataclasses.replace(wanted, modified_ns=time.time_ns())
                 if unknown is None:
