@@ -1,10 +1,11 @@
-"""Run the tests as continuous integration does: ``python -m tests.lanes [pytest arguments]``.
+"""Run the tests in lanes: ``python -m tests.lanes [parallel|timed] [pytest arguments]``.
 
 First everything that may run beside other tests, in two processes more than there are processors
 (four to six), because most tests wait more than they compute; then, alone, what is marked ``timed``
-because it measures time. Reports with the duration of every test go to ``build/tests``, and so does
-``summary.txt``, the last lines of the output: each failure of each lane. The exit code is that of
-the first lane that failed.
+because it measures time. Reports with the duration of every test go to ``build/tests``, and so do
+the last lines of the output, each failure of each lane: ``summary.txt``, or
+``summary-parallel.txt`` where one lane was asked for, as continuous integration does. The exit code
+is that of the first lane that failed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build" / "tests"
 UNSTEADY = "unsteady.txt"
 FAILURES = "failures.txt"
-SUMMARY = "summary.txt"
 MOST_LINES = 90
 FAILED = 1
 NOTHING_TO_RUN = 5
@@ -31,7 +31,7 @@ MOST_UNSTEADY = 3
 PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 2)
 
 LANES = {
-    "parallel": ["-m", "not timed", "-n", PROCESSES, "--no-loadscope-reorder"],
+    "parallel": ["-m", "not timed", "--beside", PROCESSES],
     "timed": ["-m", "timed"],
 }
 
@@ -82,18 +82,21 @@ def summary(took: list[str]) -> str:
 
 
 def main() -> int:
+    only, arguments = sys.argv[1:2], sys.argv[2:]
+    if not only or only[0] not in LANES:
+        only, arguments = [], sys.argv[1:]
     REPORTS.mkdir(parents=True, exist_ok=True)
     for name in (UNSTEADY, FAILURES):
         (REPORTS / name).write_text("", encoding="utf-8")
     codes, took = [], []
-    for lane in LANES:
+    for lane in only or LANES:
         begun = time.monotonic()
-        codes.append(run(lane, sys.argv[1:]))
+        codes.append(run(lane, arguments))
         took.append(f"{lane} {time.monotonic() - begun:.0f} s")
         if codes[-1] == 2:  # interrupted
             break
     said = summary(took)
-    (REPORTS / SUMMARY).write_text(said, encoding="utf-8")
+    (REPORTS / "-".join(["summary", *only])).with_suffix(".txt").write_text(said, encoding="utf-8")
     print(said, end="", flush=True)
     if all(code == NOTHING_TO_RUN for code in codes):
         return NOTHING_TO_RUN

@@ -60,5 +60,4 @@ def note(test: str, phase: str | None, said: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # xdist's workers report to the process that tells
-        config.pluginmanager.register(Brief(config))
+    config.pluginmanager.register(Brief(config))
