@@ -28,6 +28,8 @@ def to_seconds(value: Seconds, name: str = "timeout") -> float:
 
     Raises ``ConfigError`` (naming ``name``) for negative, NaN or non-numeric values. Never blocks.
     """
+    if type(value) is float and value >= 0.0:
+        return value  # nearly always, on the way of every call
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -48,10 +50,12 @@ class Deadline:
     ``Deadline(None)`` never expires. Immutable, hence safe to share between threads.
     """
 
-    __slots__ = ("at",)
+    __slots__ = ("at", "timeout")
 
     def __init__(self, timeout: Seconds | None) -> None:
-        self.at: float | None = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        self.timeout: float | None = None if timeout is None else to_seconds(timeout)
+        """The seconds that there were at the beginning, for what is told when they are over."""
+        self.at: float | None = None if self.timeout is None else time.monotonic() + self.timeout
         """That point, or None."""
 
     def remaining(self) -> float | None:
@@ -65,7 +69,14 @@ class Deadline:
         """Return the seconds left, but at most ``limit``."""
         if self.at is None:
             return limit
-        return min(max(0.0, self.at - time.monotonic()), limit)
+        left = self.at - time.monotonic()
+        if left > limit:
+            return limit
+        return left if left > 0.0 else 0.0
+
+    def step(self, limit: float) -> Deadline:
+        """Return the deadline of one step: in at most ``limit`` seconds, and never after this."""
+        return Deadline(self.within(limit))
 
     @property
     def expired(self) -> bool:

@@ -132,7 +132,7 @@ class Port:
     def linked(self) -> bool:
         """Whether there is a link to a server right now, as :attr:`Outbound.is_linked` says
         it; the port only passes that on."""
-        return self._nc.is_connected
+        return self.outbound.is_linked and not self._nc.is_closed
 
     @property
     def epoch(self) -> int:

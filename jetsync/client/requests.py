@@ -97,29 +97,30 @@ class Requests:
         """The number of the link over which a question that is asked now will leave."""
         return self._outbound.link_to_leave_on
 
-    def _reply_inbox(self) -> _ReplyInbox:
-        """The current inbox; subscribes at first use."""
+    def _subscribe(self) -> _ReplyInbox:
+        """Subscribe to an inbox, unless another thread has begun to, and make it the current one."""
         current = self._inboxes.get("current")
-        if current is None or not current.ready:
-            if current is None:
-                prefix = self._nc.new_inbox() + "."
-                inbox = self.routes.open(prefix + "*", None, Mailbox(), answers=True)
-                # Another thread, or the code that a signal handler interrupted, may be first.
-                current = self._inboxes.setdefault("current", _ReplyInbox(prefix, inbox))
-                if current.inbox is not inbox:
-                    inbox.close()
-            self._inbound.set_reply_route(current.prefix.encode(), current.inbox.sid)
-            # A request whose link broke is not sent on the next link.
-            self._outbound.enter_window(current.prefix.encode(), None)
-            current.ready = True
+        if current is None:
+            prefix = self._nc.new_inbox() + "."
+            inbox = self.routes.open(prefix + "*", None, Mailbox(), answers=True)
+            # Another thread, or the code that a signal handler interrupted, may be first.
+            current = self._inboxes.setdefault("current", _ReplyInbox(prefix, inbox))
+            if current.inbox is not inbox:
+                inbox.close()
+        self._inbound.set_reply_route(current.prefix.encode(), current.inbox.sid)
+        # A request whose link broke is not sent on the next link.
+        self._outbound.enter_window(current.prefix.encode(), None)
+        current.ready = True
         return current
 
     def open(self, subject: str | None) -> Reply:
         """Return a new reply subject. ``subject`` is what is asked, for permission errors; None:
         the caller watches what it asks."""
-        inbox = self._reply_inbox()
+        inbox = self._inboxes.get("current")
+        if inbox is None or not inbox.ready:
+            inbox = self._subscribe()
         mailbox = Mailbox(owner=self._nc)
-        reply = Reply(self, mailbox, self.link)
+        reply = Reply(self, mailbox, self._outbound.link_to_leave_on)
         tokens: list[int] = []
         # From here on an interrupt leaves nothing behind: the guard undoes the steps.
         self._pending[mailbox] = (
@@ -202,7 +203,7 @@ class Requests:
     ) -> Msg:
         """See ``Connection.request``, and :meth:`exchange` for ``wild``."""
         with self.exchange(subject, data, headers, wild=wild) as exchange:
-            return exchange.ask(timeout)
+            return exchange.ask(Deadline(timeout))
 
     def exchange(
         self, subject: str, data: bytes, headers: HeaderInput | None = None, *, wild: bool = False
@@ -318,37 +319,36 @@ class Exchange:
         self._reply: Reply | None = None
         self._is_asked = False
 
-    def ask_ahead(self, seconds: float) -> None:
+    def ask_ahead(self, deadline: Deadline) -> None:
         """Ask without waiting: the next :meth:`ask` waits for the answer and does not ask again.
         Blocks only while the buffer is full. Raises OutboundFullError, DisconnectedError."""
-        self._send(Deadline(seconds), 0)
+        self._send(deadline, 0)
         self._is_asked = True
 
-    def ask(self, seconds: float, link: int = 0) -> Msg:
-        """Ask (again) and return the first answer. Blocks up to ``seconds``. With ``link`` the
+    def ask(self, deadline: Deadline, link: int = 0) -> Msg:
+        """Ask (again) and return the first answer. Blocks up to the deadline. With ``link`` the
         question leaves on the link of that number only, else OutboundFullError is raised.
 
         Raises TimeoutError, OutboundFullError (nothing was sent), NoRespondersError,
         DisconnectedError, PermissionsError.
         """
-        deadline = Deadline(seconds)
         reply = self._reply
         is_asked, self._is_asked = self._is_asked, False
         if reply is None or not (is_asked or reply.mailbox.pending_messages):
             reply = self._send(deadline, link)
-        return self._take(reply, deadline.remaining(), seconds)
+        return self._take(reply, deadline)
 
-    def another(self, seconds: float) -> Msg:
+    def another(self, deadline: Deadline) -> Msg:
         """Wait for one more answer, without asking again. Blocks and raises like :meth:`ask`."""
         if self._reply is None:
-            return self.ask(seconds)
-        return self._take(self._reply, seconds, seconds)
+            return self.ask(deadline)
+        return self._take(self._reply, deadline)
 
-    def _take(self, reply: Reply, left: float | None, seconds: float) -> Msg:
-        msg = reply.mailbox.get(left)
+    def _take(self, reply: Reply, deadline: Deadline) -> Msg:
+        msg = reply.mailbox.get(deadline.remaining())
         if msg is None:
             raise reply.mailbox.error or TimeoutError(
-                f"no reply to the request on {self._subject!r} within {seconds:g} s",
+                f"no reply to the request on {self._subject!r} within {deadline.timeout:g} s",
                 operation="request",
             )
         if msg.status == 503 and not msg.data:
@@ -364,9 +364,10 @@ class Exchange:
 
     def _send(self, deadline: Deadline, link: int) -> Reply:
         requests, reply = self._requests, self._reply
-        if reply is None or reply.is_over:
-            # The first attempt, or the link broke: no answer comes to the old subject any more.
-            self.close()
+        if reply is not None and reply.is_over:
+            reply.close()  # the link broke: no answer comes to the old subject any more
+            reply = None
+        if reply is None:
             self._reply = reply = requests.open(self._subject)
         requests.put(self._subject, self._data, reply, self._header, deadline, link)
         return reply
@@ -375,7 +376,7 @@ class Exchange:
         """Expect no answer any more."""
         reply, self._reply = self._reply, None
         if reply is not None:
-            reply.close()
+            self._requests.forget(reply.mailbox)
 
     def __enter__(self) -> Exchange:
         return self

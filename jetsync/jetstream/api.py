@@ -181,7 +181,7 @@ class API:
         for the answer."""
         exchange = self.port.exchange(self.subject(operation), b"", wild=True)
         with contextlib.suppress(Error):  # the request asks again and says what is wrong
-            exchange.ask_ahead(deadline.within(self.timeout))
+            exchange.ask_ahead(deadline.step(self.timeout))
         return exchange
 
     def _ask_until_answered(
@@ -193,7 +193,7 @@ class API:
         with ahead or self.port.exchange(subject, payload, wild=True) as exchange:
             while True:
                 try:
-                    return exchange.ask(deadline.within(silence))
+                    return exchange.ask(deadline.step(silence))
                 except (TimeoutError, OutboundFullError):
                     if deadline.expired:
                         raise

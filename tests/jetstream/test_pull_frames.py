@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import sys
 import time
-from collections import Counter
 
 import pytest
 
 import jetsync
+from tests.harness.frames import frames
 
 CHUNK = 100
 """Of the buffer; a pull is sent for each half of it."""
@@ -39,24 +38,6 @@ def js(nc):
 @pytest.fixture
 def consumer(js):
     return js.create_consumer("FRAMES", ack_policy="none", mem_storage=True)
-
-
-def frames(function) -> Counter:
-    """The Python frames that a call enters in this thread, but for its own."""
-    found: Counter = Counter()
-
-    def note(frame, event, _argument):
-        if event == "call":
-            found[frame.f_code.co_name] += 1
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    found.subtract({function.__name__: 1})
-    return +found
 
 
 def many(stream, count):

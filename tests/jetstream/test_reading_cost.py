@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,25 +11,15 @@ from typing import Any
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.config.stream_info import StreamInfo
+from tests.harness.frames import frames
 
 CONFIG: dict[str, Any] = {"name": "s", "subjects": ["a.>"], "storage": "memory", "num_replicas": 1}
 
 
 def calls(function: Callable[[], Any]) -> int:
     """How many Python functions it calls."""
-    count = 0
-
-    def profile(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
     function()  # what is worked out once is not counted
-    sys.setprofile(profile)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return count
+    return frames(function).total()
 
 
 def test_fields_that_the_server_did_not_send_cost_nothing():

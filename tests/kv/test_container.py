@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections import Counter
 
 import pytest
 
 import jetsync
+from tests.harness.frames import frames
 from tests.harness.memory import resident, settled
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -43,23 +42,14 @@ def test_listing_keys_looks_only_at_the_subject_and_the_headers(kv, nc):
     nc.jetstream(timeout=LONG).publish_many(
         (f"$KV.{kv.bucket}.k.{number}", b"") for number in range(count)
     )
-    calls: Counter[str] = Counter()
-
-    def note(frame, event, argument):
-        calls[frame.f_code.co_name] += event == "call"
-
     for listing, wanted in (
         (lambda: len(kv.keys()), count),
         (lambda: sum(1 for _ in kv.iter_keys()), count),
         (kv.purge_deletes, 0),
     ):
-        calls.clear()
-        sys.setprofile(note)
-        try:
-            found = listing()
-        finally:
-            sys.setprofile(None)
-        assert found == wanted
+        found = []
+        calls = frames(lambda listing=listing, found=found: found.append(listing()))
+        assert found == [wanted]
         assert calls["operation_of"] == count
         assert calls["from_delivery"] == 0
         assert calls["metadata"] < count / 10

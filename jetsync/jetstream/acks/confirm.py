@@ -44,7 +44,7 @@ def confirm(port: Port, reply: str, seconds: float) -> None:
             port.check()
             unserved: NoRespondersError | None = None
             try:
-                exchange.ask(deadline.within(again_after))
+                exchange.ask(deadline.step(again_after))
                 return
             except DisconnectedError:
                 port.sleep(deadline.within(0.05))

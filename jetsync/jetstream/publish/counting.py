@@ -11,7 +11,6 @@ from jetsync.errors import NotStoredError
 
 if TYPE_CHECKING:
     from jetsync._core.in_flight import InFlight
-    from jetsync.client.port import Port
     from jetsync.jetstream.publish.puback import PubAck
 
 __all__ = ["PublishCounts"]
@@ -33,11 +32,6 @@ class PublishCounts:
         self._windows: list[InFlight] = []
         self._seconds = 0.0
         self._buckets = [0] * (len(BOUNDS) + 1)
-
-    @staticmethod
-    def of(port: Port) -> PublishCounts:
-        """Return the counts of a connection. Does not block."""
-        return port.counted(PublishCounts)
 
     def confirmed(self, ack: PubAck, seconds: float) -> None:
         """Count a single message that a stream has confirmed."""

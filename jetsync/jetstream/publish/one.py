@@ -59,7 +59,7 @@ def publish(
     msg_id: str | None,
 ) -> PubAck:
     """Publish until the stream has confirmed it or the time is over."""
-    counts, began = PublishCounts.of(port), time.perf_counter()
+    counts, began = port.counted(PublishCounts), time.perf_counter()
     try:
         with port.exchange(subject, data, headers) as exchange:
             ack = _Publish(port, api, subject, exchange, timeout, headers, msg_id).run(data)
@@ -105,7 +105,7 @@ class _Publish:
             silence = min(PERSISTENCE.silence, max(1.0, timeout / 4))
         while self._may_send(data):
             try:
-                return self._attempt(deadline.within(silence))
+                return self._attempt(deadline.step(silence))
             except _ENDS as error:
                 if not self._goes_on(error):
                     raise
@@ -164,13 +164,12 @@ class _Publish:
 
     # -- an attempt, and its end -----------------------------------------------------------------
 
-    def _attempt(self, seconds: float) -> PubAck:
+    def _attempt(self, until: Deadline) -> PubAck:
         """Send a copy and wait for an answer that counts."""
         self._port.check()
-        until = Deadline(seconds)
         if self._first_sent is None:
             self._first_sent = time.monotonic()
-        msg = self._exchange.ask(seconds, self._link)
+        msg = self._exchange.ask(until, self._link)
         while True:
             try:
                 ack = decode_puback(msg.data)
@@ -179,13 +178,12 @@ class _Publish:
                     raise
             else:
                 if self._whose.confirmation_counts(ack.domain):
-                    self._check_stream(ack)
+                    if self._expected is not None and ack.stream != self._expected:
+                        raise ProtocolError(
+                            f"stream {ack.stream!r} confirmed it, not {self._expected!r}"
+                        )
                     return ack
-            msg = self._exchange.another(until.within(seconds))
-
-    def _check_stream(self, ack: PubAck) -> None:
-        if self._expected is not None and ack.stream != self._expected:
-            raise ProtocolError(f"stream {ack.stream!r} confirmed it, not {self._expected!r}")
+            msg = self._exchange.another(until)
 
     def _goes_on(self, error: Error) -> bool:
         """Note what an attempt that ended with ``error`` means. Returns whether another one makes

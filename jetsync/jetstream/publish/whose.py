@@ -37,7 +37,6 @@ class Whose:
     def __init__(self, api: API) -> None:
         self.domain: str | None = api.domain
         self._api = api
-        self._near = API(api.port.connection, domain=None, api_prefix=None, timeout=api.timeout)
         self._ours: dict[tuple[str, str], bool] = {}
         self.others: set[str] = set()
         """The domains whose confirmation did not count."""
@@ -65,11 +64,17 @@ class Whose:
             if there is None:
                 return False
             if stream in there:
-                here = streams_on(self._near, subject, deadline)
+                here = self._streams_near(subject, deadline)
                 self._ours[key] = here is None or stream not in here or self._is_near()
             else:
                 self._ours[key] = False
         return self._ours[key]
+
+    def _streams_near(self, subject: str, deadline: Deadline) -> list[str] | None:
+        """Return the streams of the domain that the connection's own server is in."""
+        api = self._api
+        near = API(api.port.connection, domain=None, api_prefix=None, timeout=api.timeout)
+        return streams_on(near, subject, deadline)
 
     def _is_near(self) -> bool:
         """Whether the server we are connected to is in the domain itself."""

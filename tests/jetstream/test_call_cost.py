@@ -1,0 +1,57 @@
+"""What a blocking call costs beside its round trip: Python functions, counted the same on any machine.
+
+Each costs a quarter of a microsecond, several times that when the caches are cold, as they are
+after a wait. A new function on the way of one of these calls has to be worth it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.frames import frames
+
+
+@pytest.fixture
+def calls(nc, js):
+    """Calls that ask once and wait for the answer, by their names."""
+    stream = js.create_stream(
+        name="COST", subjects=["cost"], storage="memory", allow_direct=True, max_msgs=100
+    )
+    bucket = js.create_key_value(bucket="cost", storage="memory")
+    consumer = stream.create_consumer(durable_name="cost", mem_storage=True)
+    js.publish_many([("cost", b"x")] * 20)
+    bucket.put("key", b"value")
+    messages = list(consumer.fetch(10))
+    replier = nc.subscribe("cost.echo", callback=lambda msg: msg.respond(msg.data))
+    yield {
+        "request": lambda: nc.request("cost.echo", b"x"),
+        "publish": lambda: js.publish("cost", b"x"),
+        "ack_sync": lambda: messages.pop().ack_sync(),
+        "next": consumer.next,
+        "get_msg": lambda: stream.get_msg(3),
+        "put": lambda: bucket.put("key", b"value"),
+        "get": lambda: bucket.get("key"),
+    }
+    replier.unsubscribe()
+    consumer.close()
+    stream.delete()
+    js.delete_key_value("cost")
+
+
+def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
+    bounds = {
+        "request": 30,
+        "publish": 52,
+        "ack_sync": 44,
+        "next": 24,
+        "get_msg": 78,
+        "put": 66,
+        "get": 72,
+    }
+    assert calls.keys() == bounds.keys()
+    entered = {}
+    for name, call in calls.items():
+        call()  # what is worked out once is not counted
+        entered[name] = frames(call)
+    for name, bound in bounds.items():
+        assert entered[name].total() <= bound, (name, entered[name].most_common())
