@@ -98,7 +98,7 @@ class Requests:
         return self._outbound.link_to_leave_on
 
     def _subscribe(self) -> _ReplyInbox:
-        """Subscribe to an inbox, unless another thread has begun to, and make it the current one."""
+        """Make an inbox the current one and subscribe, unless another thread has begun to."""
         current = self._inboxes.get("current")
         if current is None:
             prefix = self._nc.new_inbox() + "."

@@ -19,9 +19,9 @@ def test_silence_is_never_waited_out_for_long(monkeypatch):
     waits: list[float] = []
     real = jetsync.client.requests.Exchange.ask
 
-    def ask(exchange, seconds, link=0):
-        waits.append(seconds)
-        return real(exchange, seconds, link)
+    def ask(exchange, deadline, link=0):
+        waits.append(deadline.timeout)
+        return real(exchange, deadline, link)
 
     monkeypatch.setattr(jetsync.client.requests.Exchange, "ask", ask)
 

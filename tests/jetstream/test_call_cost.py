@@ -1,4 +1,4 @@
-"""What a blocking call costs beside its round trip: Python functions, counted the same on any machine.
+"""What a blocking call costs beside its round trip: how many Python functions it enters.
 
 Each costs a quarter of a microsecond, several times that when the caches are cold, as they are
 after a wait. A new function on the way of one of these calls has to be worth it.

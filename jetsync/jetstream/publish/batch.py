@@ -198,7 +198,8 @@ class PublishBatch(Handle):
     def _store(
         self, messages: list[_Message | _Rows], deadline: Deadline, seconds: float
     ) -> PubAck:
-        counts, count = self._port.counted(PublishCounts), sum(message.count for message in messages)
+        counts = self._port.counted(PublishCounts)
+        count = sum(message.count for message in messages)
         try:
             ack = self._try_to_store(messages, deadline, seconds)
         except (NotStoredError, PublishUnknownError) as error:
