@@ -28,4 +28,5 @@ cdef struct ArrowArray:
     void *private_data
 
 
+cdef void release_schema(ArrowSchema *s) noexcept nogil
 cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint stored)

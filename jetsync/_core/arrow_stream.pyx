@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from jetsync._core.arrow cimport ArrowArray, ArrowSchema
+from jetsync._core.arrow cimport ArrowArray, ArrowSchema, release_schema
 
 
 # The Arrow C stream interface (arrow.apache.org/docs/format/CStreamInterface.html).
@@ -23,23 +23,13 @@ cdef struct Content:
     ArrowArray array
 
 
-cdef void release_copy(ArrowSchema *s) noexcept nogil:
-    cdef int64_t i
-    for i in range(s.n_children):
-        if s.children[i].release != NULL:
-            s.children[i].release(s.children[i])
-        free(s.children[i])
-    free(s.children)
-    s.release = NULL
-
-
 cdef bint copy_schema(const ArrowSchema *source, ArrowSchema *out) noexcept nogil:
     """Copy a schema whose texts are constants. False without memory: nothing is left then."""
     cdef int64_t i
     out[0] = source[0]
     out.children = NULL
     out.n_children = 0
-    out.release = release_copy
+    out.release = release_schema
     if source.n_children == 0:
         return True
     out.children = <ArrowSchema **>calloc(source.n_children, sizeof(void *))
@@ -55,7 +45,7 @@ cdef bint copy_schema(const ArrowSchema *source, ArrowSchema *out) noexcept nogi
             break
     if out.n_children == source.n_children and out.children[out.n_children - 1].release != NULL:
         return True
-    release_copy(out)
+    release_schema(out)
     return False
 
 

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.harness.waiting import alongside
+
 __all__ = ["ctrl_c_when_waiting", "is_waiting"]
 
 
@@ -33,9 +35,8 @@ def is_waiting(pid: int) -> bool:
 def ctrl_c_when_waiting() -> Iterator[None]:
     """Send SIGINT to this process when the main thread has been waiting in the block for a moment;
     it may wait for a shorter time in between, for a lock."""
-    over = threading.Event()
 
-    def send() -> None:
+    def send(over: threading.Event) -> None:
         waits = 0
         while waits < 3:
             if over.wait(0.005):
@@ -43,10 +44,5 @@ def ctrl_c_when_waiting() -> Iterator[None]:
             waits = waits + 1 if is_waiting(os.getpid()) else 0
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
+    with alongside(send):
         yield
-    finally:
-        over.set()
-        thread.join()

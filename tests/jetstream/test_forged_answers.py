@@ -16,6 +16,7 @@ from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.raw import RawClient
 from tests.harness.soak import scaled
+from tests.harness.waiting import alongside
 
 CALLS = scaled(3, 100)
 ACK = b'{"stream":"FORGED","seq":31337}'
@@ -74,20 +75,14 @@ class Forger:
             else:
                 frames.append(b"PUB %s %d\r\n%s" % (subject.encode(), len(payload), payload))
         burst = b"\r\n".join([*frames, b"PING\r\n"])
-        stop = threading.Event()
 
-        def work() -> None:
-            while not stop.wait(0.005):
+        def work(over: threading.Event) -> None:
+            while not over.wait(0.005):
                 self._raw.send(burst)
                 self._raw.read_until(b"PONG\r\n")
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
+        with alongside(work):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
 
 @pytest.fixture

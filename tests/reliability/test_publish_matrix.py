@@ -12,26 +12,14 @@ import pytest
 
 import jetsync
 from jetsync.jetstream.access import api_of
-from jetsync.server import NatsServer
-from tests.harness.conditioner import Link, LinkProcess
-from tests.harness.soak import SOAKING
-from tests.reliability.test_pull_matrix import BANDWIDTHS, KIB, LONGEST, MB, RTTS, SIZES
+from tests.harness.conditioner import Link
+from tests.reliability.link_cells import KIB, MB, Cell, cells
 
 PATIENCE = 120.0
 
 
-def cells():
-    """(round trip, bandwidth, size, how many)."""
-    if not SOAKING:
-        return [(0.1, None, 128, 12), (0.03, 5 * MB, 64 * KIB, 12), (0.005, 200_000, 50_000, 3)]
-    return [
-        (rtt, bandwidth, size, count)
-        for rtt in RTTS
-        for bandwidth in BANDWIDTHS
-        for size in SIZES
-        for count in [{128: 200, 64 * KIB: 40, 1024 * KIB: 8, 5 * MB: 3}[size]]
-        if bandwidth is None or count * size / bandwidth <= LONGEST
-    ]
+def short() -> list[Cell]:
+    return [(0.1, None, 128, 12), (0.03, 5 * MB, 64 * KIB, 12), (0.005, 200_000, 50_000, 3)]
 
 
 def publish(js: Any, rows: list[bytes]) -> None:
@@ -94,25 +82,13 @@ WAYS: list[Callable[[Any, list[bytes]], None]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with NatsServer(config={"max_payload": 8 * 2**20}) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def process():
-    with LinkProcess() as one:
-        yield one
-
-
-@pytest.fixture(scope="module", params=cells(), ids=lambda cell: "-".join(map(str, cell)))
-def cell(request, server, process):
+@pytest.fixture(scope="module", params=cells(short()), ids=lambda cell: "-".join(map(str, cell)))
+def cell(request, far_server, link_process):
     """A connection at the server, the link to the far end, and what to publish over it."""
     rtt, bandwidth, size, count = request.param
     with (
-        jetsync.connect(server.url) as near,
-        Link(server.url, rtt=rtt, bandwidth=bandwidth, process=process) as link,
+        jetsync.connect(far_server.url) as near,
+        Link(far_server.url, rtt=rtt, bandwidth=bandwidth, process=link_process) as link,
     ):
         yield near.jetstream(), link, [b"%d " % n + bytes(size) for n in range(count)]
 

@@ -14,32 +14,14 @@ from typing import Any
 import pytest
 
 import jetsync
-from jetsync.server import NatsServer
-from tests.harness.conditioner import Link, LinkProcess
-from tests.harness.soak import SOAKING
+from tests.harness.conditioner import Link
+from tests.reliability.link_cells import KIB, MB, Cell, cells
 
 PATIENCE = 120.0
-KIB, MB = 1024, 1_000_000
-
-RTTS = [0.0, 0.005, 0.03, 0.1, 0.3]
-BANDWIDTHS = [None, 12_500_000, 5 * MB, 200_000]
-SIZES = [128, 64 * KIB, 1024 * KIB, 5 * MB]
-LONGEST = 40.0
-"""Seconds that the messages of one cell may need on the wire."""
 
 
-def cells():
-    """(round trip, bandwidth, size, how many)."""
-    if not SOAKING:
-        return [(0.1, None, 128, 30), (0.03, 5 * MB, 64 * KIB, 12), (0.005, 200_000, 100_000, 3)]
-    found = []
-    for rtt in RTTS:
-        for bandwidth in BANDWIDTHS:
-            for size in SIZES:
-                count = {128: 200, 64 * KIB: 40, 1024 * KIB: 8, 5 * MB: 3}[size]
-                if bandwidth is None or count * size / bandwidth <= LONGEST:
-                    found.append((rtt, bandwidth, size, count))
-    return found
+def short() -> list[Cell]:
+    return [(0.1, None, 128, 30), (0.03, 5 * MB, 64 * KIB, 12), (0.005, 200_000, 100_000, 3)]
 
 
 class Reading:
@@ -207,30 +189,18 @@ WAYS: list[Callable[[Reading], None]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with NatsServer(config={"max_payload": 8 * 2**20}) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def process():
-    with LinkProcess() as one:
-        yield one
-
-
-@pytest.fixture(scope="module", params=cells(), ids=lambda cell: "-".join(map(str, cell)))
-def cell(request, server, process):
+@pytest.fixture(scope="module", params=cells(short()), ids=lambda cell: "-".join(map(str, cell)))
+def cell(request, far_server, link_process):
     """A stream with its messages, and a JetStream object at the far end of the link."""
     rtt, bandwidth, size, count = request.param
-    with jetsync.connect(server.url) as near:
+    with jetsync.connect(far_server.url) as near:
         js = near.jetstream()
         js.create_stream(name="M", subjects=["M.>"], storage="memory")
         for n in range(count):
             js.publish("M.a", b"%d " % n + b"x" * size)
         told: list[BaseException | None] = []
         with (
-            Link(server.url, rtt=rtt, bandwidth=bandwidth, process=process) as link,
+            Link(far_server.url, rtt=rtt, bandwidth=bandwidth, process=link_process) as link,
             jetsync.connect(
                 link.url, timeout=PATIENCE, on_error=lambda event: told.append(event.error)
             ) as far,

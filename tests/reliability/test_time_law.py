@@ -21,7 +21,7 @@ from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.public_calls import CALLS, Call, World
 from tests.harness.soak import SOAKING, scaled
-from tests.harness.waiting import wait_until
+from tests.harness.waiting import alongside, wait_until
 
 GRACE = 0.25
 TIMEOUTS = (0.0, 1e-9, 0.15)
@@ -32,26 +32,19 @@ SLOW = 200_000  # bytes a second that a slow server takes
 @contextlib.contextmanager
 def flooded(nc: jetsync.Connection, size: int) -> Iterator[None]:
     """Another thread publishes without an end."""
-    over = threading.Event()
 
-    def flood() -> None:
+    def flood(over: threading.Event) -> None:
         payload = b"f" * size
-        while not over.is_set():
-            with contextlib.suppress(jetsync.OutboundFullError):
-                nc.publish("flood", payload)
-
-    def run() -> None:
         with contextlib.suppress(jetsync.Error):
-            flood()
+            while not over.is_set():
+                with contextlib.suppress(jetsync.OutboundFullError):
+                    nc.publish("flood", payload)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        nc.close()
-        thread.join()
+    with alongside(flood):
+        try:
+            yield
+        finally:
+            nc.close()
 
 
 @pytest.fixture
