@@ -13,7 +13,7 @@ class ReceivedHeaders(Headers):
 def received(raw: bytes) -> ReceivedHeaders:
     """Make headers of a block from the wire. Never raises: what cannot be read is counted."""
 
-def trace_parents(blocks: list[bytes]) -> list[tuple[int, int, int]] | None:
+def trace_parents(blocks: list[bytes], baggage: bool = False) -> list[tuple[int, int, int]] | None:
     """Return the W3C trace contexts of header blocks, each once.
 
     `[(trace_id, span_id, flags), ...]`, or None where a block has a tracestate too: that is for a

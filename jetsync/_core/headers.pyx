@@ -105,11 +105,11 @@ cdef tuple trace_parent(jet_span value):
     return (<object>high << 64) | low, span, flags
 
 
-def trace_parents(list blocks not None):
+def trace_parents(list blocks not None, bint baggage=False):
     """Return the W3C trace contexts of header blocks, each once.
 
-    `[(trace_id, span_id, flags), ...]`, or None where a block has a tracestate too: that is for a
-    propagator to read.
+    `[(trace_id, span_id, flags), ...]`, or None where a block has a tracestate too, or `baggage`
+    where that counts: these are for a propagator to read.
     """
     cdef jet_header_iter it
     cdef jet_span name, value, last = span_of(NULL, 0)
@@ -120,7 +120,7 @@ def trace_parents(list blocks not None):
         first = True
         jet_header_begin(&it, span_of_bytes(block))
         while jet_header_next(&it, &name, &value):
-            if is_named(name, b"tracestate", 10):
+            if is_named(name, b"tracestate", 10) or baggage and is_named(name, b"baggage", 7):
                 return None
             if first and is_named(name, b"traceparent", 11):
                 first = False

@@ -16,6 +16,6 @@ Not here:  spans and metrics of OpenTelemetry (otel/).
 from __future__ import annotations
 
 from jetsync.observe.connection import install, processing, uninstall
-from jetsync.observe.hooks import Hooks, Operation
+from jetsync.observe.hooks import MOST_READ, Hooks, LeftOut, Operation
 
-__all__ = ["Hooks", "Operation", "install", "processing", "uninstall"]
+__all__ = ["MOST_READ", "Hooks", "LeftOut", "Operation", "install", "processing", "uninstall"]

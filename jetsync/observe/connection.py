@@ -16,10 +16,12 @@ from jetsync.jetstream import JetStream
 from jetsync.observe.consuming import ObservedSubscription, observed
 from jetsync.observe.hooks import (
     Hooks,
+    LeftOut,
     Operation,
     Running,
     Watch,
     handled,
+    joined,
     observe_handler,
     size_of,
 )
@@ -92,14 +94,23 @@ class ObservedConnection(Connection):
     def publish(
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
     ) -> None:
+        plan = self.watch.plan("publish")
+        if isinstance(plan, LeftOut):
+            super().publish(subject, data, reply=reply, headers=joined(plan.headers, headers))
+            return
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
+        op.state = plan
         with self.watch.running(op):
             super().publish(subject, data, reply=reply, headers=self.watch.headers(op, headers))
 
     def request(
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> Msg:
+        plan = self.watch.plan("request")
+        if isinstance(plan, LeftOut):
+            return super().request(subject, data, headers=joined(plan.headers, headers), **options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
+        op.state = plan
         with self.watch.running(op):
             return super().request(
                 subject, data, headers=self.watch.headers(op, headers), **options
@@ -125,7 +136,13 @@ class ObservedConnection(Connection):
     def request_async(
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> RequestFuture:
+        plan = self.watch.plan("request")
+        if isinstance(plan, LeftOut):
+            return super().request_async(
+                subject, data, headers=joined(plan.headers, headers), **options
+            )
         op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
+        op.state = plan
         running = self.watch.running(op)
         running.begin()
         try:

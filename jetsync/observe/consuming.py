@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -17,7 +16,7 @@ from jetsync.jetstream import (
 )
 from jetsync.jetstream.message import MsgBatch, header_blocks
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
-from jetsync.observe.hooks import Operation, Watch, handled
+from jetsync.observe.hooks import MOST_READ, LeftOut, Operation, Watch, handled
 
 __all__ = [
     "ObservedConsumer",
@@ -30,9 +29,6 @@ __all__ = [
 ]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-_READ = 128
-"""Messages of a batch, the first ones, whose headers the hooks may read."""
 
 
 def observed(thing: Any, kind: type, connection: Connection, watch: Watch) -> Any:
@@ -49,21 +45,15 @@ class ObservedSubscription(Subscription):
     watch: Watch
 
     def next(self, timeout: Any = None) -> Msg:
+        plan = self.watch.plan("receive")
+        if isinstance(plan, LeftOut):
+            return super().next(timeout)
         op = Operation("receive", "next", self.connection, subject=self.subject)
-        op.consumer = self.queue
+        op.consumer, op.state = self.queue, plan
         with self.watch.running(op):
             msg = super().next(timeout)
             op.count, op.bytes, op.headers = 1, len(msg.data), iter([msg.raw_headers])
         return msg
-
-
-class _Inside(threading.local):
-    """Whether an observed call runs on this thread: those that it makes itself are no others."""
-
-    receives: bool = False
-
-
-_inside = _Inside()
 
 
 def _operation(receive: Any, tell: Callable[[Operation, Any], None]) -> Any:
@@ -71,21 +61,18 @@ def _operation(receive: Any, tell: Callable[[Operation, Any], None]) -> Any:
 
     @wraps(receive)
     def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
-        if _inside.receives:
+        plan = self.watch.plan("receive")
+        if isinstance(plan, LeftOut):
             return receive(self, *arguments, **options)
         stream, consumer = self.origin()
         op = Operation(
             "receive", receive.__name__, self.connection, stream=stream, consumer=consumer
         )
-        op.memo = self.memo
-        _inside.receives = True
-        try:
-            with self.watch.running(op):
-                found = receive(self, *arguments, **options)
-                tell(op, found)
-            return found
-        finally:
-            _inside.receives = False
+        op.memo, op.state = self.memo, plan
+        with self.watch.running(op):
+            found = receive(self, *arguments, **options)
+            tell(op, found)
+        return found
 
     return observed_receive
 
@@ -191,4 +178,4 @@ class ObservedOrderedPush(OrderedPushSubscription, _Observed):
 
 def _blocks(batch: MsgBatch) -> Iterator[bytes]:
     """The header blocks of a batch: nothing is read until the hooks read the first."""
-    yield from header_blocks(batch, _READ)
+    yield from header_blocks(batch, MOST_READ)

@@ -18,9 +18,25 @@ from jetsync.jetstream.message import settled_by
 if TYPE_CHECKING:
     from jetsync.client import Connection
 
-__all__ = ["Hooks", "Operation", "Running", "Watch", "handled", "observe_handler", "size_of"]
+__all__ = [
+    "MOST_READ",
+    "Hooks",
+    "LeftOut",
+    "Operation",
+    "Running",
+    "Watch",
+    "handled",
+    "joined",
+    "observe_handler",
+    "size_of",
+]
 
 log: Log = Log("jetsync.connection")
+
+MOST_READ = 128
+"""Messages of a batch, the first ones, whose headers the hooks may read."""
+
+_DROPPED = "a hook raised in %s() and is called no more"
 
 
 class Operation:
@@ -99,6 +115,19 @@ class Operation:
         return f"Operation({self.kind!r}, {self.name!r}, subject={self.subject!r})"
 
 
+class LeftOut:
+    """An operation that hooks leave out: see :meth:`Hooks.plan`."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self, headers: dict[str, str] | None = None) -> None:
+        self.headers: dict[str, str] | None = headers
+        """What its messages carry all the same; a name that the caller gave is kept."""
+
+    def end(self) -> None:
+        """The operation has ended. Not called for one without messages to process."""
+
+
 class Hooks:
     """An observer of operations: derive from it. The methods must not block; each is called on the
     thread of the operation, but for the end of an asynchronous one.
@@ -107,6 +136,12 @@ class Hooks:
     """
 
     each_message: bool = False
+
+    def plan(self, kind: str, block: bytes) -> Any:
+        """A publish, request, receive or process begins, and nothing of it is known yet but the
+        header block of the message that is processed. Return a :class:`LeftOut` to be told no more
+        of it, which costs least; anything else is the ``state`` that ``begin`` finds."""
+        return None
 
     def begin(self, op: Operation) -> None:
         """The operation begins."""
@@ -130,7 +165,16 @@ class Watch:
             getattr(self._hooks, method)(*arguments)
         except Exception:
             self._hooks = Hooks()
-            log.exception("a hook raised in %s() and is called no more", method)
+            log.exception(_DROPPED, method)
+
+    def plan(self, kind: str, block: bytes = b"") -> Any:
+        """Ask the hooks whether they want an operation: see ``Hooks.plan``. Never raises."""
+        try:
+            return self._hooks.plan(kind, block)
+        except Exception:
+            self._hooks = Hooks()
+            log.exception(_DROPPED, "plan")
+            return None
 
     @property
     def each_message(self) -> bool:
@@ -145,12 +189,16 @@ class Watch:
         """Return the headers of the caller with those of the hooks."""
         added: dict[str, str] = {}
         self.call("inject", op, added)
-        if not added:
-            return given
-        merged: dict[str, Any] = {**added}
-        if given:
-            merged.update(given.to_dict() if isinstance(given, Headers) else given)
-        return merged
+        return joined(added, given)
+
+
+def joined(added: dict[str, str] | None, given: HeaderInput | None) -> HeaderInput | None:
+    """Return the headers of the caller with those of the hooks, which come second."""
+    if not added:
+        return given
+    if not given:
+        return added
+    return {**added, **(given.to_dict() if isinstance(given, Headers) else given)}
 
 
 class Running:
@@ -215,6 +263,12 @@ def _processed(
     return op
 
 
+def _block_of(msg: Any) -> bytes:
+    """The header block of a message, or of the one that a request to a service wraps."""
+    block: bytes = getattr(getattr(msg, "msg", msg), "raw_headers", b"")
+    return block
+
+
 class _Handling(threading.local):
     """The message whose handler runs on this thread as an operation."""
 
@@ -238,10 +292,16 @@ def observe_handler(
     outer = _handling.msg
     if outer is msg:
         return handler(msg)
+    plan = watch.plan("process", _block_of(msg))
     _handling.msg = msg
     try:
+        if isinstance(plan, LeftOut):
+            try:
+                return handler(msg)
+            finally:
+                plan.end()
         op = _processed(connection, handler, msg, queue)
-        op.count = 1 if counts else None
+        op.count, op.state = 1 if counts else None, plan
         with watch.running(op):
             try:
                 return handler(msg)

@@ -32,7 +32,7 @@ from jetsync.observe.consuming import (
     ObservedPushSubscription,
     observed,
 )
-from jetsync.observe.hooks import Operation, Running, Watch, handled, size_of
+from jetsync.observe.hooks import LeftOut, Operation, Running, Watch, handled, joined, size_of
 
 __all__ = ["ObservedBatch", "ObservedJetStream", "when_settled"]
 
@@ -112,7 +112,13 @@ class ObservedJetStream(JetStream):
     watch: Watch
 
     def publish(self, subject: str, data: bytes = b"", **options: Any) -> PubAck:
+        plan = self.watch.plan("publish")
+        if isinstance(plan, LeftOut):
+            if plan.headers:
+                options["headers"] = joined(plan.headers, options.get("headers"))
+            return super().publish(subject, data, **options)
         op = self._stored("publish", "publish", subject, data, options)
+        op.state = plan
         with self.watch.running(op):
             options["headers"] = self.watch.headers(op, options.get("headers"))
             ack = super().publish(subject, data, **options)
@@ -122,7 +128,13 @@ class ObservedJetStream(JetStream):
     def publish_async(  # type: ignore[override]
         self, subject: str, data: bytes = b"", **options: Any
     ) -> PubAckFuture:
+        plan = self.watch.plan("publish")
+        if isinstance(plan, LeftOut):
+            if plan.headers:
+                options["headers"] = joined(plan.headers, options.get("headers"))
+            return super().publish_async(subject, data, **options)
         op = self._stored("publish", "publish_async", subject, data, options)
+        op.state = plan
         running = self.watch.running(op)
         running.begin()
         try:

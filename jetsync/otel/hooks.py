@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jetsync.observe import Hooks, Operation
+from jetsync.observe import Hooks, LeftOut, Operation
+from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders
 from jetsync.otel.shapes import Shape, Shapes
 from jetsync.otel.totals import Totals
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Link, Span, TracerProvider
+    from opentelemetry.trace import Link, Span, SpanContext, Tracer, TracerProvider
 
 __all__ = ["SpanHooks"]
 
@@ -37,6 +41,7 @@ class SpanHooks(Hooks):
         propagator: TextMapPropagator | None,
         link_only: bool,
         message_spans: bool,
+        max_links: int,
     ) -> None:
         from opentelemetry import context, metrics, propagate, trace
 
@@ -48,8 +53,9 @@ class SpanHooks(Hooks):
         self._propagator = propagator or propagate.get_global_textmap()
         self._senders = Senders(self._propagator)
         self._link_only = link_only
+        self._max_links = max_links
         self.each_message = message_spans
-        self._tracer = trace.get_tracer("jetsync", __version__, tracer_provider)
+        self._sampling = Sampling(tracer_provider, __version__)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -65,64 +71,119 @@ class SpanHooks(Hooks):
         )
         self._totals = Totals.of(meter_provider, __version__)
 
-    def begin(self, op: Operation) -> None:
-        if op.kind == "api":  # no operation of the conventions for messaging
-            return
-        if op.kind in _LATE:
-            op.state = time.time_ns()
-            return
-        shape = self._shapes.of(op)
-        links: list[Link] = []
-        parent = None
-        if op.kind == "process":
-            sent = self._senders.context(op.headers)
-            sender = self._senders.span(sent)
-            if sender is not None:
-                links = [self._trace.Link(sender)]
-                current = self._trace.get_current_span().get_span_context()
-                if not self._link_only and not current.is_valid:
-                    parent = self._senders.joined(sent)
-        span = self._tracer.start_span(
-            shape.name, parent, self._trace.SpanKind[shape.kind], _attributes(op, shape), links
+    def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
+        plan = self._planned(kind, block)
+        if plan.tracer is not None or self._totals.wanted():
+            return plan
+        if kind == "process":
+            return _Unsampled(self._context, self._inside(plan, None))
+        return _NOTHING if kind == "receive" else LeftOut(self._carried(plan))
+
+    def _planned(self, kind: str, block: bytes) -> _Plan:
+        """Decide where the span of an operation belongs, and whether it is sampled."""
+        context = self._context.get_current()
+        current = None
+        if context:  # else there is nothing in it, a span neither
+            current = self._trace.get_current_span(context).get_span_context()
+            current = current if current.is_valid else None
+        sent, link = self._senders.sent(block) if block else (None, None)
+        if sent is None or link is None or self._link_only or current is not None:
+            return _Plan(self._sampling.tracer(current), current, link)
+        joined = self._senders.joined(sent, context) if context else sent
+        return _Plan(self._sampling.tracer(link), link, link, joined)
+
+    def _inside(self, plan: _Plan, span: Span | None) -> Context | None:
+        """Return the context for a handler, in which what it does belongs to its span; None where
+        that is the present one."""
+        if span is None and plan.parent is None:
+            span = self._left_out()
+        return plan.context if span is None else self._trace.set_span_in_context(span, plan.context)
+
+    def _carried(self, plan: _Plan) -> dict[str, str]:
+        """Return the headers of messages that are sent in the span of a plan."""
+        headers: dict[str, str] = {}
+        span, inside = plan.span, None
+        if span is None and plan.parent is None:
+            if self._senders.is_w3c and not self._context.get_current():
+                return _begun()
+            span = self._left_out()
+        if span is not None:
+            inside = self._trace.set_span_in_context(span)
+        self._propagator.inject(headers, inside)
+        return headers
+
+    def _left_out(self) -> Span:
+        """The beginning of a trace that is not sampled, so that nothing below it is either."""
+        context = self._trace.SpanContext(
+            random.getrandbits(128) or 1,
+            random.getrandbits(64) or 1,
+            is_remote=False,
         )
-        token = None
-        if op.kind == "process":  # what the handler does belongs to this span
-            token = self._context.attach(self._trace.set_span_in_context(span, parent))
-        op.state = span, shape, token
-        if op.batch is not None:  # the span of the batch links to those of its messages
-            op.batch.state[0].add_link(span.get_span_context())
+        return self._trace.NonRecordingSpan(context)
+
+    def begin(self, op: Operation) -> None:
+        kind = op.kind
+        if kind == "api":  # no operation of the conventions for messaging
+            return
+        plan: _Plan = op.state or self._planned(kind, b"")
+        op.state = plan
+        if kind in _LATE:
+            plan.began = time.time_ns()
+            return
+        if plan.tracer is not None:
+            links = [] if plan.link is None else [self._trace.Link(plan.link)]
+            self._start(plan, op, _attributes(op, self._shapes.of(op)), links)
+            if op.batch is not None:  # the span of the batch links to those of its messages
+                whole = op.batch.state.span
+                if whole is not None:
+                    whole.add_link(plan.span.get_span_context())
+        if kind == "process":
+            inside = self._inside(plan, plan.span)
+            plan.token = None if inside is None else self._context.attach(inside)
+
+    def _start(self, plan: _Plan, op: Operation, attributes: Any, links: Any) -> None:
+        shape = self._shapes.of(op)
+        plan.span = plan.tracer.start_span(
+            shape.name,
+            plan.context,
+            self._trace.SpanKind[shape.kind],
+            attributes,
+            links,
+            plan.began,
+        )
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
-        span = op.state[0]
-        if op.kind != "publish_many" or span.is_recording():
-            self._propagator.inject(headers, self._trace.set_span_in_context(span))
+        plan: _Plan = op.state
+        if op.kind != "publish_many" or (plan.span is not None and plan.span.is_recording()):
+            headers.update(self._carried(plan))
 
     def end(self, op: Operation) -> None:
         if op.kind == "api":
             return
-        if op.kind in _LATE:
-            shape = self._shapes.of(op)
-            span = self._tracer.start_span(
-                shape.name,
-                None,
-                self._trace.SpanKind[shape.kind],
-                {**_attributes(op, shape), **_outcome(op)},
-                _Links(self._trace, self._senders, op.headers) if op.headers else (),
-                op.state,
-            )
-        else:
-            span, shape, token = op.state
-            if token is not None:
-                self._context.detach(token)
-            if span.is_recording():
-                for name, value in _outcome(op).items():
-                    span.set_attribute(name, value)
+        plan: _Plan = op.state
+        if plan.token is not None:
+            self._context.detach(plan.token)
+        if plan.tracer is not None:
+            if op.kind in _LATE:
+                links = self._links(op.headers) if op.headers else ()
+                attributes = {**_attributes(op, self._shapes.of(op)), **_outcome(op)}
+                self._start(plan, op, attributes, links)
+            elif plan.span.is_recording():
+                plan.span.set_attributes(_outcome(op))
+            self._finish(plan.span, op)
+        if self._totals.wanted():
+            self._measure(op, self._shapes.of(op))
+
+    def _links(self, blocks: Iterable[bytes]) -> _Links:
+        senders = itertools.islice(self._senders.spans(blocks), self._max_links)
+        return _Links(self._trace.Link, senders)
+
+    def _finish(self, span: Span, op: Operation) -> None:
         if op.settled is not None:
             span.add_event(op.settled)
         if op.error is not None and span.is_recording():
             self._failed(span, op.error)
         span.end()
-        self._measure(op, shape)
 
     def _measure(self, op: Operation, shape: Shape) -> None:
         labels, items, seconds = shape.shared, shape.items, op.duration or 0.0
@@ -145,19 +206,68 @@ class SpanHooks(Hooks):
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
 
 
+def _begun() -> dict[str, str]:
+    """Return the headers of a trace that begins here and is not sampled."""
+    trace_id, span_id = random.getrandbits(128) or 1, random.getrandbits(64) or 1
+    return {"traceparent": f"00-{trace_id:032x}-{span_id:016x}-00"}
+
+
+class _Plan:
+    """What is decided of an operation before it begins, and what it has while it runs."""
+
+    __slots__ = ("began", "context", "link", "parent", "span", "token", "tracer")
+
+    def __init__(
+        self,
+        tracer: Tracer | None,
+        parent: SpanContext | None,
+        link: SpanContext | None = None,
+        context: Context | None = None,
+    ) -> None:
+        self.tracer: Any = tracer
+        """Makes the span; None where the sampler leaves it out."""
+        self.parent: SpanContext | None = parent
+        """The span above; None where a trace begins."""
+        self.link: SpanContext | None = link
+        """The span that sent the message that is processed."""
+        self.context: Context | None = context
+        """The context that the span is made in; None: the present one."""
+        self.began: int | None = None
+        """When it began, where its span is made at the end."""
+        self.span: Any = None
+        self.token: Any = None
+
+
+class _Unsampled(LeftOut):
+    """A handler in a trace that is not sampled, which what it does must know."""
+
+    __slots__ = ("_api", "_token")
+
+    def __init__(self, api: Any, context: Context | None) -> None:
+        super().__init__()
+        self._api = api
+        self._token = None if context is None else api.attach(context)
+
+    def end(self) -> None:
+        if self._token is not None:
+            self._api.detach(self._token)
+
+
+_NOTHING = LeftOut()
+
+
 class _Links(Sequence[Any]):
     """The links of a span to those that sent its messages. They are made when the SDK reads them:
     for a span that the sampler does not want it reads none."""
 
-    def __init__(self, trace: Any, senders: Senders, blocks: Iterable[bytes]) -> None:
-        self._trace = trace
+    def __init__(self, make: type[Link], senders: Iterator[SpanContext]) -> None:
+        self._make = make
         self._senders = senders
-        self._blocks = blocks
         self._made: list[Link] | None = None
 
     def _all(self) -> list[Link]:
         if self._made is None:
-            self._made = [self._trace.Link(one) for one in self._senders.spans(self._blocks)]
+            self._made = [self._make(sender) for sender in self._senders]
         return self._made
 
     def __bool__(self) -> bool:

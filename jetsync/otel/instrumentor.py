@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync.errors import ConfigError
-from jetsync.observe import install
+from jetsync.observe import MOST_READ, install
 from jetsync.observe import uninstall as uninstall_hooks
 from jetsync.otel.hooks import SpanHooks
 from jetsync.otel.names import template_of
@@ -27,6 +27,7 @@ def instrument(
     propagator: TextMapPropagator | None = None,
     link_only: bool = False,
     message_spans: bool = False,
+    max_links: int = 128,
 ) -> None:
     """Make spans and metrics for the connections of this process that are made from now on.
 
@@ -34,9 +35,13 @@ def instrument(
     of few values out of a subject; by default numbers, UUIDs and NUIDs become ``{id}``. A span that
     processes a message links to the one that sent it; where no span is current that one is also its
     parent, unless ``link_only``. ``message_spans``: each message of ``publish_many`` has a "create"
-    span of its own, whose context it carries; tens of microseconds each. Does not block. Raises
-    ConfigError without ``jetsync[otel]``.
+    span of its own, whose context it carries; tens of microseconds each. The span of a fetch links
+    to the first ``max_links`` senders of its messages, 0 to 128; each costs the SDK two
+    microseconds or more. Does not block. Raises ConfigError without ``jetsync[otel]``, and for a
+    wrong ``max_links``.
     """
+    if not (isinstance(max_links, int) and 0 <= max_links <= MOST_READ):
+        raise ConfigError(f"max_links must be a number from 0 to {MOST_READ}, not {max_links!r}")
     try:
         hooks = SpanHooks(
             tracer_provider,
@@ -45,6 +50,7 @@ def instrument(
             propagator,
             link_only,
             message_spans,
+            max_links,
         )
     except ImportError as error:
         raise ConfigError(f'{error}; install it with: pip install "jetsync[otel]"') from error
@@ -68,6 +74,7 @@ class JetsyncInstrumentor:
             "propagator",
             "link_only",
             "message_spans",
+            "max_links",
         )
         instrument(**{name: options[name] for name in known if name in options})
 

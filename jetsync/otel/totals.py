@@ -34,6 +34,8 @@ class Totals:
     def __init__(self, provider: MeterProvider, version: str) -> None:
         from opentelemetry import metrics, trace
 
+        self._is_set = not _is_empty(provider)
+        self._provider_now = metrics.get_meter_provider
         self._observation = metrics.Observation
         self._current = trace.get_current_span
         self._durations: deque[tuple[Histogram, float, Mapping[str, Any]]] = deque()
@@ -61,6 +63,12 @@ class Totals:
             if found not in _made:
                 _made[found] = cls(found, version)
             return _made[found]
+
+    def wanted(self) -> bool:
+        """Whether the program has a provider of meters; until then nothing is counted."""
+        if not self._is_set and not _is_empty(self._provider_now()):
+            self._is_set = True
+        return self._is_set
 
     def add(self, name: str, count: int, labels: frozenset[Any]) -> None:
         """Add messages to "sent" or "consumed". ``labels`` are the items of the attributes."""
@@ -98,6 +106,11 @@ class Totals:
                 yield self._observation(count, attributes)
 
         return read
+
+
+def _is_empty(provider: MeterProvider) -> bool:
+    """Whether it is of the API alone, which measures nothing."""
+    return type(provider).__module__.startswith("opentelemetry.metrics")
 
 
 _making = rlock("otel/totals.py _making")

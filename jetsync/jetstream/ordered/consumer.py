@@ -113,7 +113,8 @@ class OrderedConsumer(Handle):
         came, JetStreamError when reading cannot go on (see ``JetStream.ordered_consumer``),
         ConfigError, ConnectionClosedError.
         """
-        batch = self.fetch(1, timeout=timeout)
+        # A subclass that observes both calls sees one of them: the user's.
+        batch = OrderedConsumer.fetch(self, 1, timeout=timeout)
         if not len(batch):
             raise TimeoutError(
                 f"no message from {self!r} within {self._port.seconds(timeout):g} s",

@@ -57,7 +57,8 @@ class PullSubscription(Handle):
         """
         self._check()
         check_count("n", n)
-        batch = self._consumer.fetch(n, timeout=timeout, eager=True)
+        # A subclass that observes both calls sees one of them: the user's. So does next().
+        batch = Consumer.fetch(self._consumer, n, timeout=timeout, eager=True)
         if not len(batch):
             if batch.error is not None:
                 raise batch.error
@@ -74,7 +75,7 @@ class PullSubscription(Handle):
         came, ConsumerDeletedError when the consumer is gone, PullTerminatedError when the server
         refuses the pull, PermissionsError, ConfigError, ConnectionClosedError.
         """
-        return self.fetch(1, timeout)[0]
+        return PullSubscription.fetch(self, 1, timeout)[0]
 
     @spells_out(Consumer.messages)
     def messages(self, **options: Unpack[MessagesOptions]) -> MessageStream:
