@@ -122,7 +122,7 @@ class LeftOut:
 
     def __init__(self, headers: dict[str, str] | None = None) -> None:
         self.headers: dict[str, str] | None = headers
-        """What its messages carry all the same; a name that the caller gave is kept."""
+        """Headers for its messages all the same; a name that the caller gave is kept."""
 
     def end(self) -> None:
         """The operation has ended. Not called for one without messages to process."""

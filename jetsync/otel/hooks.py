@@ -213,7 +213,7 @@ def _begun() -> dict[str, str]:
 
 
 class _Plan:
-    """What is decided of an operation before it begins, and what it has while it runs."""
+    """The decision on an operation, made before it begins, and what it has while it runs."""
 
     __slots__ = ("began", "context", "link", "parent", "span", "token", "tracer")
 

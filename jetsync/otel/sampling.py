@@ -1,7 +1,7 @@
 """Which spans the sampler leaves out, known without asking the SDK.
 
-A span that is left out costs the SDK as much as half of a fetch: it makes ids and a context that
-nobody reads. The samplers of the SDK itself follow rules that are known beforehand, so this asks
+A span that is left out costs the SDK a tenth of a fetch and more: it makes ids and a context that
+have no reader. The samplers of the SDK itself follow rules that are known beforehand, so this asks
 the SDK only for the spans that are sampled, and for all of them where the sampler is another one.
 """
 
@@ -71,7 +71,7 @@ class Sampling:
 
 
 class _Rules:
-    """What is known of a sampler: the share of the traces that it takes where there is no parent
+    """The rules of a sampler: the share of the traces that it takes where there is no parent
     (None: not known), and whether it leaves out what is below a span that it has left out."""
 
     def __init__(self, rate: float | None, off_local: bool, off_remote: bool) -> None:
