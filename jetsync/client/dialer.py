@@ -224,7 +224,10 @@ class Dialer:
 
     def _on_error(self, address: str, error: Exception) -> bool:
         """Note a failed attempt; returns whether to stop trying altogether."""
-        logger.debug("cannot connect to %s: %s", address, error)
+        about = {"nats_server": address}
+        if self._options.name is not None:
+            about["nats_connection"] = self._options.name
+        logger.debug("cannot connect to %s: %s", address, error, extra=about)
         self._last_failure = error
         nc = follow(self._connection)
         nc._reports.keep(error)

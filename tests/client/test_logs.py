@@ -128,6 +128,14 @@ def test_a_good_link_clears_the_last_error_and_says_where_it_leads(nc, told, cap
     assert 0 < vars(record)["nats_duration"] < LONG
 
 
+def test_a_failed_attempt_names_its_connection_and_server_for_programs(caplog) -> None:
+    with caplog.at_level(logging.DEBUG, logger="jetsync"), pytest.raises(jetsync.NoServersError):
+        jetsync.connect("nats://127.0.0.1:1", name="logs")
+    (record,) = (r for r in caplog.records if r.getMessage().startswith("cannot connect"))
+    about = (record.__dict__["nats_connection"], record.__dict__["nats_server"])
+    assert about == ("logs", "127.0.0.1:1")
+
+
 def test_the_protocol_is_logged_where_its_logger_is_at_debug(url, caplog) -> None:
     logger = logging.getLogger("jetsync.wire")
     logger.setLevel(logging.DEBUG)
