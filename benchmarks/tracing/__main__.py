@@ -1,0 +1,214 @@
+"""What tracing costs: CPU of each way with spans that are left out, sampled at times, and always.
+
+    python -m benchmarks.tracing --rounds 14
+    python -m benchmarks.tracing --ways fetch publish --metrics
+
+One process has a connection for each setting; they take turns in each round, and CPU seconds of the
+process are compared with those of the connection without tracing. The senders of stored messages
+have not sampled them, and callbacks follow them. ``messages`` has no spans: its difference says how
+far the figures can be believed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_OFF,
+    ALWAYS_ON,
+    ParentBased,
+    ParentBasedTraceIdRatio,
+    Sampler,
+)
+
+import jetsync
+import jetsync.otel
+from jetsync.server import NatsServer
+
+STORED = 20_000
+DATA = b"x" * 128
+SAMPLERS: dict[str, Sampler] = {
+    "none sampled": ParentBased(ALWAYS_OFF),
+    "1 % sampled": ParentBasedTraceIdRatio(0.01),
+    "all sampled": ALWAYS_ON,
+}
+Work = Callable[[jetsync.Connection], float]
+"""Does its part for a connection and returns the CPU seconds that one unit of it took."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tracing", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=14)
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--metrics", action="store_true", help="have a provider of meters too")
+    options = parser.parse_args(arguments)
+    with NatsServer() as server, contextlib.ExitStack() as stack:
+        connections = {"off": stack.enter_context(jetsync.connect(server.url))}
+        _fill(connections["off"])
+        for name, sampler in SAMPLERS.items():
+            provider = TracerProvider(sampler=sampler)
+            provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+            meters = MeterProvider([InMemoryMetricReader()]) if options.metrics else None
+            jetsync.otel.instrument(tracer_provider=provider, meter_provider=meters)
+            connections[name] = stack.enter_context(jetsync.connect(server.url))
+            jetsync.otel.uninstrument()
+            stack.callback(provider.shutdown)
+        print(f"| way | CPU without | {' | '.join(SAMPLERS)} |")
+        print("| --- | --- |" + " --- |" * len(SAMPLERS))
+        for way in options.ways:
+            print(_row(way, _measured(WAYS[way], connections, options.rounds)), flush=True)
+    return 0
+
+
+def _measured(
+    work: Work, connections: dict[str, jetsync.Connection], rounds: int
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in connections}
+    names = list(connections)
+    for number in range(rounds + 1):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            seconds = work(connections[name])
+            if number:  # the first round makes what is kept
+                found[name].append(seconds)
+    return found
+
+
+def _row(way: str, found: dict[str, list[float]]) -> str:
+    off = found["off"]
+    cells = [f"{statistics.median(off) * 1e6:.4g} µs"]
+    for name in SAMPLERS:
+        pairs = list(zip(off, found[name], strict=True))
+        share = statistics.median(on / base - 1 for base, on in pairs)
+        more = statistics.median(on - base for base, on in pairs)
+        cells.append(f"{share:+.0%}, {more * 1e6:+.3g} µs")
+    return f"| {way} | {' | '.join(cells)} |"
+
+
+def _fill(nc: jetsync.Connection) -> None:
+    js = nc.jetstream(timeout=30)
+    js.create_stream(name="SENT", subjects=["sent"], storage="memory", max_consumers=-1)
+    js.create_stream(name="SINK", subjects=["sink"], storage="memory", max_msgs=1000)
+    js.create_key_value(bucket="KEPT", storage="memory")
+    nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+    rows = [("sent", DATA, {"traceparent": f"00-{7:032x}-{n + 1:016x}-00"}) for n in range(STORED)]
+    js.publish_many(rows).raise_for_failed()
+
+
+def _clocked(work: Callable[[], object], units: int) -> float:
+    begun = time.process_time()
+    work()
+    return (time.process_time() - begun) / units
+
+
+def _consumer(nc: jetsync.Connection) -> jetsync.Consumer:
+    return nc.jetstream().create_consumer("SENT", max_ack_pending=-1)
+
+
+def _fetch(size: int, calls: int) -> Work:
+    def work(nc: jetsync.Connection) -> float:
+        consumer = _consumer(nc)
+
+        def fetch() -> None:
+            for _ in range(calls):
+                consumer.fetch(size, timeout=30).ack()
+
+        return _clocked(fetch, calls)
+
+    return work
+
+
+def _next(nc: jetsync.Connection) -> float:
+    consumer = _consumer(nc)
+
+    def take() -> None:
+        for _ in range(500):
+            consumer.next(timeout=30).ack()
+
+    return _clocked(take, 500)
+
+
+def _messages(nc: jetsync.Connection) -> float:
+    consumer = _consumer(nc)
+
+    def iterate() -> None:
+        with consumer.messages(stop_after=STORED) as messages:
+            for msg in messages:
+                msg.ack()
+
+    return _clocked(iterate, STORED)
+
+
+def _consume(nc: jetsync.Connection) -> float:
+    consumer, done, count = _consumer(nc), threading.Event(), 5000
+    left = iter(range(count - 1))
+
+    def handle(msg: jetsync.JetStreamMsg) -> None:
+        msg.ack()
+        if next(left, None) is None:
+            done.set()
+
+    def consume() -> None:
+        with consumer.consume(handle, stop_after=count):
+            done.wait(60)
+
+    return _clocked(consume, count)
+
+
+def _calls(count: int, call: Callable[[jetsync.Connection], object]) -> Work:
+    def work(nc: jetsync.Connection) -> float:
+        def calls() -> None:
+            for _ in range(count):
+                call(nc)
+            nc.flush()
+
+        return _clocked(calls, count)
+
+    return work
+
+
+def _publish_async(nc: jetsync.Connection) -> float:
+    js = nc.jetstream()
+    return _clocked(
+        lambda: jetsync.wait([js.publish_async("sink", DATA) for _ in range(5000)], 60), 5000
+    )
+
+
+def _publish_many(nc: jetsync.Connection) -> float:
+    js, rows = nc.jetstream(), [("sink", DATA)] * 1000
+    return _clocked(lambda: [js.publish_many(rows) for _ in range(10)], 10)
+
+
+def _key_value(nc: jetsync.Connection) -> float:
+    kv = nc.jetstream().key_value("KEPT")
+    return _clocked(lambda: [(kv.put("k", DATA), kv.get("k")) for _ in range(300)], 300)
+
+
+WAYS: dict[str, Work] = {
+    "fetch": _fetch(1000, 20),
+    "fetch100": _fetch(100, 100),
+    "next": _next,
+    "messages": _messages,
+    "consume": _consume,
+    "publish": _calls(500, lambda nc: nc.jetstream().publish("sink", DATA)),
+    "publish_async": _publish_async,
+    "publish_many": _publish_many,
+    "core_publish": _calls(5000, lambda nc: nc.publish("sink", DATA)),
+    "request": _calls(500, lambda nc: nc.request("echo", DATA)),
+    "key_value": _key_value,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
