@@ -1,9 +1,9 @@
 """Run the tests in lanes: ``python -m tests.lanes [parallel|timed] [pytest arguments]``.
 
-First everything that may run beside other tests, in two processes more than there are processors
-(four to six), because most tests wait more than they compute; then, alone, what is marked ``timed``
-because it measures time. Reports with the duration of every test go to ``build/tests``, and so do
-the last lines of the output, each failure of each lane: ``summary.txt``, or
+First everything that may run beside other tests, in three processes more than there are processors
+(five to seven), because most tests wait more than they compute; then, alone, what is marked
+``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``,
+and so do the last lines of the output, each failure of each lane: ``summary.txt``, or
 ``summary-parallel.txt`` where one lane was asked for, as continuous integration does. The exit code
 is that of the first lane that failed.
 """
@@ -28,7 +28,7 @@ MOST_LINES = 90
 FAILED = 1
 NOTHING_TO_RUN = 5
 MOST_UNSTEADY = 3
-PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 2)
+PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 3)
 
 LANES = {
     "parallel": ["-m", "not timed", "--beside", PROCESSES],

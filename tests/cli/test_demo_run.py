@@ -12,6 +12,7 @@ from jetsync.cli.demo_check import Reference, check_results
 from jetsync.cli.demo_data import find_flights_csv
 from jetsync.server import NatsServer
 from tests.cli.demo_process import Ended, Running, jetsync
+from tests.cli.only_demo import without_others
 from tests.harness.soak import SOAKING, scaled
 
 ROWS = scaled(3_000, 12_000)
@@ -33,9 +34,10 @@ def reference() -> Reference:
     return Reference.compute(find_flights_csv(), ROWS)
 
 
-def demo(folder: Path, out: Path, *arguments: str) -> Running:
+def demo(folder: Path, out: Path, *arguments: str, **environment: str) -> Running:
     sizes = ("--rows", str(ROWS), "--batch-rows", str(BATCH))
-    return jetsync(folder, "demo", "--out", str(out), *sizes, *arguments, **QUICK_JAVA)
+    given = {**QUICK_JAVA, **environment}
+    return jetsync(folder, "demo", "--out", str(out), *sizes, *arguments, **given)
 
 
 def assert_complete(ended: Ended, out: Path, reference: Reference) -> None:
@@ -84,6 +86,15 @@ def test_the_results_are_right_although_something_dies_midway(
     assert running.survivors() == []
 
 
+def test_a_program_beside_the_extra_finds_no_other_package(tmp_path: Path) -> None:
+    """What the test of the whole demo relies on."""
+    alone = without_others(tmp_path / "alone")
+    code = "import sys, pandas, jetsync; sys.exit('hypothesis' in sys.modules)"
+    assert Running(tmp_path / "one", "-c", code, **alone).end().code == 0
+    other = Running(tmp_path / "other", "-c", "import hypothesis", **alone).end()
+    assert other.said == "ModuleNotFoundError: No module named 'hypothesis'"
+
+
 def stop_by_ctrl_c(running: Running, step: str) -> None:
     """Press Ctrl-C as soon as the step begins; it ends tidily and leaves nothing running."""
     running.wait_for(f"{step} ...")
@@ -105,7 +116,10 @@ def test_ctrl_c_leaves_nothing_running(tmp_path: Path, step: str) -> None:
 def test_on_a_server_of_its_users_it_removes_what_it_made_and_a_repeat_after_ctrl_c_completes(
     tmp_path: Path, reference: Reference
 ) -> None:
-    """The streams of an earlier run, kept or left by a crash, are replaced."""
+    """The streams of an earlier run, kept or left by a crash, are replaced.
+
+    The repeat finds no packages but those of the extra ``demo``.
+    """
     out = tmp_path / "out"
     with NatsServer() as server, connect(server.url) as nc:
         js = nc.jetstream()
@@ -115,7 +129,8 @@ def test_on_a_server_of_its_users_it_removes_what_it_made_and_a_repeat_after_ctr
             js.publish(subject, b"left over")
         stop_by_ctrl_c(demo(tmp_path, out, "--servers", server.url), TO_PARQUET)
         assert list(js.stream_names()) == ["OTHER"]
-        ended = demo(tmp_path, out, "--servers", server.url).end()
+        alone = without_others(tmp_path / "alone")
+        ended = demo(tmp_path, out, "--servers", server.url, **alone).end()
         assert_complete(ended, out, reference)
         assert list(js.stream_names()) == ["OTHER"]
 

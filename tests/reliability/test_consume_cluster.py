@@ -21,6 +21,7 @@ pytestmark = pytest.mark.timed
 
 STEPDOWNS = scaled(8, 300)
 KILLS = scaled(1, 20)
+BACKLOG = scaled(10_000, 60_000)  # for five milliseconds each, over all kills
 ROLLS = scaled(1, 20)
 GOODBYE = {"lame_duck_duration": "30s", "lame_duck_grace_period": "1s"}
 
@@ -171,7 +172,7 @@ def test_a_leader_that_dies_costs_little_more_than_the_election(
             # the first one has caught up.
             stream = js.create_stream(name="G7B", subjects=["G7B.>"], num_replicas=3)
             consumer = stream.create_consumer(durable_name="c", ack_wait=5)
-            js.publish_many((("G7B.a", b"x") for _ in range(60_000)), timeout=300)
+            js.publish_many((("G7B.a", b"x") for _ in range(BACKLOG)), timeout=300)
             reader = Reader(js, consumer, pause=0.005, max_messages=20, heartbeat=0.5, expires=10)
             try:
                 for _ in range(KILLS if fault == "kill" else 1):

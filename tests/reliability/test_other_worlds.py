@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.harness.watchdog import run_code
@@ -85,11 +87,12 @@ def test_everything_works_with_gevents_patches(server):
     assert (done.code, done.output, done.errors) == (0, "fine\n", ""), done
 
 
-def test_a_subinterpreter_works_or_is_refused_in_words_and_main_goes_on(server):
+def test_a_subinterpreter_behind_main_is_refused_in_words_and_main_goes_on(server):
     done = run_code(SUBINTERPRETER, server.url, "main first", limit=60)
     assert (done.code, done.errors) == (0, ""), done
     first, *rest = done.output.splitlines()
-    assert first == "works" or first.startswith("refused: ")
+    assert first.startswith("refused: ")
+    assert "interpreter" in first
     assert rest == ["main works"]
 
 
@@ -97,7 +100,8 @@ def test_a_subinterpreter_that_is_the_first_to_import(server):
     done = run_code(SUBINTERPRETER, server.url, "alone", limit=60)
     assert (done.code, done.errors) == (0, ""), done
     (first,) = done.output.splitlines()
-    assert first == "works" or first.startswith("refused: ")
+    # An interpreter that may start no threads, or share no module, says so; others just work.
+    assert first == "works" or re.match("refused: .*(thread|interpreter)", first)
 
 
 EVENTLET = """
