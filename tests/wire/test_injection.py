@@ -61,7 +61,7 @@ def has_lone_surrogate(text):
 
 @pytest.mark.timeout(scaled(300, 7200))
 def test_no_string_changes_framing(record_figure):
-    changed = 0
+    tried = 0
     accepted = dict.fromkeys(PLACES, 0)
     for number in range(STRINGS):
         text = generate.text(generate.of(number))
@@ -77,13 +77,11 @@ def test_no_string_changes_framing(record_figure):
             outbound.ping()
             # A frame too many, or another one, is what an injection looks like.
             alike = reference.read_sent(outbound.peek()) == [NEIGHBOUR, *expected, NEIGHBOUR]
-            changed += not alike
             assert alike, f"string {number}, {place}: {text!r}"
+            tried += 1
     record_figure(
-        "G15 strings that change framing",
-        changed,
-        f"of {STRINGS} in each of {len(PLACES)} places",
-        goal="0 of 50,000",
+        f"G15 strings in {len(PLACES)} places that kept the framing",
+        tried,
     )
     # Most are refused, and some are not: both ways are tried everywhere.
     assert min(accepted.values()) > STRINGS / 50
@@ -144,4 +142,4 @@ def test_no_name_of_a_stream_or_consumer_changes_framing(record_figure):
     for frame in published:
         subject, _reply = frame.fields
         assert subject == b"a" or subject.startswith(b"$JS.API.")
-    record_figure("G15 names that change framing", 0, f"of {NAMES}", goal="0")
+    record_figure("G15 names that were sent and kept the framing", len(published))
