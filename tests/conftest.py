@@ -7,7 +7,7 @@ pytest_plugins = [
     "tests.harness.nats_server",
     "tests.harness.connections",
     "tests.harness.leaks",
-    "tests.harness.beside",
+    "tests.harness.lanes",
     "tests.harness.figures",
     "tests.harness.certificates",
     "tests.harness.links",

@@ -1,15 +1,16 @@
-"""Run the tests in lanes: ``python -m tests.lanes [parallel|timed] [pytest arguments]``.
+"""Run the tests as continuous integration does: ``python -m tests.lanes [pytest arguments]``.
 
-First everything that may run beside other tests, in three processes more than there are processors
-(five to seven), because most tests wait more than they compute; then, alone, what is marked
-``timed`` because it measures time. Reports with the duration of every test go to ``build/tests``,
-and so do the last lines of the output, each failure of each lane: ``summary.txt``, or
-``summary-parallel.txt`` where one lane was asked for, as continuous integration does. The exit code
-is that of the first lane that failed.
+First everything that may run beside other tests, in two processes more than there are processors
+(four to six), because most tests wait more than they compute; then, alone, what is marked ``timed``
+because it measures time: before it, the end of every process is awaited that holds a shared lock on
+the file that ``JETSYNC_BESIDE`` names, such as the other checks of ``.ci/run``. Reports with the
+duration of every test go to ``build/tests``, and so does ``summary.txt``, the last lines of the
+output: each failure of each lane. The exit code is that of the first lane that failed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -24,14 +25,16 @@ ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build" / "tests"
 UNSTEADY = "unsteady.txt"
 FAILURES = "failures.txt"
+SUMMARY = "summary.txt"
 MOST_LINES = 90
 FAILED = 1
 NOTHING_TO_RUN = 5
 MOST_UNSTEADY = 3
-PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 3)
+BESIDE = "JETSYNC_BESIDE"
+PROCESSES = str(min(4, max(2, os.cpu_count() or 1)) + 2)
 
 LANES = {
-    "parallel": ["-m", "not timed", "--beside", PROCESSES],
+    "parallel": ["-m", "not timed", "-n", PROCESSES, "--no-loadscope-reorder"],
     "timed": ["-m", "timed"],
 }
 
@@ -50,6 +53,12 @@ def run(lane: str, arguments: list[str]) -> int:
     environment = {**os.environ, brief.ENVIRONMENT_VARIABLE: str(REPORTS / FAILURES)}
     code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return again(cache) if code == FAILED else code
+
+
+def wait_until_alone() -> None:
+    if path := os.environ.get(BESIDE):
+        with open(path, "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def timed_files() -> list[str]:
@@ -82,21 +91,20 @@ def summary(took: list[str]) -> str:
 
 
 def main() -> int:
-    only, arguments = sys.argv[1:2], sys.argv[2:]
-    if not only or only[0] not in LANES:
-        only, arguments = [], sys.argv[1:]
     REPORTS.mkdir(parents=True, exist_ok=True)
     for name in (UNSTEADY, FAILURES):
         (REPORTS / name).write_text("", encoding="utf-8")
     codes, took = [], []
-    for lane in only or LANES:
+    for lane in LANES:
+        if lane == "timed":
+            wait_until_alone()
         begun = time.monotonic()
-        codes.append(run(lane, arguments))
+        codes.append(run(lane, sys.argv[1:]))
         took.append(f"{lane} {time.monotonic() - begun:.0f} s")
         if codes[-1] == 2:  # interrupted
             break
     said = summary(took)
-    (REPORTS / "-".join(["summary", *only])).with_suffix(".txt").write_text(said, encoding="utf-8")
+    (REPORTS / SUMMARY).write_text(said, encoding="utf-8")
     print(said, end="", flush=True)
     if all(code == NOTHING_TO_RUN for code in codes):
         return NOTHING_TO_RUN

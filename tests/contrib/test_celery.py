@@ -30,6 +30,8 @@ LONG = 30.0
 
 POOLS = ("threads", "gevent")
 
+pytestmark = pytest.mark.xdist_group("celery")
+
 
 class Place:
     """An application on a virtual host of its own, and its workers."""

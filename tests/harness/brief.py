@@ -60,4 +60,5 @@ def note(test: str, phase: str | None, said: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Brief(config))
+    if not hasattr(config, "workerinput"):  # xdist's workers report to the process that tells
+        config.pluginmanager.register(Brief(config))

@@ -1,6 +1,6 @@
 """Which tests may run beside others, and in which order.
 
-Processes that run tests beside each other (``tests/harness/beside.py``) each take whole files.
+Test processes that run beside each other (``-n``, see ``tests/lanes.py``) each take whole files.
 Files with the session's Spark stay in one process, so that one JVM starts for all of them, and
 begin first, because they take longest. The files of ``BUSY`` each keep every processor busy: they
 follow each other in one process too, while the rest, which mostly waits, runs beside them. The long
@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
+
+import pytest
 
 from tests.harness.places import ROOT
 
@@ -68,3 +71,24 @@ def rank(nodeid: str) -> int:
     file = nodeid.partition("::")[0]
     places = (place for place, start in enumerate(FIRST, 1) if file.startswith(start))
     return next(places, len(FIRST) + 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out whole groups, in the order of the tests (``--dist loadgroup`` reads names that
+    newer versions of pytest make in another way, and then hands out single tests)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if SPARK_SESSION in getattr(item, "fixturenames", ()):
+            assert group(item.nodeid) == SPARK_SESSION, f"{item.nodeid} would start another Spark"
+    if hasattr(config, "workerinput"):  # one of several processes, which xdist makes
+        items.sort(key=lambda item: rank(item.nodeid))

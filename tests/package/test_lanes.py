@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import jetsync
 from tests import lanes
 from tests.harness.lanes import FIRST
 from tests.harness.places import ROOT
+from tests.harness.waiting import wait_until
 
 
 def test_every_place_that_begins_first_exists():
@@ -33,7 +37,7 @@ def spark():
 
 @pytest.mark.parametrize("n", range(6))
 def test_one(n%s):
-    print("%s", os.getpid())
+    print("%s", os.environ["PYTEST_XDIST_WORKER"])
 """
 
 
@@ -45,19 +49,11 @@ def test_the_tests_of_a_file_share_a_process_and_so_do_those_with_a_spark_sessio
     for name, more, mark in files:
         (tmp_path / "tests" / name).write_text(FILE % (more, mark))
     command = [sys.executable, "-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider"]
-    command += [
-        "-p",
-        "elsewhere",
-        "-p",
-        "tests.harness.beside",
-        "--rootdir",
-        ".",
-        "--import-mode=importlib",
-    ]
+    command += ["-p", "grouping", "--rootdir", ".", "--import-mode=importlib"]
     command += [word for word in lanes.LANES["parallel"] if word not in ("-m", "not timed")]
-    (tmp_path / "elsewhere.py").write_text(
+    (tmp_path / "grouping.py").write_text(
         "import pathlib\nfrom tests.harness import lanes\n"
-        "lanes.ROOT = pathlib.Path(__file__).parent\n"
+        "lanes.ROOT = pathlib.Path(__file__).parent\nfrom tests.harness.lanes import *\n"
     )
     places = (tmp_path, Path(jetsync.__file__).parents[1], ROOT)  # the installed package first
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
@@ -65,23 +61,44 @@ def test_the_tests_of_a_file_share_a_process_and_so_do_those_with_a_spark_sessio
         command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    seen = re.findall(r"^(a|b|S) (\d+)$", done.stdout, re.MULTILINE)
+    seen = re.findall(r"^(a|b|S) (gw\d+)$", done.stdout, re.MULTILINE)
     assert len(seen) == 24
     assert len(set(seen)) == 3
 
 
-def test_one_lane_alone_has_a_summary_of_its_own(tmp_path, monkeypatch, capfd):
-    """Continuous integration runs the lanes one by one, and shows both summaries at its end."""
-    (tmp_path / "test_a.py").write_text("def test_never(): assert 0")
-    monkeypatch.setattr(lanes, "LANES", {"one": [], "other": []})
+NOTING = """
+import pathlib
+
+def test_it():
+    with pathlib.Path(__file__).with_suffix(".notes").open("a") as file:
+        file.write("ran\\n")
+"""
+
+
+def test_what_measures_time_waits_for_the_end_of_what_runs_beside(tmp_path, monkeypatch):
+    """Continuous integration builds wheels and more beside the other tests."""
+    (tmp_path / "test_a.py").write_text(NOTING)
+    notes, first = tmp_path / "test_a.notes", tmp_path / "reports/parallel.xml"
+    monkeypatch.setattr(lanes, "LANES", {"parallel": [], "timed": []})
     monkeypatch.setattr(lanes, "ROOT", tmp_path)
     monkeypatch.setattr(lanes, "REPORTS", tmp_path / "reports")
-    monkeypatch.setattr(sys, "argv", ["lanes", "other"])
-    assert lanes.main() == 1
-    assert [path.name for path in (tmp_path / "reports").glob("*.xml")] == ["other.xml"]
-    said = (tmp_path / "reports" / "summary-other.txt").read_text()
-    assert "test_a.py::test_never" in said
-    assert said in capfd.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["lanes"])
+    monkeypatch.setenv(lanes.BESIDE, str(tmp_path / "beside"))
+    with (tmp_path / "beside").open("w") as beside:
+        fcntl.flock(beside, fcntl.LOCK_SH)
+
+        def end():
+            wait_until(lambda: first.exists() and notes.exists(), timeout=60)
+            time.sleep(0.2)  # in which the other lane would begin
+            with notes.open("a") as file:
+                file.write("ended\n")
+            fcntl.flock(beside, fcntl.LOCK_UN)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        assert lanes.main() == 0
+        thread.join()
+    assert notes.read_text().split() == ["ran", "ended", "ran"]
 
 
 UNSTEADY = """
