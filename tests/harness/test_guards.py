@@ -12,7 +12,8 @@ import pytest
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
 
 CODE = """
-import socket, threading
+import pytest, socket, threading
+from jetsync.client.shared import shared_connection
 from jetsync.server import NatsServer
 
 kept = []
@@ -37,6 +38,15 @@ def test_fixture(url):
 def test_own_server():
     with NatsServer(jetstream=False):
         pass
+
+@pytest.mark.spark
+def test_spark_leaks():
+    test_leaks()
+
+@pytest.mark.spark
+def test_spark_shares(url):
+    kept.append(socket.socket())
+    shared_connection(url).flush()
 """
 
 
@@ -44,7 +54,7 @@ def test_own_server():
 def suite(tmp_path_factory):
     folder = tmp_path_factory.mktemp("suite")
     (folder / "test_it.py").write_text(CODE)
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = spark\n")
     return folder
 
 
@@ -62,13 +72,23 @@ def run(folder, *arguments, **environment):
 
 
 def test_leaked_sockets_files_and_threads_are_found_and_nothing_else(suite):
-    said = run(suite, "-k", "clean or leaks or others")
+    said = run(suite, "-k", "(clean or leaks or others) and not spark")
     assert "1 error" in said
     assert "3 passed" in said
     (found,) = re.findall(r"E +Failed: left behind: (.*)", said)
     assert found.startswith("threads ['jetsync-reader'], descriptors")
     kinds = re.findall(r"\((.*?)[:)]", found)
     assert sorted(kinds) == [str(suite / "test_it.py"), "socket"]
+
+
+def test_beside_spark_threads_are_found_but_for_those_of_shared_connections(suite):
+    """Spark opens sockets when it likes, and each process keeps its shared connections."""
+    said = run(suite, "-k", "spark")
+    assert "2 passed" in said
+    assert "1 error" in said
+    assert re.findall(r"E +Failed: left behind: (.*)", said) == [
+        "threads ['jetsync-reader'], descriptors []"
+    ]
 
 
 def test_a_missing_nats_server_is_a_failure(suite):

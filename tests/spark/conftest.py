@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
         if HERE in item.path.parents and LIVE.intersection(item.fixturenames):
             item.add_marker(pytest.mark.spark)
             # Sockets to the JVM are pyspark's own business.
-            item.add_marker(pytest.mark.filterwarnings("default"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 
 @pytest.fixture(scope="session")
