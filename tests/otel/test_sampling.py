@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,7 @@ from opentelemetry.sdk.trace.sampling import (
 import jetsync
 import jetsync.observe
 import jetsync.otel
+from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
 
@@ -329,3 +331,27 @@ def test_a_message_is_processed_once_for_each_decision(traced, inbox):
     wait_until(lambda: one.names == ["process sampled.a"])
     (span,) = one.spans
     assert (span.parent.span_id, span.links[0].context.span_id) == (8, 8)
+
+
+def test_servers_report_the_way_of_what_is_sampled_and_of_nothing_else():
+    """An account with ``msg_trace`` (ADR-41): the header of a span makes its server tell of it."""
+    user = {"user": "u", "password": "p"}
+    account = {"users": [user], "msg_trace": {"dest": "hops", "sampling": "100%"}}
+    with NatsServer(config={"accounts": {"A": account}}) as server:
+        url = server.url.replace("://", "://u:p@")
+        with jetsync.connect(url) as nc, nc.subscribe("hops") as hops:
+            nc.flush()
+            for sampler in (ParentBased(ALWAYS_OFF), ALWAYS_ON):
+                one = Traced(url, sampler)
+                one.nc.publish("sampled.way")
+                one.nc.close()
+            report = json.loads(hops.next(9).data)
+            with pytest.raises(jetsync.TimeoutError):
+                hops.next(0.1)
+    (span,) = one.spans
+    (carried,) = report["request"]["header"]["traceparent"]
+    assert carried.split("-")[1:3] == [
+        f"{span.context.trace_id:032x}",
+        f"{span.context.span_id:016x}",
+    ]
+    assert report["events"][0]["subj"] == "sampled.way"
