@@ -160,7 +160,7 @@ def publish_partition(
     job = job_id or uuid.uuid4().hex
 
     def publish(items: Iterable[Any]) -> Iterator[Any]:
-        from jetsync.spark.publishing import Published, RowPublisher, make_ids
+        from jetsync.spark.publishing import RowPublisher, make_ids
         from jetsync.spark.sink_columns import SinkColumns
 
         rows = RowPublisher(
@@ -168,11 +168,15 @@ def publish_partition(
             SinkColumns(frozenset(columns), checked.subject),
             make_ids(checked, *_job(job, job_id is not None), _partition()),
         )
-        total, example = Published(), None
-        for item, batch in _batches(iter(items), columns):
-            example = item
-            if batch.num_rows:
-                total = total + rows.publish(batch)
+        example = None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal example
+            for item, batch in _batches(iter(items), columns):
+                example = item
+                yield batch
+
+        total = rows.publish_all(batches())
         return counts_like(example, stored=total.stored, duplicates=total.duplicates)
 
     return publish

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync.spark import releasing
 from jetsync.spark.connection import link_of, shared, with_patience
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.offsets import Mark, Offset
+from jetsync.spark.offsets import Offset, StreamOffset
 from jetsync.spark.options import LinkOptions
 from jetsync.spark.read_options import NONE, ReadOptions
 
@@ -52,10 +52,10 @@ def lag(query: Any) -> dict[str, dict[str, int]]:
         end, latest = _offset(_field(source, "endOffset")), _offset(_field(source, "latestOffset"))
         if end is None:
             continue
-        for stream, mark in end.marks.items():
-            newest = latest.marks.get(stream) if latest is not None else None
-            head = max(mark.seq, newest.seq if newest is not None else 0)
-            found[stream] = {"latest": head, "end": mark.seq, "behind": head - mark.seq}
+        for stream, reached in end.streams.items():
+            newest = latest.streams.get(stream) if latest is not None else None
+            head = max(reached.seq, newest.seq if newest is not None else 0)
+            found[stream] = {"latest": head, "end": reached.seq, "behind": head - reached.seq}
     return found
 
 
@@ -73,20 +73,20 @@ def release(query: Any, options: Mapping[str, str]) -> dict[str, int]:
     released: dict[str, int] = {}
     for source in _field(progress, "sources") or ():
         end = _offset(_field(source, "endOffset"))
-        for stream, mark in end.marks.items() if end is not None else ():
+        for stream, reached in end.streams.items() if end is not None else ():
             if checked.on_commit == NONE or (checked.streams and stream not in checked.streams):
                 continue
             with_patience(
                 checked.link,
-                f"releasing {stream} up to {mark.seq}",
-                functools.partial(_release, stream, mark, checked),
+                f"releasing {stream} up to {reached.seq}",
+                functools.partial(_release, stream, reached, checked),
             )
-            released[stream] = mark.seq
+            released[stream] = reached.seq
     return released
 
 
-def _release(stream: str, mark: Mark, options: ReadOptions, js: JetStream) -> None:
-    releasing.release(js, stream, mark, options)
+def _release(stream: str, reached: StreamOffset, options: ReadOptions, js: JetStream) -> None:
+    releasing.release(js, stream, reached, options)
 
 
 def _field(value: Any, name: str) -> Any:

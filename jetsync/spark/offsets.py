@@ -18,14 +18,14 @@ from typing import Any
 
 from jetsync.spark.errors import SparkSourceError
 
-__all__ = ["Mark", "Offset"]
+__all__ = ["Offset", "StreamOffset"]
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class Mark:
-    """The last sequence included, and the identity of the stream it belongs to."""
+class StreamOffset:
+    """How far one stream is read: the last sequence included, and the stream's identity."""
 
     seq: int
     created: str
@@ -33,9 +33,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Offset:
-    """One mark per stream, and the pinned beginnings if there are any. Immutable."""
+    """The offset of each stream, and the pinned beginnings if there are any. Immutable."""
 
-    marks: Mapping[str, Mark]
+    streams: Mapping[str, StreamOffset]
     base: Mapping[str, int] = field(default_factory=dict)
     filters: str = ""
 
@@ -47,8 +47,8 @@ class Offset:
         if self.filters:
             found["filters"] = self.filters
         found["streams"] = {
-            name: {"created": self.marks[name].created, "seq": self.marks[name].seq}
-            for name in sorted(self.marks)
+            name: {"created": self.streams[name].created, "seq": self.streams[name].seq}
+            for name in sorted(self.streams)
         }
         found["v"] = VERSION
         return found
@@ -58,9 +58,9 @@ class Offset:
         """Read an offset from a checkpoint; ``SparkSourceError`` if it is not one of ours."""
         try:
             version = value["v"]
-            marks = {
-                str(name): Mark(int(mark["seq"]), str(mark["created"]))
-                for name, mark in value["streams"].items()
+            streams = {
+                str(name): StreamOffset(int(reached["seq"]), str(reached["created"]))
+                for name, reached in value["streams"].items()
             }
             base = {str(name): int(seq) for name, seq in value.get("base", {}).items()}
             filters = str(value.get("filters", ""))
@@ -76,28 +76,28 @@ class Offset:
                 "use the jetsync that wrote it or newer",
                 code="JETSYNC_INVALID_OFFSET",
             )
-        return cls(marks, base, filters)
+        return cls(streams, base, filters)
 
     @classmethod
-    def initial(cls, marks: Mapping[str, Mark], filters: str = "") -> Offset:
+    def initial(cls, streams: Mapping[str, StreamOffset], filters: str = "") -> Offset:
         """Return the beginning of a new query: its own base."""
-        return cls(marks, {name: mark.seq for name, mark in marks.items()}, filters)
+        return cls(streams, {name: reached.seq for name, reached in streams.items()}, filters)
 
     @property
     def is_beginning(self) -> bool:
         """Whether nothing was read yet since the base was set."""
         return bool(self.base) and all(
-            self.base.get(name) == mark.seq for name, mark in self.marks.items()
+            self.base.get(name) == reached.seq for name, reached in self.streams.items()
         )
 
     def advanced(
-        self, marks: Mapping[str, Mark], jumps: Mapping[str, int], filters: str = ""
+        self, streams: Mapping[str, StreamOffset], jumps: Mapping[str, int], filters: str = ""
     ) -> Offset:
-        """Return the end of the batch that starts here and reads up to ``marks``.
+        """Return the end of the batch that starts here and reads each stream up to ``streams``.
 
         ``jumps`` moves the beginning of the batch for some streams: what lies before is known to
         hold nothing for this query, or to be gone.
         """
         base = dict(self.base) if self.is_beginning else {}
         base.update(jumps)
-        return Offset(marks, base, filters)
+        return Offset(streams, base, filters)

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jetsync.spark.offsets import Mark, Offset
+from jetsync.spark.offsets import Offset, StreamOffset
 from jetsync.spark.stream_reader import JetStreamStreamReader
 from jetsync.spark.versions import ReadAllAvailable, arrow_schema
 
@@ -50,8 +50,8 @@ class OlderStreamReader(JetStreamStreamReader):
         """
         limit = self.getDefaultReadLimit() if self._answered else ReadAllAvailable()
         if self._position is None:
-            marks = self._ask_each(lambda _, head: Mark(head.last_seq, head.created))
-            self._position = Offset(marks, {}, self._filters).to_dict()
+            streams = self._ask_each(lambda _, head: StreamOffset(head.last_seq, head.created))
+            self._position = Offset(streams, {}, self._filters).to_dict()
         else:
             self._position = super().latestOffset(self._position, limit)
         self._answered = True

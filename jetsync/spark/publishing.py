@@ -19,6 +19,8 @@ from jetsync.errors import (
     TimeoutError,
     WrongLastSequenceError,
 )
+from jetsync.jetstream.access import api_of
+from jetsync.jetstream.publish.many import bulk_publish
 from jetsync.spark.atomic import chunks, has_stored_rows, store_chunk
 from jetsync.spark.connection import is_transient, shared, with_patience
 from jetsync.spark.destinations import Destinations
@@ -31,18 +33,17 @@ from jetsync.spark.expectations import (
 from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds, short_hash
 from jetsync.spark.sink_columns import SinkColumns, without_source
 from jetsync.spark.target import find_stream
+from jetsync.spark.task_rows import Failures, TaskRows
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jetsync import JetStream, PublishReport
+    from jetsync import JetStream
 
 __all__ = ["Published", "RowPublisher", "joined", "make_ids"]
 
 log: Log = Log("jetsync.spark")
-
-Failures = list[tuple[int, Exception]]
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (
     (WrongLastSequenceError, "JETSYNC_EXPECTATION_FAILED"),
@@ -87,8 +88,8 @@ class Published:
         )
 
 
-# Rows or bytes of one publish; each publish ends with a wait for its last confirmations.
-JOINED_ROWS = 50_000
+# Rows or bytes that are prepared at a time.
+JOINED_ROWS = 10_000
 _JOINED_BYTES = 16 << 20
 
 
@@ -114,7 +115,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class RowPublisher:
-    """Publishes the record batches of one task. Not thread-safe: a task has one."""
+    """Publishes the rows of one task. Not thread-safe: a task has one."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns, ids: Ids | None) -> None:
         self._options = options
@@ -123,34 +124,54 @@ class RowPublisher:
         self._destinations = Destinations(options, columns)
 
     def publish(self, batch: pa.RecordBatch) -> Published:
-        """Publish a batch and wait for every acknowledgement.
+        """Publish a batch and wait for every acknowledgement, like :meth:`publish_all`."""
+        return self.publish_all([batch])
 
-        Rows without one are published again, with the same id. Raises ``SparkSourceError`` when a
-        row cannot be stored, or not within ``publishRetries`` and ``serverUnavailableTimeout``; a
-        row that cannot be a message is found before any of the batch is sent.
+    def publish_all(self, batches: Iterable[pa.RecordBatch]) -> Published:
+        """Publish batches and wait until every row of all of them is acknowledged. Blocks.
+
+        A batch is taken as soon as there is room for its rows, while others are not acknowledged
+        yet. Rows without an acknowledgement are published again, with the same id, before more are
+        taken. Raises ``SparkSourceError`` when a row cannot be stored, or not within
+        ``publishRetries`` and ``serverUnavailableTimeout``; a row that cannot be a message is found
+        before any of its batch is sent.
+        """
+        extra: list[Published] = []
+        ready = self._ready(joined(batches), extra)
+        total = Published()
+        if self._options.atomic:
+            for whole, rows in ready:
+                for chunk in chunks(rows, expecting_rows(whole)):
+                    total = total + self._publish_whole(chunk)
+        else:
+            total = self._publish_singly(rows for _, rows in ready)
+        return sum(extra, total)
+
+    def _ready(
+        self, batches: Iterable[pa.RecordBatch], extra: list[Published]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield batches, each with its rows as messages. Blocks.
+
+        What was published to find out where a subject leads is counted in ``extra`` instead.
         """
         options = self._options
-        rows = self._columns.normalise(batch)
-        limit = with_patience(
-            options.link, "publishing", lambda js: shared(options.link).max_payload
-        )
-        self._columns.check_sizes(rows, limit)
-        if self._ids is not None:
-            ids = self._ids.column(rows, self._columns.subject)
-            rows = without_source(rows).append_column("msg_id", ids)
-        total = Published()
-        tried = self._destinations.look_at(rows)
-        if tried is not None:
-            total = total + Published(1, 0, tried[1])
-            others = [row for row in range(rows.num_rows) if row != tried[0]]
-            rows, batch = rows.take(others), batch.take(others)
-        if not rows.num_rows:
-            return total
-        if not options.atomic:
-            return total + self._publish_singly(rows)
-        for chunk in chunks(rows, expecting_rows(batch)):
-            total = total + self._publish_whole(chunk)
-        return total
+        for batch in batches:
+            rows = self._columns.normalise(batch)
+            limit = with_patience(
+                options.link, "publishing", lambda js: shared(options.link).max_payload
+            )
+            self._columns.check_sizes(rows, limit)
+            if self._ids is not None:
+                ids = self._ids.column(rows, self._columns.subject)
+                rows = without_source(rows).append_column("msg_id", ids)
+            tried = self._destinations.look_at(rows)
+            whole = batch
+            if tried is not None:
+                extra.append(Published(1, 0, tried[1]))
+                others = [row for row in range(rows.num_rows) if row != tried[0]]
+                rows, whole = rows.take(others), batch.take(others)
+            if rows.num_rows:
+                yield whole, rows
 
     # -- a chunk, as a whole -----------------------------------------------------------------------
 
@@ -173,58 +194,86 @@ class RowPublisher:
         first = with_patience(options.link, "publishing a chunk", send)
         if first is None:
             # A task that ran before had stored rows of it. Singly, each is recognised by its id.
-            return self._publish_singly(rows)
+            return self._publish_singly([rows])
         return Published(rows.num_rows, 0, first)
 
     # -- singly, many at a time --------------------------------------------------------------------
 
-    def _publish_singly(self, rows: pa.RecordBatch) -> Published:
+    def _publish_singly(self, batches: Iterable[pa.RecordBatch]) -> Published:
+        link = self._options.link
+        rows = TaskRows(batches, self._columns.subject)
+        total = Published()
+        while not rows.is_over:
+            sent, failures = self._send(rows)
+            total = total + sent
+            for batch, failed in failures:
+                total = total + self._repeat(batch, failed)
+            if not (failures or rows.is_over):  # there was no link for publishTimeout
+                with_patience(link, "publishing", lambda js: shared(link).flush())
+        return total
+
+    def _repeat(self, rows: pa.RecordBatch, failed: Failures) -> Published:
+        """Publish rows again that were not acknowledged, until all are. Blocks."""
         total = Published()
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         repeats = 0
         while True:
-            report = self._send(rows)
-            total = total + Published(report.stored, report.duplicates, report.first_seq)
-            failed = [*report.failed, *_never_sent(rows, report)]
             if any(is_refused_expectation(error) for _, error in failed):
                 total, failed = self._without_stored(rows, total, failed)
             if not failed:
                 return total
             self._refuse_hopeless(rows, failed)
-            if report.stored:
-                patience = Deadline(link.server_unavailable_timeout)
-                repeats = 0
-            elif patience.expired and repeats >= self._options.publish_retries:
+            if patience.expired and repeats >= self._options.publish_retries:
                 raise self._failed(rows, failed)
             repeats += 1
             log.warning(
-                "%d of %d rows were not acknowledged (%s); publishing them again",
+                "%d rows were not acknowledged (%s); publishing them again",
                 len(failed),
-                rows.num_rows,
                 failed[0][1],
             )
             rows = rows.take([index for index, _ in failed])
             time.sleep(patience.within(min(0.05 * repeats, 1.0)))
+            again = TaskRows([rows], self._columns.subject)
+            sent, failures = self._send(again)
+            total = total + sent
+            late = TimeoutError("other rows were not acknowledged", operation="publish")
+            failed = [item for _, items in failures for item in items]
+            failed += [(index, late) for index in again.untaken]
+            if sent.stored:
+                patience = Deadline(link.server_unavailable_timeout)
+                repeats = 0
 
-    def _send(self, rows: pa.RecordBatch) -> PublishReport:
-        columns, options = self._columns, self._options
-        row_bytes = max(1, rows.nbytes // rows.num_rows)
-        window = min(options.max_inflight, max(1, options.max_inflight_bytes // row_bytes))
-        # publishTimeout is meant for one acknowledgement: each window of them gets as long.
-        budget = options.publish_timeout * -(-rows.num_rows // window)
+    def _send(self, rows: TaskRows) -> tuple[Published, list[tuple[pa.RecordBatch, Failures]]]:
+        """Publish what is left of ``rows`` until some are not stored. Blocks.
 
-        def send(js: JetStream) -> PublishReport:
-            return js.publish_arrow(
-                rows,
-                subject=columns.subject if columns.subject is not None else "subject",
-                data="data",
-                headers="headers" if columns.headers else None,
-                msg_id="msg_id" if "msg_id" in rows.schema.names else None,
-                timeout=budget,
-                max_pending=window,
-                expected_stream=options.publish_stream,
-            )
+        Returns what was stored, and what was not, by batch.
+        """
+        options = self._options
+
+        def send(js: JetStream) -> tuple[Published, list[tuple[pa.RecordBatch, Failures]]]:
+            api = api_of(js)
+            try:
+                report = bulk_publish(
+                    api.port,
+                    api,
+                    rows,
+                    timeout=None,
+                    max_pending=options.max_inflight,
+                    max_failed=0,
+                    auto_ids=False,
+                    expected_stream=options.publish_stream,
+                    max_pending_bytes=options.max_inflight_bytes,
+                    stall=options.publish_timeout,
+                )
+            except Error as error:
+                window = rows.window
+                if window is None or not is_transient(error):
+                    raise
+                stored, failures = rows.interrupted(error)
+                return Published(stored, 0, window.first_seq), failures
+            done = Published(report.stored, report.duplicates, report.first_seq)
+            return done, rows.failures(report.failed)
 
         return with_patience(options.link, "publishing", send)
 
@@ -280,10 +329,3 @@ class RowPublisher:
             f"{self._columns.subject_of(rows, index)!r}: {type(error).__name__}: {error}",
             code=codes[0] if codes else "JETSYNC_PUBLISH_FAILED",
         )
-
-
-def _never_sent(rows: pa.RecordBatch, report: PublishReport) -> Failures:
-    """Return the rows at the end that a publish out of time did not come to."""
-    settled = report.stored + len(report.failed)
-    late = TimeoutError("the time was over before the row was sent", operation="publish_arrow")
-    return [(index, late) for index in range(settled, rows.num_rows)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from jetsync import errors as base_errors
 from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.offsets import Mark
+from jetsync.spark.offsets import StreamOffset
 from jetsync.spark.positions import head_of, is_not_found, open_stream
 from jetsync.spark.read_options import ACK, PURGE, ReadOptions
 
@@ -50,28 +50,28 @@ def prepare(stream: Stream, options: ReadOptions) -> None:
         _check_anchor(_anchor(stream, options), options)
 
 
-def release(js: JetStream, name: str, mark: Mark, options: ReadOptions) -> None:
-    """Give up what lies up to ``mark``. Blocks; may be repeated, does nothing the second time."""
+def release(js: JetStream, name: str, reached: StreamOffset, options: ReadOptions) -> None:
+    """Give up what lies up to ``reached``. Blocks. Repeating it does nothing."""
     stream = open_stream(js, name)
-    if head_of(stream).created != mark.created:
+    if head_of(stream).created != reached.created:
         # Another stream by now: reading will say so.
         return
     if options.on_commit == PURGE:
         for subject in options.filter_subjects or (None,):
-            stream.purge(seq=mark.seq + 1, subject=subject)
+            stream.purge(seq=reached.seq + 1, subject=subject)
     if options.on_commit == ACK and options.anchor_consumer is not None:
         anchor = stream.consumer(options.anchor_consumer)
         floor = anchor.cached_info.ack_floor.stream_seq
-        if floor < mark.seq:
-            anchor.reset(mark.seq + 1)
-        elif floor > mark.seq:
+        if floor < reached.seq:
+            anchor.reset(reached.seq + 1)
+        elif floor > reached.seq:
             log.warning(
                 "anchor %s of stream %s stands at %d, beyond %d, up to which this query is done: "
                 "does another query move it, too? Give each query an anchorConsumer of its own",
                 anchor.name,
                 name,
                 floor,
-                mark.seq,
+                reached.seq,
             )
 
 

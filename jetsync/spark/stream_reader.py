@@ -24,7 +24,7 @@ from jetsync.spark.connection import together, with_each, with_patience
 from jetsync.spark.delivery import needs_direct
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.ids import short_hash
-from jetsync.spark.offsets import Mark, Offset
+from jetsync.spark.offsets import Offset, StreamOffset
 from jetsync.spark.positions import (
     Head,
     check_available,
@@ -79,11 +79,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._asked_at = float("-inf")
         # The end of the batch that was chosen last, and the heads that it was chosen with.
         self._planned: tuple[dict[str, Any], dict[str, Head]] = {}, {}
-        self._frozen: dict[str, Mark] | None = None
+        self._frozen: dict[str, StreamOffset] | None = None
         # Per stream: nothing that passes the filters lies up to here, seen from the last start.
-        self._scanned: dict[str, Mark] = {}
+        self._scanned: dict[str, StreamOffset] = {}
         # Per stream: the reported end; where nothing is left to read, the position reached.
-        self._told: dict[str, Mark] = {}
+        self._told: dict[str, StreamOffset] = {}
         self._filters = short_hash(",".join(sorted(options.filter_subjects)))
         self._warned = False
         self._last_batch_at = time.monotonic()
@@ -119,21 +119,21 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         heads = self._heads
         for name, item in waiting.items():
             end = heads[name].last_seq if item.begin < item.end else item.begin
-            self._told[name] = Mark(end, heads[name].created)
+            self._told[name] = StreamOffset(end, heads[name].created)
         begins = {name: item.begin for name, item in waiting.items()}
         ends = self._limited(begins, {name: item.end for name, item in waiting.items()}, limit)
         if ends is None:
             return start
-        marks = {name: Mark(ends[name], heads[name].created) for name in heads}
-        if marks == dict(offset.marks):
+        streams = {name: StreamOffset(ends[name], heads[name].created) for name in heads}
+        if streams == dict(offset.streams):
             return start
         self._last_batch_at = time.monotonic()
         jumps = {
             name: begin
             for name, begin in begins.items()
-            if offset.marks.get(name) != Mark(begin, heads[name].created)
+            if offset.streams.get(name) != StreamOffset(begin, heads[name].created)
         }
-        batch_end = offset.advanced(marks, jumps, self._filters).to_dict()
+        batch_end = offset.advanced(streams, jumps, self._filters).to_dict()
         self._planned = batch_end, heads
         return batch_end
 
@@ -145,37 +145,40 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         if not self._heads:
             return None
-        heads = {name: Mark(head.last_seq, head.created) for name, head in self._heads.items()}
-        return Offset({name: self._told.get(name, mark) for name, mark in heads.items()}).to_dict()
+        told = {
+            name: self._told.get(name, StreamOffset(head.last_seq, head.created))
+            for name, head in self._heads.items()
+        }
+        return Offset(told).to_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the head: this run reads no further. Blocks."""
-        self._frozen = self._ask_each(lambda _, head: Mark(head.last_seq, head.created))
+        self._frozen = self._ask_each(lambda _, head: StreamOffset(head.last_seq, head.created))
 
     # -- batches -------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the batch between two offsets into ranges. Blocks; runs on the driver."""
         before, after = Offset.from_dict(start), Offset.from_dict(end)
-        begins = {name: batch_begin(before, after, name) for name in after.marks}
-        names = [name for name, mark in after.marks.items() if begins[name] < mark.seq]
+        begins = {name: batch_begin(before, after, name) for name in after.streams}
+        names = [name for name, reached in after.streams.items() if begins[name] < reached.seq]
         planned, heads = self._planned
         if end != planned:
             heads = self._ask_heads(names)
         # Else the end was chosen with these heads just now, and each task asks before it reads.
         ranges = []
         for name in names:
-            mark, begin, head = after.marks[name], begins[name], heads[name]
-            check_available(head, mark.created, begin + 1, self._options)
-            if head.created == mark.created:
+            reached, begin, head = after.streams[name], begins[name], heads[name]
+            check_available(head, reached.created, begin + 1, self._options)
+            if head.created == reached.created:
                 # From the offsets alone, whatever the stream has lost: a repeated batch has the
                 # same partitions, on which the message ids of a sink depend.
                 ranges.append(
                     SequenceRange(
                         name,
-                        mark.created,
+                        reached.created,
                         begin + 1,
-                        mark.seq,
+                        reached.seq,
                         only_direct=needs_direct(head, self._options),
                     )
                 )
@@ -198,18 +201,18 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         if self._options.on_commit == NONE:
             return
-        marks = Offset.from_dict(end).marks
-        together(marks, lambda name: self._release(name, marks[name]))
+        streams = Offset.from_dict(end).streams
+        together(streams, lambda name: self._release(name, streams[name]))
 
-    def _release(self, name: str, mark: Mark) -> None:
+    def _release(self, name: str, reached: StreamOffset) -> None:
         try:
             with_patience(
                 self._options.link,
-                f"onCommit of {name} up to {mark.seq}",
-                lambda js: release(js, name, mark, self._options),
+                f"onCommit of {name} up to {reached.seq}",
+                lambda js: release(js, name, reached, self._options),
             )
         except Error as error:
-            log.warning("onCommit of %s up to %d: %s", name, mark.seq, error)
+            log.warning("onCommit of %s up to %d: %s", name, reached.seq, error)
 
     def stop(self) -> None:
         """Do nothing: the process goes away, and an anchor has to outlive it."""
@@ -243,9 +246,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._prepared.add(name)
         return head, action(stream, head)
 
-    def _start_of(self, stream: Stream, head: Head) -> Mark:
+    def _start_of(self, stream: Stream, head: Head) -> StreamOffset:
         position = self._options.start_of(head.stream)
-        return Mark(resolve_start(stream, head, position, self._options), head.created)
+        return StreamOffset(resolve_start(stream, head, position, self._options), head.created)
 
     def _target(self, head: Head) -> int:
         """Return how far this run may read: the head, or the frozen one of AvailableNow."""
@@ -258,23 +261,23 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _waiting(self, offset: Offset, stream: Stream, head: Head) -> _Waiting:
         """Return what is there to read of one stream after ``offset``."""
-        mark = offset.marks.get(head.stream)
-        if mark is None:
+        reached = offset.streams.get(head.stream)
+        if reached is None:
             # A stream that was added to the options of an existing query.
             begin = self._start_of(stream, head).seq
             if self._options.stream_pattern and self._options.start_of(head.stream).word == LATEST:
                 # It was made while the query runs: all of it came after the start.
                 begin = head.first_seq - 1
             return _Waiting(begin, max(begin, self._target(head)))
-        if head.created == mark.created:
-            self._check_not_backwards(offset, head, mark)
+        if head.created == reached.created:
+            self._check_not_backwards(offset, head, reached)
         scanned = self._scanned.get(head.stream)
-        known = mark.seq
-        if scanned is not None and scanned.created == mark.created:
+        known = reached.seq
+        if scanned is not None and scanned.created == reached.created:
             known = max(known, scanned.seq)
-        first = check_available(head, mark.created, known + 1, self._options)
-        overtaken = head.created != mark.created or head.first_seq > mark.seq + 1
-        begin = first - 1 if overtaken else mark.seq
+        first = check_available(head, reached.created, known + 1, self._options)
+        overtaken = head.created != reached.created or head.first_seq > reached.seq + 1
+        begin = first - 1 if overtaken else reached.seq
         end = max(begin, self._target(head))
         if begin == end or not (self._options.filter_subjects or head.has_holes):
             return _Waiting(begin, end)
@@ -295,7 +298,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             found = first_at_or_after(stream, first, self._options.filter_subjects)
         if found is not None and found <= waiting.end:
             return _Waiting(found - 1, waiting.end)
-        self._scanned[head.stream] = Mark(waiting.end, head.created)
+        self._scanned[head.stream] = StreamOffset(waiting.end, head.created)
         is_due = (
             overtaken
             or self._frozen is not None
@@ -314,13 +317,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             "read now, and a batch that is repeated has other rows"
         )
 
-    def _check_not_backwards(self, offset: Offset, head: Head, mark: Mark) -> None:
+    def _check_not_backwards(self, offset: Offset, head: Head, reached: StreamOffset) -> None:
         # A new query may name a sequence that is yet to come.
-        if head.last_seq >= mark.seq or offset.is_beginning:
+        if head.last_seq >= reached.seq or offset.is_beginning:
             return
         text = (
-            f"stream {head.stream!r} was read up to {mark.seq}, but now ends at {head.last_seq}: "
-            "it lost messages, or an older copy was restored"
+            f"stream {head.stream!r} was read up to {reached.seq}, but now ends at "
+            f"{head.last_seq}: it lost messages, or an older copy was restored"
         )
         if self._options.fail_on_data_loss:
             raise SparkSourceError(
@@ -368,11 +371,11 @@ def batch_begin(before: Offset, after: Offset, name: str) -> int:
     """Return the last sequence before a batch: the pinned one if there is, else Spark's start."""
     if name in after.base:
         return after.base[name]
-    mark = before.marks.get(name)
-    if mark is None or mark.created != after.marks[name].created:
+    reached = before.streams.get(name)
+    if reached is None or reached.created != after.streams[name].created:
         raise SparkSourceError(
             f"the offsets of a batch do not fit together for stream {name!r}; use a new "
             "checkpointLocation",
             code="JETSYNC_INVALID_OFFSET",
         )
-    return mark.seq
+    return reached.seq

@@ -32,7 +32,7 @@ from jetsync.spark.marker import (
     sum_sizes,
 )
 from jetsync.spark.older import arrow_batches
-from jetsync.spark.publishing import Published, RowPublisher, joined, make_ids
+from jetsync.spark.publishing import Published, RowPublisher, make_ids
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.target import Target, look_at_target
 from jetsync.spark.task import running_task
@@ -93,10 +93,15 @@ class _Sink:
     ) -> PublishedMessage:
         ids = make_ids(self._options, query, batch_id, partition)
         publisher = RowPublisher(self._options, self._columns, ids)
-        total, size = Published(), Size()
-        for batch in joined(batches):
-            total = total + publisher.publish(batch)
-            size = size.plus(batch)
+        size = Size()
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal size
+            for batch in batches:
+                size = size.plus(batch)
+                yield batch
+
+        total = publisher.publish_all(counted())
         return PublishedMessage(total, query, checkpoint, size)
 
     def _finish(self, what: str, messages: Sequence[Any]) -> Published:

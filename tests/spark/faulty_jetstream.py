@@ -5,35 +5,35 @@ Loaded by Spark's workers, which find this folder on their path.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 
 from pyspark import TaskContext
 
-from jetsync.spark import publishing
 from jetsync.spark.datasource import JetStreamDataSource
 from jetsync.spark.write_options import WriteOptions
 from jetsync.spark.writer import JetStreamStreamWriter, JetStreamWriter
 
 
-def dies_in_the_middle(batches):
-    """Let one batch through; when the next is wanted, kill the process (first attempt only)."""
-    publishing.JOINED_ROWS = 1  # what was let through is stored before the next is wanted
-    first_attempt = TaskContext.get().attemptNumber() == 0
-    for count, batch in enumerate(batches):
-        if first_attempt and count == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield batch
+def write_or_die(write, batches):
+    """Write one batch; if there are more, kill the process then (first attempt only)."""
+    if TaskContext.get().attemptNumber() > 0:
+        return write(batches)
+    done = write(itertools.islice(batches, 1))
+    if next(batches, None) is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
 
 
 class FaultyWriter(JetStreamWriter):
     def write(self, iterator):
-        return super().write(dies_in_the_middle(iterator))
+        return write_or_die(super().write, iterator)
 
 
 class FaultyStreamWriter(JetStreamStreamWriter):
     def write(self, iterator):
-        return super().write(dies_in_the_middle(iterator))
+        return write_or_die(super().write, iterator)
 
 
 class FaultyJetStream(JetStreamDataSource):

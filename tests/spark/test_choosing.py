@@ -47,7 +47,7 @@ def test_streams_found_by_a_pattern_are_read_also_those_that_come_later(family):
     one = family.add("one", 3)
     made = reader(family, startingOffsets="latest")
     start = travel(made.initialOffset())
-    assert list(Offset.from_dict(start).marks) == [one.name]
+    assert list(Offset.from_dict(start).streams) == [one.name]
     family.add("one", 2)
     two = family.add("two", 4)
     end = travel(made.latestOffset(start, ALL))

@@ -9,11 +9,13 @@ import pytest
 
 from jetsync.spark import lag, publish_partition
 from jetsync.spark.errors import SparkOptionError
-from jetsync.spark.offsets import Mark, Offset
+from jetsync.spark.offsets import Offset, StreamOffset
 
 
 def text(**seqs: int) -> str:
-    return json.dumps(Offset({name: Mark(seq, "c") for name, seq in seqs.items()}).to_dict())
+    return json.dumps(
+        Offset({name: StreamOffset(seq, "c") for name, seq in seqs.items()}).to_dict()
+    )
 
 
 def progress(*sources: dict[str, object]) -> dict[str, object]:

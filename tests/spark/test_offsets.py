@@ -7,10 +7,10 @@ import json
 import pytest
 
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.offsets import Mark, Offset
+from jetsync.spark.offsets import Offset, StreamOffset
 
-A = Mark(7, "2026-01-01T00:00:00+00:00")
-B = Mark(9, "2026-01-02T00:00:00+00:00")
+A = StreamOffset(7, "2026-01-01T00:00:00+00:00")
+B = StreamOffset(9, "2026-01-02T00:00:00+00:00")
 
 
 def test_the_text_is_the_documented_one():
@@ -55,13 +55,13 @@ def test_an_offset_of_a_later_version_is_refused():
 
 def test_the_end_of_the_first_batch_pins_where_it_began():
     start = Offset.initial({"S": A})
-    end = start.advanced({"S": Mark(20, A.created)}, {})
+    end = start.advanced({"S": StreamOffset(20, A.created)}, {})
     assert dict(end.base) == {"S": 7}
 
 
 def test_later_ends_are_not_pinned():
-    first_end = Offset.initial({"S": A}).advanced({"S": Mark(20, A.created)}, {})
-    second_end = first_end.advanced({"S": Mark(30, A.created)}, {})
+    first_end = Offset.initial({"S": A}).advanced({"S": StreamOffset(20, A.created)}, {})
+    second_end = first_end.advanced({"S": StreamOffset(30, A.created)}, {})
     assert dict(second_end.base) == {}
 
 
@@ -69,16 +69,18 @@ def test_a_first_batch_that_read_nothing_keeps_its_pin():
     start = Offset.initial({"S": A})
     empty_end = start.advanced({"S": A}, {})
     assert empty_end.to_dict() == start.to_dict()
-    assert dict(empty_end.advanced({"S": Mark(20, A.created)}, {}).base) == {"S": 7}
+    assert dict(empty_end.advanced({"S": StreamOffset(20, A.created)}, {}).base) == {"S": 7}
 
 
 def test_one_of_several_streams_moving_ends_the_beginning():
     start = Offset.initial({"S": A, "T": B})
-    end = start.advanced({"S": Mark(20, A.created), "T": B}, {})
+    end = start.advanced({"S": StreamOffset(20, A.created), "T": B}, {})
     assert dict(end.base) == {"S": 7, "T": 9}
     assert not end.is_beginning
 
 
 def test_a_jump_moves_the_beginning_of_one_stream_only():
-    end = Offset({"S": A, "T": B}).advanced({"S": Mark(20, "c"), "T": Mark(30, "d")}, {"S": 15})
+    end = Offset({"S": A, "T": B}).advanced(
+        {"S": StreamOffset(20, "c"), "T": StreamOffset(30, "d")}, {"S": 15}
+    )
     assert dict(end.base) == {"S": 15}

@@ -41,7 +41,7 @@ def planned(made, start, end):
 
 
 def seq_of(offset, stream):
-    return Offset.from_dict(offset).marks[stream.name].seq
+    return Offset.from_dict(offset).streams[stream.name].seq
 
 
 def test_nothing_new_gives_back_exactly_the_start(new_stream):

@@ -22,15 +22,17 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
-__all__ = ["ArrowBatches", "IterableRows", "bulk_publish", "subject_column"]
+__all__ = ["ArrowBatches", "BulkSource", "IterableRows", "bulk_publish", "subject_column"]
 
 STALL = 30.0
 """Seconds without any confirmation after which a call without a timeout gives up."""
+PENDING_BYTES = 16 << 20
+"""The frames that may be unconfirmed at a time."""
 _READ_AHEAD = 512
 
 
-class _Source(Protocol):
-    """Feeds a window, one chunk a call."""
+class BulkSource(Protocol):
+    """Feeds a window, one chunk a call. May block while it makes rows."""
 
     def feed(self, window: BulkWindow) -> bool:
         """Add a chunk; False when there is nothing left."""
@@ -129,7 +131,9 @@ class _Bulk(WindowKeeper[BulkWindow]):
         *,
         timeout: float | None,
         max_pending: int | None,
+        max_pending_bytes: int,
         max_failed: int | None,
+        stall: float | None,
         ids: str | None,
         fixed: dict[str, str],
     ) -> None:
@@ -145,6 +149,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 None if ids is None else ids.encode(),
                 block[len(b"NATS/1.0\r\n") : -2] if block else b"",
                 first,
+                max_pending_bytes,
                 only_linked=True,
                 most=most,
                 key=os.urandom(16),
@@ -156,11 +161,12 @@ class _Bulk(WindowKeeper[BulkWindow]):
         self._expected = fixed.get("Nats-Expected-Stream", "")
         self._deadline = Deadline(timeout)
         self._timeout = timeout
+        self._stall = stall
         self._max_failed = max_failed
         self._failed: dict[int, Exception] = {}
         self._progress = time.monotonic()  # last confirmation
 
-    def run(self, source: _Source) -> PublishReport:
+    def run(self, source: BulkSource) -> PublishReport:
         window = self.window
         try:
             more, cut_short = True, False
@@ -174,11 +180,11 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 if more and self._has_failed_too_often():
                     more, cut_short = False, True
                 if more and self._port.linked and not window.full:
-                    idle = not window.in_flight
+                    idle, began = not window.in_flight, time.monotonic()
                     more = source.feed(window)
-                    if idle:
-                        # The wait begins here: the source may have been slow.
-                        self._progress = time.monotonic()
+                    # While the source makes rows, nobody looks at the confirmations.
+                    now = time.monotonic()
+                    self._progress = now if idle else self._progress + (now - began)
                     self._collect(0.0)
                 elif more and window.in_flight < window.capacity_now and self._port.linked:
                     self._collect(self._deadline.within(0.01))  # the link takes no more just now
@@ -221,7 +227,8 @@ class _Bulk(WindowKeeper[BulkWindow]):
     def _out_of_time(self) -> bool:
         if self._timeout is not None:
             return self._deadline.expired
-        return bool(self.window.in_flight) and time.monotonic() - self._progress > STALL
+        waits = self.window.in_flight or (self._stall is not None and not self._port.linked)
+        return bool(waits) and time.monotonic() - self._progress > (self._stall or STALL)
 
     def _report(self, *, complete: bool) -> PublishReport:
         window = self.window
@@ -234,15 +241,21 @@ class _Bulk(WindowKeeper[BulkWindow]):
 def bulk_publish(
     port: Port,
     api: API,
-    source: _Source,
+    source: BulkSource,
     *,
     timeout: float | None,
     max_pending: int | None,
     max_failed: int | None,
     auto_ids: bool,
     expected_stream: str | None,
+    max_pending_bytes: int = PENDING_BYTES,
+    stall: float | None = None,
 ) -> PublishReport:
-    """Publish everything a source has and wait until each message is settled."""
+    """Publish everything a source has and wait until each message is settled.
+
+    Without a ``timeout`` it gives up what is open after 30 seconds without a confirmation; with
+    ``stall`` after so many, and after so many without a link.
+    """
     if max_failed is not None and max_failed < 0:
         raise ConfigError("max_failed must be 0 or more")
     if max_pending is not None and max_pending < 1:
@@ -254,7 +267,9 @@ def bulk_publish(
         api,
         timeout=timeout,
         max_pending=max_pending,
+        max_pending_bytes=max_pending_bytes,
         max_failed=max_failed,
+        stall=stall,
         ids=ids,
         fixed=fixed,
     )
