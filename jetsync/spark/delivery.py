@@ -16,6 +16,7 @@ from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from jetsync._log import Log
+from jetsync._core.batch import last_of
 from jetsync._threads import ThreadPool
 from jetsync.client.port import port_of
 from jetsync.errors import Error
@@ -28,7 +29,7 @@ from jetsync.spark.read_options import AUTO, CONSUMER, DIRECT, ReadOptions
 from jetsync.spark.task import running_task
 
 if TYPE_CHECKING:
-    from jetsync import Consumer, DirectBatch, MsgBatch, Stream
+    from jetsync import Consumer, DirectBatch, JetStreamMsg, MsgBatch, MsgMetadata, Stream
 
 __all__ = [
     "DIRECT_UP_TO",
@@ -120,14 +121,14 @@ def by_direct_get(
     behind = None
     if _may_overshoot(head_of(stream), subject is not None, last):
         found = _direct_page(stream, options, subject, last + 1, 1)
-        behind = 1 + found[-1].metadata.num_pending if len(found) else 0
+        behind = 1 + _end_of(found).num_pending if len(found) else 0
     left = 1 if behind is not None else last - first + 1
     while first <= last and left > 0:
         batch = _direct_page(stream, options, subject, first, left)
         if not len(batch):
             return
         yield batch
-        end = batch[-1].metadata
+        end = _end_of(batch)
         if end.num_pending == 0:
             return
         first = end.stream_seq + 1
@@ -148,7 +149,7 @@ def _direct_page(
     )
     # One request has one responder; only after a reconnect is there a second request in it.
     whole = len(batch) and nc.stats.reconnects == reconnects
-    looked_at = (batch[-1],) if whole else batch
+    looked_at = (last_of(batch),) if whole else batch
     for message in looked_at:
         answered = message.metadata.stream
         if answered != stream.name:
@@ -162,6 +163,12 @@ def _direct_page(
 def _may_overshoot(head: Head, filtered: bool, last: int) -> bool:
     """Tell whether asking for as many messages as there are sequences may go beyond ``last``."""
     return head.last_seq > last and (filtered or head.has_holes)
+
+
+def _end_of(batch: MsgBatch) -> MsgMetadata:
+    """Return what the last message of a batch says, without an index of all of them."""
+    last: JetStreamMsg = last_of(batch)
+    return last.metadata
 
 
 def by_consumer(
@@ -206,7 +213,7 @@ def by_consumer(
                 )
             if not len(batch):
                 return
-            end = batch[-1].metadata
+            end = _end_of(batch)
             if end.consumer_seq != expected + len(batch) - 1:
                 raise PartialDeliveryError(
                     f"{end.consumer_seq - expected + 1 - len(batch)} messages were lost on the way"

@@ -12,6 +12,7 @@ import pytest
 import jetsync
 from jetsync.jetstream.publish import many
 from jetsync.server import NatsServer
+from tests.harness.conditioner import Link
 from tests.harness.waiting import wait_until
 
 
@@ -164,6 +165,24 @@ def test_a_source_that_takes_its_time_is_not_a_server_that_does(js, stream, monk
 
     report = js.publish_many(slow())
     assert (report.stored, report.complete, report.failed) == (2, True, [])
+
+
+def test_a_confirmation_has_its_time_although_the_source_is_slow_meanwhile(
+    js, stream, server, monkeypatch
+):
+    monkeypatch.setattr(many, "STALL", 2.0)
+    with Link(server.url) as link, jetsync.connect(link.url) as nc:
+
+        def rows():
+            for n in range(600):
+                if n == 512:  # those before are sent; what follows is read before they are heard of
+                    time.sleep(2.5)
+                    threading.Timer(0.3, link.resume).start()
+                yield f"{stream.name}.a", b"%d" % n
+
+        link.stall(way="to_client")
+        report = nc.jetstream().publish_many(rows())
+    assert (report.stored, report.complete, report.failed) == (600, True, [])
 
 
 def test_an_outage_ends_it_although_other_messages_of_the_thread_wait_as_well(monkeypatch):
