@@ -7,7 +7,9 @@ server. What is read is a stream in files (in memory the server counts what lies
 one by one), what is written one in memory. For each case: rows per second, CPU seconds for a
 million rows here and in the server, and the speed beside the case that its goal is compared with.
 Each case runs ``--rounds`` times, in turns with the others; the medians are shown. ``--rtt`` puts a
-link with that round trip (and for comparison one without) between this process and the server. The
+link with that round trip (and for comparison one without) between this process and the server;
+``--slow 10`` shows both in slow motion, like ``benchmarks.links``: then only round trips count, not
+who shares the processors. The
 peer is given and measured as in ``benchmarks.spark.sink``. ``--pin`` gives the server one processor
 and this process another, as if they were two machines. ``--record`` keeps the figures for the page.
 """
@@ -29,6 +31,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 import jetsync
+from benchmarks.links.ways import LINES
 from benchmarks.spark import record
 from benchmarks.spark.common import make_stream, publish_rows
 from benchmarks.spark.sink import GATHERED, peer
@@ -49,6 +52,8 @@ READ = (
     .add("timestamp", "timestamp")
 )
 """What the source gives by default (Spark's own parser of schemas needs a session)."""
+LINE = LINES["fetch"]
+"""Bytes a second of a link in slow motion, times how slow it is."""
 ARROW_ROWS = 10_000
 """How many rows Spark hands over at a time."""
 
@@ -164,6 +169,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rtt", type=float, default=0.0)
+    parser.add_argument("--slow", type=float, default=1.0, help="slow motion of the links")
     parser.add_argument("--peer-path", default="")
     parser.add_argument("--peer-rows", type=int, default=10_000)
     parser.add_argument("--only", default="", help="words between |: cases that have one")
@@ -173,8 +179,10 @@ def main() -> None:
     with NatsServer(config={"max_pending": 2 * 2**30}) as server, contextlib.ExitStack() as links:
         near = far = server.url
         if chosen.rtt:
-            near = links.enter_context(Link(server.url)).url
-            far = links.enter_context(Link(server.url, rtt=chosen.rtt)).url
+            line = LINE / chosen.slow if chosen.slow > 1 else None
+            rtt = chosen.rtt * chosen.slow
+            near = links.enter_context(Link(server.url, bandwidth=line)).url
+            far = links.enter_context(Link(server.url, rtt=rtt, bandwidth=line)).url
         with jetsync.connect(server.url) as nc:
             js = nc.jetstream(timeout=60)
             make_stream(js, STREAM, "file")
@@ -198,7 +206,7 @@ def main() -> None:
             for case in used:
                 print(case.line({case.name: case for case in used}))
             if chosen.record:
-                about = {name: getattr(chosen, name) for name in ("rows", "size", "rounds", "rtt")}
+                about = {name: getattr(chosen, name) for name in ("rows", "size", "rounds", "rtt", "slow")}
                 how = ", pinned" if chosen.pin else ""
                 record.keep({case.name + how: case.figures for case in used}, about)
 

@@ -97,6 +97,12 @@ def rows() -> list[list[str]]:
     return found
 
 
+def _slow(run: dict[str, Any]) -> str:
+    """Say that the links were shown in slow motion, if they were."""
+    slow = run.get("slow", 1.0)
+    return f" Links in slow motion, {slow:g} times slower." if slow > 1 else ""
+
+
 def _starts(run: dict[str, Any]) -> str:
     """Say how long Spark took to start, where that was measured."""
     demo = run["cases"].get(CASES["demo"])
@@ -110,6 +116,6 @@ def about() -> str:
     return "\n".join(
         f"{number}. {run['rows']:,} rows of {run['size']} bytes, the median of {run['rounds']} "
         f"rounds in turns, Python {run['python']}, {run['processors']} processors whose load was "
-        f"{run['load']:g} at the end.{_starts(run)}"
+        f"{run['load']:g} at the end.{_slow(run)}{_starts(run)}"
         for number, run in enumerate(_runs(), 1)
     )

@@ -15,8 +15,8 @@ from collections.abc import Generator
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from jetsync._log import Log
 from jetsync._core.batch import last_of
+from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.client.port import port_of
 from jetsync.errors import Error
