@@ -206,7 +206,10 @@ def main() -> None:
             for case in used:
                 print(case.line({case.name: case for case in used}))
             if chosen.record:
-                about = {name: getattr(chosen, name) for name in ("rows", "size", "rounds", "rtt", "slow")}
+                about = {
+                    name: getattr(chosen, name)
+                    for name in ("rows", "size", "rounds", "rtt", "slow")
+                }
                 how = ", pinned" if chosen.pin else ""
                 record.keep({case.name + how: case.figures for case in used}, about)
 
