@@ -1,6 +1,6 @@
 """How fast the demo's query from stream to parquet is when its processes have started.
 
-    python -m benchmarks.spark.demo --rounds 4 --record
+    python -m benchmarks.spark.demo --rounds 5 --record
 
 The demo's own session, data and query; each round is the query anew, into another folder. For each
 round: its seconds, and the rows per second of each whole micro-batch as Spark reports them.
@@ -27,8 +27,8 @@ STREAM = "FLIGHTS"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--batch-rows", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch-rows", type=int, default=100_000)
     parser.add_argument("--master", default="local[2,4]")
     parser.add_argument("--record", action="store_true", help="keep it for docs/performance.md")
     chosen = parser.parse_args()

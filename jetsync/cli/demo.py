@@ -61,7 +61,7 @@ class DemoOptions:
     master: str = "local[2,4]"
     out: Path = Path("demo-out")
     rows: int | None = None
-    batch_rows: int = 50_000
+    batch_rows: int = 100_000
     keep: bool = False
 
 

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jetsync.spark.connection import with_each, with_patience
 from jetsync.spark.delivery import needs_direct
+from jetsync.spark.memory import keep_freed_memory
 from jetsync.spark.positions import (
     check_available,
     head_of,
@@ -52,6 +53,7 @@ def read_partition(
     if not isinstance(partition, RangePartition):
         # Spark makes up one partition without a range when there is nothing to read.
         return iter(())
+    keep_freed_memory()
     layout = Layout(schema, include_headers=options.include_headers, bucket=options.bucket)
     wanted = partition.range
     if wanted.filters:

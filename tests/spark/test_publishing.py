@@ -153,9 +153,7 @@ def test_a_server_that_is_killed_between_two_batches_has_every_row_once(
     assert sorted(stored(fresh_server, 600), key=int) == in_order(600)
 
 
-def test_a_connection_that_is_closed_between_two_batches_is_made_anew(
-    fresh_server, stream, pieces
-):
+def test_a_connection_that_is_closed_between_two_batches_is_made_anew(fresh_server, stream, pieces):
     target = publisher(fresh_server)
 
     def before(number):
