@@ -108,6 +108,16 @@ def parse_bytes(text: str) -> int:
     return int(_quantity(text, _BYTES))
 
 
+_OF_KAFKA: dict[str, tuple[str, ...]] = {
+    "kafka.bootstrap.servers": ("servers",),
+    "topic": ("subject", "stream"),
+    "subscribe": ("stream",),
+    "subscribepattern": ("streamPattern",),
+    "assign": ("stream",),
+}
+"""What the options of Spark's Kafka source and sink are called here."""
+
+
 class Values:
     """The options of one read or write, checked against the names that are allowed there."""
 
@@ -138,8 +148,11 @@ class Values:
         if key.lower() in self._elsewhere:
             name, other = self._elsewhere[key.lower()]
             return f"option '{name}' is for {other} only, not for {self._use}"
+        meant = [name for name in _OF_KAFKA.get(key.lower(), ()) if name.lower() in self._names]
         near = difflib.get_close_matches(key.lower(), self._names, n=1, cutoff=0.6)
-        hint = f"; did you mean '{self._names[near[0]]}'?" if near else ""
+        if not meant and key.lower() not in _OF_KAFKA:
+            meant = [self._names[name] for name in near]
+        hint = f"; did you mean '{meant[0]}'?" if meant else ""
         return f"option '{key}' is not known for {self._use}{hint}"
 
     def has(self, name: str) -> bool:

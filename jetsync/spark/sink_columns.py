@@ -87,6 +87,8 @@ class SinkColumns:
                     'To copy messages give option dedup=source, or select("subject", "data", '
                     '"headers")'
                 )
+            elif "value" in strange and "data" not in names:
+                hint = "The content of a message is column data: rename value"
             raise SparkOptionError(
                 f"the sink does not know column(s) {', '.join(strange)}; it takes "
                 f"{', '.join(known)}. {hint}",

@@ -128,3 +128,23 @@ def test_link_options_pickle_and_are_hashable_keys():
 def test_secrets_do_not_show():
     assert "hunter2" not in repr(link(user="u", password="hunter2"))
     assert "hunter2" not in repr(link(token="hunter2"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "allowed", "ours"),
+    [
+        ("topic", ("subject", "atomic"), "subject"),
+        ("subscribe", ("stream",), "stream"),
+        ("subscribePattern", ("stream", "streamPattern"), "streamPattern"),
+        ("kafka.bootstrap.servers", (), "servers"),
+    ],
+)
+def test_the_names_that_kafka_has_for_an_option_lead_to_ours(theirs, allowed, ours):
+    with pytest.raises(SparkOptionError, match=f"did you mean '{ours}'"):
+        Values({theirs: "x"}, allowed, "tests")
+
+
+def test_a_name_of_kafka_without_one_of_ours_gets_no_wrong_hint():
+    with pytest.raises(SparkOptionError) as caught:
+        Values({"topic": "x"}, ("atomic",), "tests")
+    assert "did you mean" not in str(caught.value)

@@ -166,3 +166,8 @@ def test_rows_that_were_not_acknowledged_can_be_picked_out():
         {"data": b"3", "headers": [("B", b"2")]},
         {"data": b"1", "headers": [("A", b"1")]},
     ]
+
+
+def test_the_value_of_kafka_is_told_our_name():
+    with pytest.raises(SparkOptionError, match="column data: rename value"):
+        check(struct(value=StringType()), subject="s.x")
