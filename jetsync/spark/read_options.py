@@ -205,6 +205,13 @@ def _streams(values: Values) -> tuple[tuple[str, ...], str | None, str | None]:
         )
     pattern = values.text("streamPattern")
     if pattern is not None:
+        if re.search(r"[\s.>]", pattern):
+            raise SparkOptionError(
+                f"no stream can match streamPattern {pattern!r}: names of streams have no blanks, "
+                "dots or '>'; it is no regular expression, * stands for any characters and ? for "
+                "one, as in ORDERS_*",
+                code="JETSYNC_INVALID_OPTION",
+            )
         return (), pattern, None
     bucket = values.text("bucket")
     if bucket is not None:

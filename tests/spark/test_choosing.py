@@ -74,6 +74,14 @@ def test_a_pattern_and_a_name_exclude_each_other():
     assert caught.value.code == "JETSYNC_OPTION_CONFLICT"
 
 
+@pytest.mark.parametrize("pattern", ["ORD.*", "orders.>", "A|B C"])
+def test_a_pattern_that_no_name_of_a_stream_can_match_is_refused(pattern):
+    """A regular expression, as the Kafka source has it, would find nothing, for ever."""
+    with pytest.raises(SparkOptionError, match="no regular expression") as caught:
+        ReadOptions.parse({"streamPattern": pattern}, streaming=True)
+    assert caught.value.code == "JETSYNC_INVALID_OPTION"
+
+
 def test_each_filter_may_be_a_task_of_its_own_which_keeps_its_order(js, new_stream):
     stream = new_stream()
     keys = [f"{stream.name}.{number % 7}.{number % 3}" for number in range(3_000)]
