@@ -15,12 +15,11 @@ from collections.abc import Generator
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from jetsync._core.batch import last_of
 from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.client.port import port_of
 from jetsync.errors import Error
-from jetsync.jetstream.access import api_of
+from jetsync.jetstream.access import api_of, last_of
 from jetsync.spark.connection import jetstream, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.options import connection_name

@@ -115,7 +115,7 @@ _OF_KAFKA: dict[str, tuple[str, ...]] = {
     "subscribepattern": ("streamPattern",),
     "assign": ("stream",),
 }
-"""What the options of Spark's Kafka source and sink are called here."""
+"""Options of Spark's Kafka source and sink, each with the names of it here, the best one first."""
 
 
 class Values:

@@ -17,7 +17,7 @@ from jetsync.jetstream.publish.many import ArrowBatches
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jetsync._core.bulk import BulkWindow
+    from jetsync.jetstream.publish.many import BulkWindow
 
 __all__ = ["Failures", "TaskRows"]
 

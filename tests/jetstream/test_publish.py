@@ -176,7 +176,7 @@ def test_a_confirmation_has_its_time_although_the_source_is_slow_meanwhile(
         def rows():
             for n in range(600):
                 if n == 512:  # those before are sent; what follows is read before they are heard of
-                    time.sleep(2.5)
+                    time.sleep(2.5)  # a source slower than the limit
                     threading.Timer(0.3, link.resume).start()
                 yield f"{stream.name}.a", b"%d" % n
 

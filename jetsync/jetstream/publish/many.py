@@ -22,7 +22,14 @@ from jetsync.protocol.ids import next_nuid
 if TYPE_CHECKING:
     from jetsync.client.port import Port
 
-__all__ = ["ArrowBatches", "BulkSource", "IterableRows", "bulk_publish", "subject_column"]
+__all__ = [
+    "ArrowBatches",
+    "BulkSource",
+    "BulkWindow",
+    "IterableRows",
+    "bulk_publish",
+    "subject_column",
+]
 
 STALL = 30.0
 """Seconds without any confirmation after which a call without a timeout gives up."""
@@ -182,7 +189,7 @@ class _Bulk(WindowKeeper[BulkWindow]):
                 if more and self._port.linked and not window.full:
                     idle, began = not window.in_flight, time.monotonic()
                     more = source.feed(window)
-                    # While the source makes rows, nobody looks at the confirmations.
+                    # Confirmations are not looked at while the source makes rows.
                     now = time.monotonic()
                     self._progress = now if idle else self._progress + (now - began)
                     self._collect(0.0)
