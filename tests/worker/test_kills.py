@@ -119,26 +119,28 @@ class Servers:
     def __init__(self, servers: list[NatsServer], urls: str) -> None:
         self.servers, self.urls = servers, urls
         self.killed: list[tuple[float, float]] = []
-        """When servers were killed, and when they were back."""
+        """When servers were killed, and when the consumer had a leader again that answers."""
 
     @property
     def replicas(self) -> int:
         return min(3, len(self.servers))
 
-    def kill(self, *servers: NatsServer) -> None:
-        """Kill them at once, and start them again after a moment."""
+    def kill(self, consumer: jetsync.Consumer, *servers: NatsServer) -> None:
+        """Kill them at once, start them again after a moment, and wait for the consumer: until then
+        nobody takes acknowledgements."""
         at = time.monotonic()
         for server in servers:
             server.kill()
         time.sleep(0.5)  # so that clients see more than a link that is cut
         for server in servers:
             server.start(60)
+        wait_until(lambda: _info(consumer) is not None, timeout=60)
         self.killed.append((at, time.monotonic()))
 
-    def kill_leader(self, js: jetsync.JetStream) -> None:
+    def kill_leader(self, js: jetsync.JetStream, consumer: jetsync.Consumer) -> None:
         info = js.stream("UNLOST", timeout=30).info(timeout=30)
         assert info.cluster is not None
-        self.kill(next(one for one in self.servers if one.name == info.cluster.leader))
+        self.kill(consumer, next(one for one in self.servers if one.name == info.cluster.leader))
 
 
 @pytest.fixture
@@ -167,6 +169,7 @@ def test_no_job_is_lost_whatever_is_killed(
     """And none is done twice but by a kill: of its worker, or of a server."""
     log, workers, seconds = _all_done(servers, target, tmp_path, _kill)
     found = [(_explanation(repeat, workers, servers), repeat) for repeat in log.repeats()]
+    print("workers killed:", workers.killed, "servers killed and back:", servers.killed)
     for explanation, repeat in found:
         print(explanation, repeat)
     assert not [str(repeat) for explanation, repeat in found if explanation is None]
@@ -238,25 +241,33 @@ def _dead(letters: jetsync.Stream) -> list[int]:
 
 def _kill(workers: Workers, servers: Servers, js: jetsync.JetStream, log: Log) -> None:
     """Kill something each time that another part of the jobs is done."""
+    consumer = js.consumer("UNLOST", "unlost")
     kinds: list[Callable[[], object]] = [
         workers.kill_one,
-        lambda: servers.kill(servers.servers[-1]),
+        lambda: servers.kill(consumer, servers.servers[-1]),
         workers.kill_parent,
     ]
     if len(servers.servers) > 1:
-        kinds += [lambda: servers.kill_leader(js), lambda: servers.kill(*servers.servers)]
+        kinds += [
+            lambda: servers.kill_leader(js, consumer),
+            lambda: servers.kill(consumer, *servers.servers),
+        ]
     for number, kill in enumerate(itertools.islice(itertools.cycle(kinds), KILLS), 1):
         part = JOBS * number // (KILLS + 1)
         log.wait_for(part, timeout=scaled(30, 300))
         kill()
 
 
-def _is_settled(consumer: jetsync.Consumer) -> bool:
+def _info(consumer: jetsync.Consumer) -> jetsync.ConsumerInfo | None:
     try:
-        info = consumer.info()
+        return consumer.info()
     except Error:  # no leader yet
-        return False
-    return info.num_pending == info.num_ack_pending == 0
+        return None
+
+
+def _is_settled(consumer: jetsync.Consumer) -> bool:
+    info = _info(consumer)
+    return info is not None and info.num_pending == info.num_ack_pending == 0
 
 
 def _explanation(repeat: Repeat, workers: Workers, servers: Servers) -> str | None:
