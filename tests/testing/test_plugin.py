@@ -53,6 +53,25 @@ def test_cluster(nats_cluster):
     }
 """
 
+UNITTEST = """
+import unittest
+import pytest
+
+class TestOrders(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def use(self, nats_js):
+        self.js = nats_js
+
+    def setUp(self):
+        self.js.create_stream(name="ORDERS", subjects=["orders.>"])
+
+    def test_one(self):
+        self.assertEqual(self.js.publish("orders.a", b"1").seq, 1)
+
+    def test_two(self):
+        self.assertEqual(self.js.publish("orders.b", b"2").seq, 1)
+"""
+
 WAITS = """
 import pathlib, time
 
@@ -126,6 +145,14 @@ def test_a_cluster_is_there_when_a_test_asks_for_it_and_is_gone_afterwards(tmp_p
     code, out = run(tmp_path, "-q")
     assert code == 0, out
     assert servers_of(tmp_path) == []
+
+
+def test_classes_of_unittest_use_the_fixtures(tmp_path):
+    """Each of their tests has an empty account, as others have."""
+    (tmp_path / "test_it.py").write_text(UNITTEST)
+    code, out = run(tmp_path, "-q")
+    assert code == 0, out
+    assert "2 passed" in out
 
 
 def test_a_test_fails_by_what_it_leaves_behind_and_shows_the_log_of_its_server(tmp_path):

@@ -226,6 +226,8 @@ def _all_done(
         dead = _dead(js.stream("DEAD"))
     log.read()
     assert log.done == set(range(JOBS)) - poison
+    lost = poison - set(dead)
+    assert not lost, (log.of(lost), servers.killed, workers.killed)
     assert sorted(dead) == sorted(poison)
     if target == "in_order":
         assert not [pair for pair in log.order_of_keys() if pair[0].number > pair[1].number]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsync import JetStreamMsg
-from jetsync.worker import Backoff, task
+from jetsync.worker import Backoff, Outcome, task
 from tests.harness.waiting import wait_until
 
 __all__ = ["KEYS", "Line", "Log", "Repeat", "in_order", "is_poison", "side_by_side"]
@@ -53,7 +53,16 @@ def _note(what: str, number: int, *delivery: int) -> None:
     os.write(_files[path], line.encode())
 
 
-_OPTIONS = {"retry": Backoff(0.02, limit=0.2, tries=4), "dead_letter": "dead.{subject}"}
+def _note_outcome(outcome: Outcome) -> None:
+    if outcome.kind in ("dead", "released"):
+        _note(outcome.kind, int(outcome.msg.data))
+
+
+_OPTIONS = {
+    "retry": Backoff(0.02, limit=0.2, tries=4),
+    "dead_letter": "dead.{subject}",
+    "on_outcome": _note_outcome,
+}
 
 
 @task(
@@ -158,13 +167,19 @@ class Log:
         for lines in of_key.values():
             yield from itertools.pairwise(lines)
 
+    def of(self, numbers: set[int]) -> list[Line]:
+        """What was logged about these jobs."""
+        return [line for line in self.lines if line.number in numbers]
+
     def beside_each_other(self) -> Iterator[tuple[Line, Line]]:
         """Beginnings of jobs of one key, in one process, of which the first had not ended."""
         running: dict[tuple[int, int], Line] = {}
         for line in self.lines:
             place = line.process, line.number % KEYS
-            if line.what != "begun":
+            if line.what in ("done", "failed"):
                 running.pop(place, None)
+            elif line.what != "begun":
+                continue
             elif place in running:
                 yield running[place], line
             else:
