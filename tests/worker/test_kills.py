@@ -126,8 +126,8 @@ class Servers:
         return min(3, len(self.servers))
 
     def kill(self, consumer: jetsync.Consumer, *servers: NatsServer) -> None:
-        """Kill them at once, start them again after a moment, and wait for the consumer: until then
-        nobody takes acknowledgements."""
+        """Kill them at once, start them again after a moment, and wait for the consumer: without
+        its leader acknowledgements get lost."""
         at = time.monotonic()
         for server in servers:
             server.kill()
