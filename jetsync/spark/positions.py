@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from jetsync import JetStream, Stream, StreamInfo
 
 __all__ = [
-    "STREAM_NOT_FOUND",
     "Head",
     "check_available",
     "first_at_or_after",
     "first_since",
     "head_of",
-    "is_not_found",
     "message_at_or_after",
     "open_stream",
     "read_head",
@@ -38,9 +36,6 @@ __all__ = [
 ]
 
 log: Log = Log("jetsync.spark")
-
-STREAM_NOT_FOUND = 10059
-NO_MESSAGE_FOUND = 10037
 
 
 @dataclass(frozen=True)
@@ -64,18 +59,11 @@ class Head:
         return self.messages < self.last_seq - self.first_seq + 1
 
 
-def is_not_found(error: BaseException, err_code: int) -> bool:
-    """Tell whether an API error carries exactly this number."""
-    return isinstance(error, base_errors.APIError) and error.err_code == err_code
-
-
 def open_stream(js: JetStream, name: str) -> Stream:
     """Ask the leader for a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``."""
     try:
         return js.stream(name)
-    except base_errors.APIError as error:
-        if not is_not_found(error, STREAM_NOT_FOUND):
-            raise
+    except base_errors.StreamNotFoundError:
         raise SparkSourceError(
             f"there is no stream {name!r}; create it first, or correct option 'stream'",
             code="JETSYNC_STREAM_NOT_FOUND",
@@ -138,10 +126,8 @@ def message_at_or_after(stream: Stream, seq: int, subject: str = ">") -> tuple[i
     """
     try:
         stored = stream.get_msg(max(1, seq), next_by_subject=subject)
-    except base_errors.APIError as error:
-        if is_not_found(error, NO_MESSAGE_FOUND):
-            return None
-        raise
+    except base_errors.MessageNotFoundError:
+        return None
     return stored.seq, stored.time_ns or 0
 
 

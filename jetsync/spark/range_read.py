@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Deadline
 from jetsync._log import Log
 from jetsync._threads import ThreadPool
-from jetsync.errors import ConsumerDeletedError, Error, PullTerminatedError
+from jetsync.errors import (
+    ConsumerDeletedError,
+    ConsumerNotFoundError,
+    Error,
+    PullTerminatedError,
+    StreamNotFoundError,
+)
 from jetsync.spark.connection import coded, is_transient, with_patience
 from jetsync.spark.delivery import (
     EarlyConsumer,
@@ -34,11 +40,9 @@ from jetsync.spark.delivery import (
 )
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.positions import (
-    STREAM_NOT_FOUND,
     check_available,
     first_at_or_after,
     head_of,
-    is_not_found,
     open_stream,
 )
 from jetsync.spark.ranges import SequenceRange
@@ -57,7 +61,6 @@ log: Log = Log("jetsync.spark")
 
 # Seconds between two reads of a replica that lags behind the leader.
 LAG_DELAY = 0.05
-CONSUMER_NOT_FOUND = 10014
 
 
 def read_range(
@@ -274,7 +277,7 @@ def _worth_repeating(error: Error) -> bool:
     """Tell whether a new consumer at the next sequence, or asking once more, may help."""
     if isinstance(error, (ConsumerDeletedError, PullTerminatedError, PartialDeliveryError)):
         return True
-    if is_not_found(error, CONSUMER_NOT_FOUND) or is_not_found(error, STREAM_NOT_FOUND):
+    if isinstance(error, (ConsumerNotFoundError, StreamNotFoundError)):
         # Whether it is the stream that is gone will be seen when the leader is asked.
         return True
     return is_transient(error)

@@ -13,7 +13,7 @@ from jetsync import errors as base_errors
 from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import StreamOffset
-from jetsync.spark.positions import head_of, is_not_found, open_stream
+from jetsync.spark.positions import head_of, open_stream
 from jetsync.spark.read_options import ACK, PURGE, ReadOptions
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["prepare", "release"]
 
 log: Log = Log("jetsync.spark")
-
-CONSUMER_NOT_FOUND = 10014
 
 
 def prepare(stream: Stream, options: ReadOptions) -> None:
@@ -81,9 +79,8 @@ def _anchor(stream: Stream, options: ReadOptions) -> Consumer:
     assert name is not None
     try:
         return stream.consumer(name)
-    except base_errors.APIError as error:
-        if not is_not_found(error, CONSUMER_NOT_FOUND):
-            raise
+    except base_errors.ConsumerNotFoundError:
+        pass
     log.info("stream %s: making the anchor consumer %s", stream.name, name)
     return stream.create_consumer(
         durable_name=name,

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetsync._log import Log
-from jetsync.errors import (
-    APIError,
-    JetStreamNotEnabledError,
-)
+from jetsync.errors import APIError, JetStreamNotEnabledError, StreamNotFoundError
 from jetsync.spark.connection import coded, with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.write_options import WriteOptions
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Target", "check_stream", "find_stream", "look_at_target", "stream_config"]
 
 log: Log = Log("jetsync.spark")
-
-STREAM_NOT_FOUND = 10059
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ def find_stream(options: WriteOptions, subject: str) -> str:
         except APIError as error:
             if isinstance(error, JetStreamNotEnabledError):
                 raise coded(error, f"looking for the stream of {subject}") from None
-            if error.err_code != STREAM_NOT_FOUND:
+            if not isinstance(error, StreamNotFoundError):
                 raise
             raise SparkSourceError(
                 f"no stream takes subject {subject!r}; create one first, or correct the subject",
@@ -99,9 +94,7 @@ def check_stream(
 def _config(js: JetStream, stream: str) -> StreamConfig:
     try:
         return js.stream(stream).cached_info.config
-    except APIError as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise
+    except StreamNotFoundError:
         raise SparkSourceError(
             f"there is no stream {stream!r}; create it first, or correct option 'publishStream'",
             code="JETSYNC_STREAM_NOT_FOUND",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._log import Log
-from jetsync.errors import APIError
+from jetsync.errors import ConsumerNotFoundError, StreamNotFoundError
 from jetsync.jetstream.settle import Settler
 from jetsync.spark.connection import link_of, shared, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["consume_partition"]
 
 log: Log = Log("jetsync.spark")
-
-_NOT_FOUND = (10014, 10059)  # no consumer, no stream
 
 
 def consume_partition(
@@ -160,9 +158,7 @@ class _Worker:
 def _open(js: JetStream, stream: str, consumer: str) -> Consumer:
     try:
         found = js.consumer(stream, consumer)
-    except APIError as error:
-        if error.err_code not in _NOT_FOUND:
-            raise
+    except (ConsumerNotFoundError, StreamNotFoundError) as error:
         raise SparkSourceError(
             f"stream {stream!r} has no consumer {consumer!r}; create a durable pull consumer first",
             code="JETSYNC_CONSUMER_NOT_FOUND",

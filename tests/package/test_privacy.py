@@ -191,3 +191,16 @@ def test_the_check_sees_an_undeclared_call_of_a_subclass(tmp_path):
     classes = compiled_classes([path])
     assert undeclared(classes, "Base") == set()
     assert undeclared(classes, "Loop") == {"_above"}
+
+
+def test_spark_knows_the_errors_of_the_server_by_their_classes():
+    """A number stands where there is no class for it alone: of an id that a batch repeats."""
+    numbers = {
+        (path.name, node.value)
+        for path in files("spark")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+        and type(node.value) is int
+        and 10_000 < node.value < 10_300
+    }
+    assert numbers == {("atomic.py", 10_201)}

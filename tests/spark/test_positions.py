@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jetsync.errors import APIError, TimeoutError
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.positions import Head, check_available, is_not_found
+from jetsync.spark.positions import Head, check_available
 from jetsync.spark.read_options import ReadOptions
 
 HEAD = Head(
@@ -68,9 +67,3 @@ def test_a_stream_made_again_is_another_stream():
         check_available(HEAD, "before", 60, options("true"))
     assert caught.value.code == "JETSYNC_STREAM_RECREATED"
     assert check_available(HEAD, "before", 60, options("false")) == 50
-
-
-def test_not_found_is_told_by_number_not_by_text():
-    assert is_not_found(APIError("x", code=404, err_code=10059), 10059)
-    assert not is_not_found(APIError("stream not found", code=404, err_code=10014), 10059)
-    assert not is_not_found(TimeoutError("x"), 10059)
