@@ -84,11 +84,6 @@ class ServerErrorInfo:
         """Whether a subscription was refused because there are too many."""
         return self.text.lower() == "maximum subscriptions exceeded"
 
-    @property
-    def is_auth(self) -> bool:
-        """Whether the credentials were refused or have expired."""
-        return isinstance(self.error, AuthorizationError)
-
     @classmethod
     def parse(cls, raw: bytes | str) -> ServerErrorInfo:
         """Read the text of an ``-ERR`` line, with or without the verb and the quotes around it.

@@ -232,16 +232,6 @@ class Values:
             raise self.invalid(name, "one of " + ", ".join(allowed))
         return value
 
-    def unsupported(self, name: str, *harmless: str) -> None:
-        """Refuse an option of the documented set that this version cannot honour."""
-        value = self.text(name)
-        if value is not None and value.lower() not in harmless:
-            also = f"; only {', '.join(harmless)} is possible" if harmless else ""
-            raise SparkOptionError(
-                f"option '{name}'={value!r} is not supported yet{also}",
-                code="JETSYNC_UNSUPPORTED_OPTION",
-            )
-
 
 def connection_name() -> str | None:
     """Return the default name of connections, where this process knows its Spark application.

@@ -80,7 +80,6 @@ def test_known_texts_have_their_error_and_their_end(
 ) -> None:
     info = ServerErrorInfo.parse(f"'{text}'")
     assert (info.text, info.closes, type(info.error)) == (text, closes, kind)
-    assert info.is_auth is (kind is AuthorizationError)
     assert (info.operation, info.subject, info.queue, info.sid) == (None, None, None, None)
 
 
