@@ -29,7 +29,10 @@ cdef class Delivered(Msg):
         self.settle(b"+ACK", DONE | ACKED, True)
 
     def in_progress(self):
-        """Restart the consumer's ``ack_wait`` for this message. Does not wait for the server."""
+        """Restart the consumer's ``ack_wait`` for this message. Does not wait for the server.
+
+        Raises ConnectionClosedError, and OutboundFullError when there is no room for it.
+        """
         if not self.is_settled():
             self.publish_ack(b"+WPI", False)
             if self.ack_states is None:

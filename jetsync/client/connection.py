@@ -181,8 +181,9 @@ class Connection(Publishing):
         ``callback`` each message goes to it, one by one and in order; its exceptions go to
         ``on_error``. Up to ``dispatch_threads`` callbacks (an option of ``connect``) have a thread
         each; more callbacks share these threads. A callback that blocks occupies one thread; the
-        others wait only when every thread is occupied. Beyond the limits (default: the
-        connection's; 0: none) new messages are dropped and counted. Raises ConfigError,
+        others wait only when every thread is occupied. Beyond ``pending_messages_limit`` or
+        ``pending_bytes_limit`` (default: the connection's; 0: none) new messages are dropped and
+        counted. Raises ConfigError,
         ConnectionClosedError.
         """
         if callback is not None:
@@ -345,7 +346,8 @@ class Connection(Publishing):
         requests wait for a handler, further ones are answered with the error 503. Errors of
         handlers go to ``on_error(error, request)``, by default to the connection's, and to the
         other side as "internal error", with their text if ``expose_errors``.
-        ``stats_handler(endpoint_info)`` adds a value of its own to the statistics.
+        ``stats_handler(endpoint_info)`` adds a value of its own to the statistics; ``metadata`` is
+        shown to who asks for the service.
         ``on_done(service)`` is told of the end. ``prefix`` is where services are found. Raises
         ConfigError, ConnectionClosedError, DrainingError.
         """

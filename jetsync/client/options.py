@@ -362,8 +362,8 @@ class ConnectOptions:
         ``NATS_KEY``, ``NATS_CA``, ``NATS_TIMEOUT`` ("5s" or seconds), ``NATS_SOCKS_PROXY``, and
         below them ``NATS_CONTEXT``, the name of a context. ``overrides`` win over all of them.
         ``environ`` is read in place of ``os.environ``. Reads files and does not connect; blocks
-        only while a program of a context runs. Raises ConfigError for what is missing or means
-        nothing here.
+        only while a program of a context runs, which ``run_commands`` has to allow. Raises
+        ConfigError for what is missing or means nothing here.
         """
         environ = os.environ if environ is None else environ
         found = fields_of_environment(environ, run_commands=run_commands)

@@ -44,9 +44,10 @@ def shared_connection(
     """Return this process's connection for these options; make it when there is none or it closed.
 
     ``options`` is a ConnectOptions or a URL; ``context`` in its place names a context of the
-    ``nats`` command; keywords are fields that override those of it. Blocks
-    like :func:`jetsync.connect` when it has to connect, and raises what that raises. Thread-safe,
-    and safe after a fork: the child gets a connection of its own. Do not close it: others use it.
+    ``nats`` command; keywords are fields that override those of it. Blocks like
+    :func:`jetsync.connect` when it has to connect, and raises what that raises (ConfigError,
+    NoServersError, AuthorizationError, TLSRequiredError). Thread-safe, and safe after a fork: the
+    child gets a connection of its own. Do not close it: others use it.
     Functions among the options count as equal when their code and variables are: a lambda of a UDF
     makes one connection, not one for each call.
     """

@@ -85,7 +85,7 @@ class Subscription(Handle, Receiving):
         """Stop receiving: at once, or after ``max_messages`` in all. Does not block.
 
         Messages that wait can still be taken, but for those beyond ``max_messages``, which are
-        dropped. Safe to repeat.
+        dropped. Safe to repeat. Raises ConfigError for a number below 1, ConnectionClosedError.
         """
         self._nc._check()
         if max_messages is not None:

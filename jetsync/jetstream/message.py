@@ -192,7 +192,8 @@ class JetStreamMsg(Delivered):
     ) -> MsgBatch:
         """Acknowledge and fetch the next messages of the consumer with one request (``+NXT``).
 
-        Takes and returns what ``Consumer.fetch`` does; the batch may be empty. The acknowledgement
+        Takes (``max_bytes``, ``group``, ``min_pending``, ``min_ack_pending``, ``priority``) and
+        returns what ``Consumer.fetch`` does; the batch may be empty. The acknowledgement
         is like :meth:`ack`: it is not confirmed. On a message that is settled already it only
         fetches.
 
@@ -226,7 +227,8 @@ class JetStreamMsg(Delivered):
         lasts: it sends :meth:`in_progress` at once and then every ``interval`` seconds (default: a
         third of the consumer's ``ack_wait``) on the connection's timer thread.
 
-        It ends with the block, a terminal acknowledgement or the connection.
+        It ends with the block, a terminal acknowledgement or the connection. Does not block.
+        Raises ConfigError for an interval that is none.
         """
         if self._owner is None:
             raise ConfigError("the message is not bound to a connection")

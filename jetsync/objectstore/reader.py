@@ -110,7 +110,10 @@ class ObjectReader(io.BufferedIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Set the position of the next read: ``offset`` bytes from the start, from the present
-        position (``whence`` 1) or from the end (2). Does not block; returns the new position."""
+        position (``whence`` 1) or from the end (2). Does not block; returns the new position.
+        Raises ValueError for a position before the start, another ``whence``, and after
+        :meth:`close`.
+        """
         self._check_open()
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.info.size}.get(whence)
         if base is None:
@@ -124,7 +127,8 @@ class ObjectReader(io.BufferedIOBase):
         """Return ``size`` bytes, fewer at the end only; by default all that are left.
 
         Waits for each chunk up to the ``read_timeout`` of ``get``; TimeoutError loses nothing.
-        Raises ObjectIntegrityError, and ObjectStoreNotFoundError when the bucket is gone.
+        Raises ObjectIntegrityError, ObjectStoreNotFoundError when the bucket is gone,
+        ConnectionClosedError, and ValueError after :meth:`close`.
         """
         self._check_open()
         if size is None or size < 0:
@@ -151,12 +155,18 @@ class ObjectReader(io.BufferedIOBase):
         self._at = start
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return the rest of a chunk, at most ``size`` bytes. Blocks for one."""
+        """Return the rest of a chunk, at most ``size`` bytes. Blocks for one chunk and raises as
+        :meth:`read` does: TimeoutError, ObjectIntegrityError, ObjectStoreNotFoundError.
+        """
         self._check_open()
         return bytes(self._next(size)) if size else b""
 
     def peek(self, size: int = 0, /) -> bytes:
-        """Return the rest of a chunk without taking it. Blocks for one."""
+        """Return the rest of a chunk without taking it; ``size`` is a hint that is not used.
+
+        Blocks for one chunk and raises as :meth:`read` does: TimeoutError, ObjectIntegrityError,
+        ObjectStoreNotFoundError.
+        """
         at = self._at
         piece = bytes(self._next(-1))
         self._give_back(at, [memoryview(piece)])

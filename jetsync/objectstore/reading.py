@@ -235,7 +235,7 @@ class Reading:
         timeout: Seconds | None = None,
     ) -> builtins.list[ObjectInfo]:
         """Return what the bucket says about all of its objects and links, or about those whose name
-        begins with ``prefix``, oldest change first.
+        begins with ``prefix``, oldest change first; with ``show_deleted`` also about deleted ones.
 
         A description that cannot be read is left out and reported to the connection's ``on_error``.
 

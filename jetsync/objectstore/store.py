@@ -64,7 +64,8 @@ class ObjectStore(Handle, Reading):
         timeout: Seconds | None = None,
         on_progress: Callable[[int], object] | None = None,
     ) -> ObjectInfo:
-        """Store an object, in place of the one of this name if there is one.
+        """Store an object, in place of the one of this name if there is one. ``name_or_meta`` is
+        its name, or an ObjectMeta with a description, headers or another size of chunks.
 
         It becomes visible when all of it is stored, and then the chunks of the old one are removed.
         A put that fails or is interrupted leaves everything as it was and removes its chunks. A few
@@ -99,8 +100,8 @@ class ObjectStore(Handle, Reading):
     ) -> ObjectInfo:
         """Store a file, by default under the last part of its path.
 
-        Everything else is as for :meth:`put`, which see: the old object stays until the new one is
-        whole.
+        ``on_progress`` and everything else is as for :meth:`put`, which see: the old object stays
+        until the new one is whole.
 
         Blocks up to ``timeout`` seconds for all of it; None: as long as each chunk is stored within
         30 seconds. Raises OSError for a file that cannot be read; NotStoredError;
@@ -289,7 +290,8 @@ class ObjectStore(Handle, Reading):
     def add_bucket_link(
         self, name: str, target: ObjectStore | str, *, timeout: Seconds | None = None
     ) -> ObjectInfo:
-        """Add a link to a whole bucket, like a directory. A link of this name is replaced.
+        """Add a link to the whole bucket ``target``, like a directory. A link of this name is
+        replaced.
 
         Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises ObjectExistsError
         when an object has the name; NotStoredError; PublishUnknownError (a TimeoutError) when it is

@@ -66,16 +66,25 @@ class ObjectWriter(io.BufferedIOBase):
         return self._upload.size + len(self._upload.rest)
 
     def write(self, data: Buffer, /) -> int:
-        """Take bytes; returns how many. Blocks while 8 MiB wait for their confirmation."""
+        """Take ``data``, any bytes-like object; returns how many bytes. Blocks while 8 MiB wait for
+        their confirmation, 30 seconds for each chunk at most.
+
+        Raises NotStoredError (the bucket is full or sealed, say), TimeoutError, MaxPayloadError,
+        ConfigError for what is not bytes, ConnectionClosedError, and ValueError after
+        :meth:`close`.
+        """
         if self.closed:
             raise ValueError("the writer is closed")
         return self._upload.add(data)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Store what is left and make the object visible. Safe to repeat.
+        """Store what is left and make the object visible. Safe to repeat. Blocks until that is
+        confirmed, 30 seconds for each chunk at most, or for the ``timeout`` of ``open``.
 
-        After an error nothing is changed and the chunks are removed; only after
-        PublishUnknownError, when it is unknown whether the object is stored, they stay.
+        Raises NotStoredError, TimeoutError, PublishUnknownError, MaxPayloadError,
+        ObjectStoreNotFoundError, ConnectionClosedError. After an error nothing is changed and the
+        chunks are removed; only after PublishUnknownError, when it is unknown whether the object is
+        stored, they stay.
         """
         if self.closed:
             return
@@ -85,7 +94,11 @@ class ObjectWriter(io.BufferedIOBase):
             super().close()
 
     def abandon(self) -> None:
-        """Forget the object and remove its chunks. Does nothing when the writer is closed."""
+        """Forget the object and remove its chunks. Does nothing when the writer is closed.
+
+        Blocks until they are removed, for what is left of the ``timeout`` of ``open``, and at most
+        5 seconds; what cannot be removed by then is removed later. Raises nothing for that.
+        """
         if not self.closed:
             super().close()
             self._upload.undo()

@@ -31,14 +31,14 @@ def instrument(
 ) -> None:
     """Make spans and metrics for the connections of this process that are made from now on.
 
-    Providers and the propagator are the global ones unless given. ``subject_template`` makes a name
-    of few values out of a subject; by default numbers, UUIDs and NUIDs become ``{id}``. A span that
-    processes a message links to the one that sent it; where no span is current that one is also its
-    parent, unless ``link_only``. ``message_spans``: each message of ``publish_many`` has a "create"
-    span of its own, whose context it carries; tens of microseconds each. The span of a fetch links
-    to the first ``max_links`` senders of its messages, 0 to 128; each costs the SDK two
-    microseconds or more. Does not block. Raises ConfigError without ``jetsync[otel]``, and for a
-    wrong ``max_links``.
+    ``tracer_provider``, ``meter_provider`` and the propagator are the global ones unless given.
+    ``subject_template`` makes a name of few values out of a subject; by default numbers, UUIDs and
+    NUIDs become ``{id}``. A span that processes a message links to the one that sent it; where no
+    span is current that one is also its parent, unless ``link_only``. ``message_spans``: each
+    message of ``publish_many`` has a "create" span of its own, whose context it carries; tens of
+    microseconds each. The span of a fetch links to the first ``max_links`` senders of its messages,
+    0 to 128; each costs the SDK two microseconds or more. Does not block. Raises ConfigError
+    without ``jetsync[otel]``, and for a wrong ``max_links``.
     """
     if not (isinstance(max_links, int) and 0 <= max_links <= MOST_READ):
         raise ConfigError(f"max_links must be a number from 0 to {MOST_READ}, not {max_links!r}")

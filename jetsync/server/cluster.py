@@ -108,7 +108,9 @@ class NatsCluster:
             server.kill()
 
     def restart(self, timeout: float = 50.0) -> NatsCluster:
-        """Shut every node down, then start all of them again; raises as ``start()``."""
+        """Shut every node down, then start all of them again. Blocks up to ``timeout`` seconds;
+        raises as ``start()``.
+        """
         deadline = Deadline(timeout)
         for server in self.servers:
             server.stop(deadline.within(timeout))

@@ -218,7 +218,8 @@ class NatsServer:
     def pause(self, timeout: float = 5.0) -> None:
         """Freeze the server (SIGSTOP): connections stay open, nothing is answered.
 
-        Blocks until it stands still. Raises ``ServerUnavailableError`` if it does not run.
+        Blocks until it stands still, up to ``timeout`` seconds. Raises ``ServerUnavailableError``
+        if it does not run.
         """
         with self._lock:
             process, _ = self._running()
@@ -254,9 +255,10 @@ class NatsServer:
     def lame_duck(self, timeout: float = 5.0) -> None:
         """Tell the server to say goodbye to its clients and end (SIGUSR2).
 
-        Blocks until it has begun; ``wait()`` waits for the end. How long that takes is the
-        server's ``lame_duck_grace_period`` (10 s) and ``lame_duck_duration`` (2 min), see
-        ``config``. Raises ``ServerUnavailableError`` if it does not run or does not answer.
+        Blocks until it has begun, up to ``timeout`` seconds; ``wait()`` waits for the end. How long
+        that takes is the server's ``lame_duck_grace_period`` (10 s) and ``lame_duck_duration`` (2
+        min), see ``config``. Raises ``ServerUnavailableError`` if it does not run or does not
+        answer.
         """
         with self._lock:
             process, _ = self._running()

@@ -42,7 +42,8 @@ class ServiceClient:
         headers: HeaderInput | None = None,
         timeout: Seconds | None = None,
     ) -> Msg:
-        """Ask an endpoint and return its answer. Blocks up to ``timeout`` seconds.
+        """Send ``data`` and ``headers`` to the ``subject`` of an endpoint and return its answer.
+        Blocks up to ``timeout`` seconds.
 
         Raises ServiceError when the answer is an error, NoRespondersError at once when no instance
         listens, TimeoutError, and what ``Connection.request`` raises.
@@ -63,7 +64,7 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServicePing]:
-        """Return the running instances: all, those of a service, or the one with the ``id``.
+        """Return the running instances: all, those with the ``name``, or the one with the ``id``.
 
         Blocks until ``max_responses`` came, until ``stall`` seconds after the last one, and
         ``timeout`` seconds at most. Without instances the list is empty. An answer that cannot be
@@ -81,7 +82,12 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServiceInfo]:
-        """Return the descriptions of services and their endpoints; like :meth:`ping`."""
+        """Return the descriptions of services and their endpoints: of all, of those with the
+        ``name``, or of the one with the ``id``.
+
+        Blocks as :meth:`ping` does, with the same limits ``max_responses``, ``stall`` and
+        ``timeout`` (seconds). Raises ConfigError, DisconnectedError, PermissionsError.
+        """
         return self._ask("INFO", ServiceInfo, name, id, max_responses, stall, timeout)
 
     def stats(
@@ -93,7 +99,12 @@ class ServiceClient:
         stall: Seconds | None = 0.5,
         timeout: Seconds = 2.0,
     ) -> list[ServiceStats]:
-        """Return the statistics of services; like :meth:`ping`."""
+        """Return the statistics of services: of all, of those with the ``name``, or of the one with
+        the ``id``.
+
+        Blocks as :meth:`ping` does, with the same limits ``max_responses``, ``stall`` and
+        ``timeout`` (seconds). Raises ConfigError, DisconnectedError, PermissionsError.
+        """
         return self._ask("STATS", ServiceStats, name, id, max_responses, stall, timeout)
 
     def _ask(

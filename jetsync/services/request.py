@@ -81,7 +81,10 @@ class ServiceRequest:
         headers: HeaderInput | None = None,
     ) -> None:
         """Answer with an error, which is counted. ``code`` and ``description`` travel as headers,
-        control characters of the text escaped. Raises like :meth:`respond`."""
+        control characters of the text escaped; ``data`` is the body. Does not block.
+
+        Raises like :meth:`respond`: ConfigError, MaxPayloadError, OutboundFullError.
+        """
         error = ServiceError(code, description, data)
         added = error_headers(error.code, error.description)
         failure = f"{added[ERROR_CODE]}:{added[ERROR]}"

@@ -71,7 +71,8 @@ class _Adds:
         ``name`` has letters, digits, ``-`` and ``_``; ``subject`` (default: the name) may have
         wildcards. ``queue_group`` None: every instance gets every request. ``threads`` is how many
         handlers run at once (default: the service's number). The bytes that the ``handler`` returns
-        are the answer; None: it has answered, or will. A ``ServiceError`` that it raises is the
+        are the answer; None: it has answered, or will. ``metadata`` is shown to who asks for the
+        service. A ``ServiceError`` that it raises is the
         answer, any other exception is the error 500. Endpoints cannot be removed. Raises
         ConfigError, ConnectionClosedError. Thread-safe.
         """
@@ -106,7 +107,11 @@ class _Adds:
         metadata: Mapping[str, str] | None = None,
         threads: int | None = None,
     ) -> H | Callable[[H], H]:
-        """Decorate a handler: like :meth:`add_endpoint`, by default under the function's name."""
+        """Decorate a handler: like :meth:`add_endpoint`, by default under the function's name.
+
+        ``subject``, ``queue_group``, ``metadata`` and ``threads`` are those of it. Does not block.
+        Raises ConfigError, ConnectionClosedError.
+        """
         if callable(name):
             self.add_endpoint(_name_of(name), name)
             return name

@@ -45,7 +45,8 @@ class TaskPublisher:
         headers: Mapping[str, Any] | None = None,
         msg_id: str | None = None,
     ) -> None:
-        """Add a message; every 2,000 are published. Blocks then, and raises like :meth:`flush`.
+        """Add a message of ``data`` and ``headers`` to ``subject``; every 2,000 are published.
+        Blocks then, and raises like :meth:`flush`: SparkSourceError.
 
         ``msg_id`` is your id of it; without one it gets a new one. Not together with ``job_id``.
         """
@@ -95,7 +96,8 @@ def publisher(
 
     With ``job_id`` ids are made of the content, partition and this name: a repeated task stores
     nothing twice, and two jobs that shall both store equal messages need two names. Without it a
-    message has the id it is given, or a new one, and a repeated task may store it again.
+    message has the id it is given, or a new one, and a repeated task may store it again. Raises
+    SparkOptionError for options that cannot be, and as :meth:`TaskPublisher.flush` at the end.
     """
     from jetsync.spark.publishing import RowPublisher, make_ids
     from jetsync.spark.sink_columns import SinkColumns
@@ -127,16 +129,17 @@ def publish_partition(
 
     It publishes every row of a partition, be they Rows, tuples, record batches or pandas frames.
     ``subject`` is one fixed subject; otherwise ``subject_col`` names the column (a number is its
-    position). ``msg_id`` is ``content`` (a repeated task stores nothing twice), ``column`` (ids are
-    in ``msg_id_col``) or ``none``. ``job_id`` must differ between jobs whose equal rows shall both
-    be stored; by default each call of this function is a job, and in ``foreachBatch`` each batch of
-    the query, so that a batch can be repeated. Further keywords are options of the
-    sink (``servers=...``).
+    position), as ``data_col`` and ``headers_col`` do. ``msg_id`` is ``content`` (a repeated task
+    stores nothing twice), ``column`` (ids are in ``msg_id_col``) or ``none``. ``job_id`` must
+    differ between jobs whose equal rows shall both be stored; by default each call of this function
+    is a job, and in ``foreachBatch`` each batch of the query, so that a batch can be repeated.
+    Further keywords are options of the sink (``servers=...``).
 
-    The returned function blocks until every row is acknowledged, and raises otherwise, so that
-    Spark repeats the task. With ``mapInArrow`` and ``mapInPandas`` (and the schema ``"stored
-    bigint, duplicates bigint"``) it gives one row of counts per partition.
-    ``df.write.format("jetstream")`` is faster: it never makes Python objects of rows.
+    The returned function blocks until every row is acknowledged, and raises SparkSourceError
+    otherwise, so that Spark repeats the task. Raises SparkOptionError for options that cannot be.
+    With ``mapInArrow`` and ``mapInPandas`` (and the schema ``"stored bigint, duplicates bigint"``)
+    it gives one row of counts per partition. ``df.write.format("jetstream")`` is faster: it never
+    makes Python objects of rows.
     """
     from jetsync.spark.write_options import WriteOptions
 

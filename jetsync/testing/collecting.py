@@ -44,7 +44,8 @@ class Collected:
         return [msg.data for msg in self.messages]
 
     def wait_for(self, n: int, timeout: float = 5.0) -> list[Msg]:
-        """Wait until there are ``n`` and return all. Raises AssertionError after ``timeout`` s."""
+        """Wait until there are ``n`` and return all. Raises AssertionError after ``timeout``
+        seconds."""
         try:
             wait_until(lambda: len(self) >= n, timeout)
         except AssertionError:
@@ -73,5 +74,8 @@ class Collected:
 
 
 def collect(nc: Connection, subject: str) -> Collected:
-    """Subscribe, and return what collects the messages from now on. Blocks for a round trip."""
+    """Subscribe, and return what collects the messages from now on. Blocks for a round trip.
+
+    Raises ConfigError for a subject that is none, TimeoutError, ConnectionClosedError.
+    """
     return Collected(nc, subject)

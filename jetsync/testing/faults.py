@@ -49,11 +49,11 @@ class Faults:
         self._proxy.heal()
 
     def delay(self, seconds: Seconds) -> None:
-        """Let everything arrive later by so much, in both directions."""
+        """Let everything arrive later by so many ``seconds``, in both directions."""
         self._proxy.delay(to_seconds(seconds, "seconds"))
 
     def bandwidth(self, bytes_per_second: float) -> None:
-        """Let no more bytes a second through, in each direction of each connection."""
+        """Let no more than ``bytes_per_second`` through, in each direction of each connection."""
         if not bytes_per_second > 0:
             raise ConfigError("bytes_per_second must be above 0; resume() ends every fault")
         self._proxy.bandwidth(bytes_per_second)
@@ -63,7 +63,7 @@ class Faults:
         self._proxy.half_close()
 
     def drop_after(self, n_bytes: int) -> None:
-        """Throw away what the server sends after so many more bytes, until :meth:`resume`."""
+        """Throw away what the server sends after ``n_bytes`` more, until :meth:`resume`."""
         self._proxy.swallow_after(n_bytes)
 
     def close(self) -> None:

@@ -74,9 +74,9 @@ def make_message(
 ) -> MadeMessage:
     """Return a message as a consumer delivers it. Needs no server; does not block.
 
-    ``metadata`` are further fields of ``MsgMetadata``. Its ``outcome`` is None, ``ack``, ``nak``,
-    ``term`` or ``in_progress``, the last of them; a ``nak`` has ``outcome_delay``. Raises
-    ConfigError for unknown fields.
+    ``num_delivered`` and ``metadata`` are fields of ``MsgMetadata``. Its ``outcome`` is None,
+    ``ack``, ``nak``, ``term`` or ``in_progress``, the last of them; a ``nak`` has
+    ``outcome_delay``. Raises ConfigError for unknown fields.
     """
     unknown = set(metadata) - set(_FIELDS)
     if unknown:

@@ -43,11 +43,12 @@ class _Signals:
 def run(
     source: Any, handler: Callable[[Any], Any], **options: Unpack[WorkerFields]
 ) -> WorkerReport:
-    """Work until a signal comes or the source is over. Blocks; returns what was done.
+    """Call ``handler`` with each message until a signal comes or the source is over. Blocks;
+    returns what was done.
 
     On the main thread SIGTERM and the first Ctrl-C drain the worker, a second Ctrl-C kills its
     processes and raises KeyboardInterrupt at once, and SIGUSR1 prints the stacks of all threads to
-    stderr. Options and errors are those of :class:`Worker`.
+    stderr. Options and errors (ConfigError before it begins) are those of :class:`Worker`.
     """
     return run_all([Worker(source, handler, **options)])[0]
 

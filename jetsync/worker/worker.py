@@ -72,7 +72,9 @@ class Worker:
         return self
 
     def stop(self) -> None:
-        """Take no more messages; it ends when those it holds are dealt with. Does not wait."""
+        """Take no more messages; it ends when those it holds are dealt with. Does not wait.
+        Raises ForkedError in a forked child, and nothing else.
+        """
         self._engine.check()
         self._engine.stop()
 
@@ -81,6 +83,7 @@ class Worker:
         ``timeout`` seconds (default: ``drain_timeout``) for the handlers that run.
 
         Handlers that are not done by then have their messages handed back, and count as unfinished.
+        Raises ConfigError when it was not started.
         """
         self._engine.check()
         self._check_started()

@@ -138,7 +138,7 @@ class ConsumerLag:
 
     @classmethod
     def from_info(cls, info: ConsumerInfo) -> ConsumerLag:
-        """Take the numbers out of a ``ConsumerInfo``. Does not block."""
+        """Take the numbers out of a ``ConsumerInfo``, which ``info`` is. Does not block."""
         return cls(
             num_pending=info.num_pending,
             num_ack_pending=info.num_ack_pending,

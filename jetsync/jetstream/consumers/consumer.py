@@ -80,7 +80,10 @@ class Consumer(Handle):
         nothing. With ``eager`` it returns as soon as something came and the server has nothing more
         ready. The remainder is asked for again after a reconnect or a change of leader within the
         same time. ``batch.error`` says why a pull ended early. Messages that arrive when the call
-        is over are the first ones of the next fetch with this object (see the guide).
+        is over are the first ones of the next fetch with this object (see the guide). The server
+        shows every ``heartbeat`` seconds that it is alive. In a priority group
+        ``group`` is needed, and ``min_pending``, ``min_ack_pending`` and ``priority`` say when it
+        is served, as for :meth:`messages`.
 
         Raises PullUnansweredError, a TimeoutError, when nothing came and the server has not said
         that there is nothing (a frozen server, a lost link, no leader); ConsumerDeletedError at
@@ -193,16 +196,16 @@ class Consumer(Handle):
     ) -> MessageStream:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
-        ``max_messages`` or ``max_bytes``, not both, bounds the buffer; at the threshold (default
-        half of it) the next pull is sent. Without either it holds 1000 messages, and grows while
-        the link is the bottleneck, to 64,000 messages or 32 MiB. ``expires`` is the length of one
-        pull on the server (1 s or more), ``heartbeat`` (default half of it, at most 2 s) how often
-        the server shows that it is alive. The stream recovers from server restarts, reconnects and
-        leader changes by itself. Warnings go to ``on_warning`` and the log; two missed heartbeats
-        are one, or end the stream with PullTerminatedError when ``on_missed_heartbeat="stop"``.
-        ``stop_after`` ends the iteration after so many messages. Does not block; taking does. The
-        first pull is sent when the first message is taken: before that nothing is buffered, whose
-        ``ack_wait`` would run.
+        ``max_messages`` or ``max_bytes``, not both, bounds the buffer; at ``threshold_messages`` or
+        ``threshold_bytes`` (default half of it) the next pull is sent. Without either it holds 1000
+        messages, and grows while the link is the bottleneck, to 64,000 messages or 32 MiB.
+        ``expires`` is the length of one pull on the server (1 s or more), ``heartbeat`` (default
+        half of it, at most 2 s) how often the server shows that it is alive. The stream recovers
+        from server restarts, reconnects and leader changes by itself. Warnings go to ``on_warning``
+        and the log; two missed heartbeats are one, or end the stream with PullTerminatedError when
+        ``on_missed_heartbeat="stop"``. ``stop_after`` ends the iteration after so many messages.
+        Does not block; taking does. The first pull is sent when the first message is taken: before
+        that nothing is buffered, whose ``ack_wait`` would run.
 
         In a priority group (ADR-42) ``group`` is needed; ``min_pending``, ``min_ack_pending`` are
         for the policy overflow, ``priority`` (0 first, to 9) for prioritized. With pinned_client

@@ -291,8 +291,8 @@ class ConsumerManager:
     def remove_consumer_peer(
         self, stream: str, name: str, peer: str, *, timeout: Seconds | None = None
     ) -> None:
-        """Take a server (by name or id) out of those that hold the consumer (server 2.15); another
-        takes its place.
+        """Take the server ``peer`` (its name or id) out of those that hold the consumer (server
+        2.15); another takes its place.
 
         Blocks up to ``timeout`` seconds (default: this object's). Raises ClusterError without a
         cluster, ConsumerNotFoundError or another APIError; ConfigError and ApiLevelRequiredError

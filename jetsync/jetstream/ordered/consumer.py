@@ -79,7 +79,8 @@ class OrderedConsumer(Handle):
 
         Blocks until the batch is full or ``timeout`` seconds (default: the connection's) are over,
         and returns what came, maybe nothing. With ``eager`` it returns as soon as something came
-        and nothing more is ready. Resets happen within the same time and are not seen.
+        and nothing more is ready. Resets happen within the same time and are not seen. The
+        server shows every ``heartbeat`` seconds that it is alive.
 
         Raises JetStreamError when reading cannot go on (see ``JetStream.ordered_consumer``),
         ConfigError, ConnectionClosedError, TimeoutError when another thread was reading all the
@@ -136,9 +137,11 @@ class OrderedConsumer(Handle):
     ) -> OrderedMessages:
         """Return an endless iterator over the messages, with a buffer that refills itself.
 
-        The options are those of ``Consumer.messages``; ``heartbeat`` (default: half of ``expires``,
-        at most 2 s) also says how soon a server that died in silence is noticed. Does not block.
-        Raises ConfigError for options that cannot be, and while another message stream is open.
+        The options (``max_messages``, ``max_bytes``, ``threshold_messages``, ``threshold_bytes``,
+        ``on_warning``, ``stop_after``) are those of ``Consumer.messages``; ``heartbeat`` (default:
+        half of ``expires``, at most 2 s) also says how soon a server that died in silence is
+        noticed. Does not block. Raises ConfigError for options that cannot be, and while another
+        message stream is open.
         """
         if not self._turn.acquire(blocking=False):
             raise ConfigError("another thread is reading from this ordered consumer")

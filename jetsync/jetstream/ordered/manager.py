@@ -48,7 +48,7 @@ class OrderedConsumers:
         ``inactive_threshold`` seconds ends; the next read makes another. After
         ``max_reset_attempts`` resets in a row without a message or a heartbeat between them reading
         raises JetStreamError (-1: it tries for ever). Server consumers are called ``name_prefix``
-        and a unique text.
+        and a unique text, and have ``metadata``; ``replay_policy`` says how fast they send.
 
         Reading raises StreamNotFoundError when the stream is gone, and JetStreamError when it was
         made again or has lost messages that were read: then its position in the stream has no

@@ -80,7 +80,8 @@ class PublishBatch(Handle):
     ) -> None:
         """Add a message. ``options`` are those of ``JetStream.publish`` (``ttl``, ``expected_*``
         and so on); the server checks conditions at the commit, ``expected_last_seq`` only on the
-        first message. Sends nothing and does not block.
+        first message. With a ``msg_id`` the batch can be repeated safely. Sends nothing and does
+        not block.
 
         Raises ConfigError, MaxPayloadError for a message that cannot be sent; the batch can still
         be used then. All subjects have to belong to one stream, which takes up to 1,000 messages.
@@ -110,7 +111,8 @@ class PublishBatch(Handle):
 
         ``subject`` is a column when the batch has one of that name, else the constant subject
         (None: the column ``subject``); ``data``, ``headers`` (map<string, string> or map<string,
-        list<string>>, or binary) and ``msg_id`` are columns. Sends nothing and does not block.
+        list<string>>, or binary) and ``msg_id`` are columns. With ``expected_stream``
+        the batch is refused where another stream would take it. Sends nothing and does not block.
 
         Raises ConfigError for a missing column. Rows are read by :meth:`commit`, which raises
         ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.

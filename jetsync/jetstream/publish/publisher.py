@@ -186,8 +186,9 @@ class Publisher(AsyncPublishing):
         """Store many messages and wait until each one is confirmed or has failed.
 
         ``messages`` is an iterable of ``(subject, data)`` or ``(subject, data, headers)``; at most
-        ``max_pending`` are unconfirmed at a time, in order of sending. Messages with an id
-        (automatic, or a ``Nats-Msg-Id`` among their headers) are sent again after a lost
+        ``max_pending`` are unconfirmed at a time, in order of sending. With ``expected_stream`` a
+        message is refused where another stream would take it. Messages with an id (automatic unless
+        ``msg_id`` is None, or a ``Nats-Msg-Id`` among their headers) are sent again after a lost
         connection, and the stream drops the copies; without an id an unknown outcome is reported,
         not repeated.
 
@@ -225,6 +226,7 @@ class Publisher(AsyncPublishing):
         expected_stream: str | None = None,
     ) -> PublishReport:
         """Store the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
+        With ``expected_stream`` a message is refused where another stream would take it.
 
         ``subject`` is a column when the batch has one of that name, else the constant subject
         (None: the column ``subject``); ``data`` and ``headers`` (map<string, string> or map<string,
@@ -257,9 +259,9 @@ class Publisher(AsyncPublishing):
     def batch(self, *, timeout: Seconds | None = None) -> PublishBatch:
         """Begin an atomic batch: all of its messages are stored together, or none (ADR-50).
 
-        For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget of each of
-        the batch's calls (default: this object's). Does not block. Raises ConfigError for a timeout
-        that is none, ConnectionClosedError.
+        For a stream with ``allow_atomic`` (nats-server 2.12). ``timeout`` is the budget, in
+        seconds, of each of the batch's calls (default: this object's). Does not block. Raises
+        ConfigError for a timeout that is none, ConnectionClosedError.
         """
         self._port.check()
         return PublishBatch(self._port, self._api, self._budget(timeout))

@@ -256,7 +256,8 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         step_down(self._api, operation, placement, timeout)
 
     def remove_stream_peer(self, name: str, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Take a server (by name or id) out of those that hold the stream; another takes its place.
+        """Take the server ``peer`` (its name or id) out of those that hold the stream; another
+        takes its place.
 
         Blocks up to ``timeout`` seconds (default: this object's). Raises ClusterError without a
         cluster, or when no server is left for it, StreamNotFoundError or another APIError;

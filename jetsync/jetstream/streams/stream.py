@@ -156,7 +156,7 @@ class Stream(Handle, StreamConsumers):
         subject: str | None = None,
         timeout: Seconds | None = None,
     ) -> DirectBatch:
-        """Return stored messages from a sequence on, without a consumer (batched direct get,
+        """Return stored messages from ``start_seq`` on, without a consumer (batched direct get,
         ADR-31).
 
         At most ``max_messages``, of one ``subject`` (wildcards allowed) if given. ``max_bytes`` of
@@ -202,10 +202,10 @@ class Stream(Handle, StreamConsumers):
         """Return the last message of each subject (wildcards allowed), in the stream's order
         (ADR-31).
 
-        All as of one moment: now, or the sequence or time given; ``up_to_seq`` of the batch says
-        which. Subjects without a message are not there. If the time was up before the end of the
-        batch, ``error`` has the TimeoutError. Needs server 2.11 and ``allow_direct``; any server
-        that holds the stream answers, as for :meth:`get_msgs`.
+        All as of one moment: now, or ``up_to_seq`` or ``up_to_time``, if given; ``up_to_seq`` of
+        the batch says which. Subjects without a message are not there. If the time was up before
+        the end of the batch, ``error`` has the TimeoutError. Needs server 2.11 and
+        ``allow_direct``; any server that holds the stream answers, as for :meth:`get_msgs`.
 
         Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
         LimitsExceededError when more than 1,024 subjects match, DirectGetNotAllowedError,

@@ -79,7 +79,8 @@ class PullSubscription(Handle):
 
     @spells_out(Consumer.messages)
     def messages(self, **options: Unpack[MessagesOptions]) -> MessageStream:
-        """Return an endless iterator over the messages, like ``Consumer.messages``.
+        """Return an endless iterator over the messages, with the options and errors of
+        ``Consumer.messages``. Does not block. Raises ConfigError, ConnectionClosedError.
 
         Like :meth:`fetch` it needs no permission but to pull and to acknowledge, when the
         subscription was made with ``stream`` and ``consumer``.
@@ -91,7 +92,9 @@ class PullSubscription(Handle):
     def consume(
         self, callback: Callable[[JetStreamMsg], Any], **options: Unpack[MessagesOptions]
     ) -> ConsumeContext:
-        """Give every message to ``callback``, one by one, like ``Consumer.consume``."""
+        """Give every message to ``callback``, one by one, with the options and errors of
+        ``Consumer.consume``. Does not block. Raises ConfigError, ConnectionClosedError.
+        """
         self._check()
         return self._consumer.consume(callback, **options)
 

@@ -108,9 +108,9 @@ class Subscriber(ConsumerManager):
         seconds (default: three times that) without anything, MissedHeartbeatError goes to
         ``on_error``. ``flow_control`` keeps the server from sending more than we take. Statuses
         are dealt with and never handed out, unless ``manual_status``: then all of them are, and
-        nothing is watched, answered or acknowledged. The pending limits (default: the
-        connection's; with flow control 128 MiB and no number of messages; 0: none) bound what
-        waits.
+        nothing is watched, answered or acknowledged. ``pending_messages_limit`` and
+        ``pending_bytes_limit`` (default: the connection's; with flow control 128 MiB and no number
+        of messages; 0: none) bound what waits.
 
         ``unsubscribe`` and ``drain`` delete the consumer if this call made it and no ``queue``
         shares it; ``delete_consumer`` overrides that both ways.
