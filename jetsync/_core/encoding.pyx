@@ -25,8 +25,8 @@ cdef int refuse(jet_status status, jet_span subject) except -1:
             )
         if jet_subject_is_subscribable(subject):
             raise ConfigError(
-                f"subject {shown!r} has a wildcard, which a message cannot be sent to; or the queue "
-                f"beside it is not valid: {rule}"
+                f"subject {shown!r} has a wildcard, and no message can be sent to that (or, for a "
+                f"subscription, the queue beside it is not valid: {rule})"
             )
         raise ConfigError(f"subject {shown!r} is not valid: {rule}, nor wildcards when publishing")
     if status == JET_ERR_LINE:

@@ -191,7 +191,9 @@ cdef class PubAckFuture:
         while self.state == PENDING and waiters is not None:
             if not waiters.wait(deadline.remaining()) and self.state == PENDING:
                 raise TimeoutError(
-                    f"the outcome was not known within {seconds:g} s; it still will be",
+                    "the outcome was not known "
+                    + (f"within {seconds:g} s" if seconds >= 0.001 else "when the time was up")
+                    + "; the future still gets it",
                     operation="publish_async",
                 )
         return 0

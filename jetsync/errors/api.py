@@ -322,7 +322,9 @@ def refused_publish(reason: APIError, text: str) -> NotStoredError:
 
 
 _REMEDIES = {
+    10058: "update_stream changes it, create_or_update_stream replaces its configuration",
     10111: "set allow_rollup_hdrs=True on the stream",
+    10148: "it is configured differently: update_consumer changes it",
     10166: "set allow_msg_ttl=True on the stream (limit_marker_ttl on a key-value bucket)",
     10168: "set allow_msg_counter=True on the stream",
     10174: "set allow_atomic=True on the stream",

@@ -162,7 +162,10 @@ def test_an_error_names_the_stream_and_the_consumer_that_were_asked_for(
 
 
 @pytest.mark.parametrize("number", sorted(_api_errors._REMEDIES))
-def test_an_error_says_which_option_to_set(number: int) -> None:
+def test_an_error_says_which_option_to_set_or_which_call_to_make(number: int) -> None:
     text = str(api_error({"code": 400, "err_code": number, "description": "is disabled"}))
-    (option,) = re.findall(r"set (\w+)=True", text)
-    assert option in {field.name for field in dataclasses.fields(StreamConfig)}
+    options = re.findall(r"set (\w+)=True", text)
+    calls = re.findall(r"((?:create_or_)?update_\w+)", text)
+    assert options or calls
+    assert set(options) <= {field.name for field in dataclasses.fields(StreamConfig)}
+    assert all(hasattr(jetsync.JetStream, call) for call in calls)

@@ -201,5 +201,8 @@ def test_one_message_is_the_same_from_the_leader_and_directly(js, open_stream):
         with pytest.raises(jetsync.MessageNotFoundError) as caught:
             open_stream.get_msg(99, direct=direct_)
         assert caught.value.code == 404
-        with pytest.raises(jetsync.MessageNotFoundError):
+        assert str(caught.value).endswith("at sequence 99")
+        with pytest.raises(jetsync.MessageNotFoundError, match=rf"at subject '{name}\.none'$"):
             open_stream.get_last_msg(f"{name}.none", direct=direct_)
+        with pytest.raises(jetsync.MessageNotFoundError, match=r"9 or behind it on subject 'x'$"):
+            open_stream.get_msg(9, next_by_subject="x", direct=direct_)

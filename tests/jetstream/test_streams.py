@@ -12,8 +12,11 @@ def test_create_is_repeatable_and_a_different_one_is_refused(js, stream):
     name = stream.name
     again = js.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
     assert again.name == name
-    with pytest.raises(jetsync.StreamNameInUseError):
+    with pytest.raises(jetsync.StreamNameInUseError, match="update_stream changes it"):
         js.create_stream(name=name, subjects=[f"{name}.other"], storage="memory")
+    js.create_consumer(name, durable_name="c")
+    with pytest.raises(jetsync.ConsumerExistsError, match="update_consumer changes it"):
+        js.create_consumer(name, durable_name="c", ack_wait=5)
 
 
 def test_create_or_update_makes_it_so(js, stream):

@@ -78,6 +78,28 @@ def get_stored(
 ) -> StoredMsg:
     """Ask for one message: any server that holds the stream with ``direct``, or with None where its
     configuration allows that; else the leader. Blocks; see ``Stream.get_msg``."""
+    try:
+        return _get_stored(api, config, body, direct, deadline)
+    except MessageNotFoundError as error:
+        error.args = (f"{error} at {_described(body)}",)
+        raise
+
+
+def _described(body: Mapping[str, Any]) -> str:
+    """What was asked for, in words."""
+    if "last_by_subj" in body:
+        return f"subject {body['last_by_subj']!r}"
+    behind = f" or behind it on subject {body['next_by_subj']!r}" if "next_by_subj" in body else ""
+    return f"sequence {body.get('seq')}{behind}"
+
+
+def _get_stored(
+    api: API,
+    config: StreamConfig,
+    body: Mapping[str, Any],
+    direct: bool | None,
+    deadline: Deadline,
+) -> StoredMsg:
     if direct or (direct is None and config.allow_direct):
         try:
             return get_one(api, config.name, body, deadline)
