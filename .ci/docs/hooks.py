@@ -40,6 +40,7 @@ GROUPS = {
 # How the search ranks pages that have the same words: guides first, pages for developers last.
 SEARCH_BOOST = {
     "guide/": 4,
+    "guide/consume": 8,
     "guide/troubleshooting": 8,
     "CHANGELOG": 0.2,
     "CONTRIBUTING": 0.2,

@@ -86,7 +86,7 @@ def get_stored(
 
 
 def _described(body: Mapping[str, Any]) -> str:
-    """What was asked for, in words."""
+    """The text of a request: a sequence or a subject."""
     if "last_by_subj" in body:
         return f"subject {body['last_by_subj']!r}"
     behind = f" or behind it on subject {body['next_by_subj']!r}" if "next_by_subj" in body else ""
