@@ -62,7 +62,8 @@ CALLED_BY_OTHERS = {
     *("LagListener.onQueryIdle", "LagListener.onQueryTerminated"),
     *("Collector.collect", "JetsyncInstrumentor.instrument", "JetsyncInstrumentor.uninstrument"),
     # Users write them.
-    *("Hooks.begin", "Hooks.end", "Hooks.inject", "Measured.measurements"),
+    *("Hooks.plan", "Hooks.begin", "Hooks.end", "Hooks.inject", "LeftOut.end"),
+    "Measured.measurements",
 }
 # Parameters whose name says it all, wherever they are.
 PLAIN = {
