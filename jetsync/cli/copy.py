@@ -13,8 +13,8 @@ from jetsync.cli import rows, values
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import document, json_text
+from jetsync.cli.progress import progress
 from jetsync.cli.registry import Command, argument
-from jetsync.cli.stream_data import progress
 from jetsync.errors import PullUnansweredError
 
 if TYPE_CHECKING:

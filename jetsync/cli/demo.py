@@ -32,7 +32,7 @@ from jetsync.cli.demo_folder import OutputFolder
 from jetsync.cli.demo_report import Report, Step, write_plots
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.progress import Progress, ProgressListener
+from jetsync.cli.progress import ProgressListener, display
 from jetsync.cli.registry import Command, argument
 from jetsync.server import NatsServer
 
@@ -324,7 +324,7 @@ def _delete_stream(js: jetsync.JetStream, name: str) -> None:
 def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code."""
     options = _checked(invocation.args)
-    with Progress() as progress:
+    with display(color=invocation.out.color) as progress:
         report = Demo(options, progress).run()
     print(report.table())
     return 0 if report.passed else 1

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from jetsync.cli import values
+from jetsync.cli.extras import extras
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
@@ -26,6 +27,7 @@ _OLDEST = (2, 10)
 _SLOW = 0.1
 _SKEW = 1.0
 _NEAR = 0.8
+_LISTING = "allow this user $JS.API.CONSUMER.LIST.>, or ask again when the cluster is calm"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def run(invocation: Invocation) -> int:
     found: list[Finding] = []
     nc = invocation.connect()
     found += _connection(nc)
+    found += _extras()
     js = invocation.jetstream()
     try:
         found += _account(js.account_info())
@@ -67,19 +70,20 @@ def run(invocation: Invocation) -> int:
         )
     bad = [one for one in found if one.result != "ok"]
     shown = found if invocation.args.all or not bad else bad
-    invocation.out.show(found, lambda: _table(invocation, shown))
+    invocation.out.show(found, lambda: _table(shown))
     if not invocation.args.all and bad:
         invocation.out.note(f"{len(found) - len(bad)} other checks are fine (--all shows them)")
     return 1 if any(one.result == "problem" for one in found) else 0
 
 
-def _table(invocation: Invocation, found: list[Finding]) -> Table:
+def _table(found: list[Finding]) -> Table:
     rows: list[tuple[object, ...]] = []
     for one in found:
         rows.append((one.result, one.about, one.text))
         if one.remedy:
             rows.append(("", "", f"-> {one.remedy}"))
-    return Table(("RESULT", "ABOUT", "FINDING"), rows)
+    styles = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+    return Table(("RESULT", "ABOUT", "FINDING"), rows, styles=styles)
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -119,6 +123,25 @@ def _connection(nc: Connection) -> Iterator[Finding]:
         )
 
 
+def _extras() -> Iterator[Finding]:
+    found = extras()
+    for extra in found:
+        if extra.old:
+            yield Finding(
+                "extras",
+                "warning",
+                f"too old for jetsync[{extra.name}]: {', '.join(extra.old)}",
+                f'pip install --upgrade "jetsync[{extra.name}]"',
+            )
+    missing = [extra.name for extra in found if extra.missing]
+    if missing:
+        names = ",".join(missing)
+        text = f"not installed, which matters to those who use them: {', '.join(missing)}"
+        yield Finding("extras", "ok", text, f'pip install "jetsync[{names}]"')
+    elif found:
+        yield Finding("extras", "ok", "all of them are installed")
+
+
 def _account(account: AccountInfo) -> Iterator[Finding]:
     limits = account.limits
     for name, used, most, text in (
@@ -154,9 +177,8 @@ def _streams(js: JetStream, only: str | None) -> Iterator[Finding]:
             for consumer in js.consumers(name):
                 found += _consumer(info, consumer)
         except Error as error:
-            found.append(
-                Finding(f"stream {name}", "problem", f"its consumers cannot be listed: {error}")
-            )
+            text = f"its consumers cannot be listed: {error}"
+            found.append(Finding(f"stream {name}", "problem", text, _LISTING))
         yield from found or [Finding(f"stream {name}", "ok", "it and its consumers are fine")]
 
 
@@ -189,7 +211,12 @@ def _stream(info: StreamInfo) -> Iterator[Finding]:
                 "start that server, or remove the peer",
             )
         elif not peer.current and peer.lag:
-            yield Finding(about, "warning", f"its replica on {peer.name} is {peer.lag:,} behind")
+            yield Finding(
+                about,
+                "warning",
+                f"its replica on {peer.name} is {peer.lag:,} behind",
+                "it catches up by itself; if it does not, look at disk and network of that server",
+            )
     if state.lost is not None and state.lost.msgs:
         yield Finding(
             about,

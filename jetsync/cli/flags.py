@@ -24,7 +24,8 @@ class Argument:
         options = dict(self.options)
         if hidden:
             options["help"] = argparse.SUPPRESS
-        parser.add_argument(*self.names, **options)
+        added = parser.add_argument(*self.names, **options)
+        added.completes = self.completes  # read by completion
 
 
 def argument(*names: str, completes: str | None = None, **options: Any) -> Argument:

@@ -12,8 +12,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
-__all__ = ["Terminated", "deferred", "exit_code", "restore_interrupts", "terminable"]
+__all__ = [
+    "SIGNALS",
+    "Terminated",
+    "deferred",
+    "exit_code",
+    "raise_for",
+    "restore_interrupts",
+    "terminable",
+]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,7 +36,8 @@ def exit_code(interrupt: KeyboardInterrupt) -> int:
     return 128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
 
 
-def _raise(signum: int, _frame: FrameType | None = None) -> None:
+def raise_for(signum: int, _frame: FrameType | None = None) -> NoReturn:
+    """Raise what a signal means: Terminated, or KeyboardInterrupt."""
     raise Terminated if signum == signal.SIGTERM else KeyboardInterrupt
 
 
@@ -35,7 +45,7 @@ def restore_interrupts() -> None:
     """Make both signals raise again, after a library has put its own handler in place."""
     if threading.current_thread() is threading.main_thread():
         for signum in SIGNALS:
-            signal.signal(signum, _raise)
+            signal.signal(signum, raise_for)
 
 
 @contextmanager
@@ -70,4 +80,4 @@ def deferred() -> Iterator[None]:
         for signum, handler in before.items():
             signal.signal(signum, handler)
     if arrived:
-        _raise(arrived[0])
+        raise_for(arrived[0])

@@ -69,6 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     object does not exist. 4: no connection, or no answer in time. 130, 143: interrupted by Ctrl-C
     or SIGTERM. Expected failures are one sentence on stderr, without a traceback.
     """
+    if argv is None and "_ARGCOMPLETE" in os.environ:  # the shell asks what can be typed next
+        from jetsync.cli.completion import autocomplete
+
+        return autocomplete()
     out = Output()
     try:
         with interrupts.terminable():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import COMPRESS, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
-from jetsync.cli.progress import Progress
+from jetsync.cli.progress import progress
 from jetsync.cli.registry import Command
 
 __all__ = ["COMMANDS"]
@@ -87,8 +89,9 @@ def _put(invocation: Invocation) -> None:
         path = Path(args.file)
         if not path.is_file():
             raise UsageError(f"there is no file {args.file}.")
-        with _Bar(invocation, f"put {path.name}", path.stat().st_size) as advance:
-            info = store.put_file(path, args.name or path.name, on_progress=advance)
+        size = path.stat().st_size
+        with _told(invocation, f"put {path.name}", size) as told:
+            info = store.put_file(path, args.name or path.name, on_progress=told)
     _show_object(invocation, info)
 
 
@@ -102,33 +105,20 @@ def _get(invocation: Invocation) -> None:
     path = Path(args.output or Path(args.name).name)
     if path.exists() and not args.force:
         raise UsageError(f"{path} exists: give another --output, or --force.")
-    with _Bar(invocation, f"get {args.name}", store.info(args.name).size) as advance:
-        info = store.get_file(args.name, path, on_progress=advance)
+    with _told(invocation, f"get {args.name}", store.info(args.name).size) as told:
+        info = store.get_file(args.name, path, on_progress=told)
     invocation.out.show(
         {**_object(info), "file": str(path)}, f"wrote {values.format_size(info.size)} to {path}"
     )
 
 
-class _Bar:
-    """A bar on stderr while bytes travel; nothing with --quiet or --json."""
-
-    def __init__(self, invocation: Invocation, step: str, total: int) -> None:
-        self._bar = None if invocation.out.quiet or invocation.out.json else Progress()
-        self._step, self._total = step, total
-
-    def __enter__(self) -> Any:
-        if self._bar is None:
-            return None
-        self._bar.__enter__()
-        self._bar.begin(self._step, self._total)
-        return self._bar.advance
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self._bar is not None:
-            if kind is None:
-                self._bar.advance(self._total)
-                self._bar.finish()
-            self._bar.__exit__(kind, error, trace)
+@contextmanager
+def _told(invocation: Invocation, step: str, size: int) -> Iterator[Callable[[int], None] | None]:
+    """Show how many of the bytes of a file have travelled."""
+    with progress(invocation, step, is_bytes=True) as advance:
+        yield None if advance is None else lambda done: advance(done, size)
+        if advance is not None:
+            advance(size, size)
 
 
 def _del(invocation: Invocation) -> None:

@@ -1,5 +1,6 @@
 """The output of commands: a JSON document, or text for people. Results go to stdout, all else to
-stderr."""
+stderr. On a terminal rich draws tables (extra ``cli``); elsewhere, and without it, they are
+aligned text."""
 
 from __future__ import annotations
 
@@ -7,40 +8,45 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, TextIO
 
 from jetsync._printable import printable, printable_json
 
-__all__ = ["Fields", "Output", "Table", "document", "json_text"]
+__all__ = ["Fields", "Output", "Table", "document", "json_text", "wants_color"]
 
 
 class Table:
     """Rows below headings; a heading that begins with ">" belongs to numbers. ``empty`` is what is
-    said instead when there are no rows."""
+    said instead when there are no rows; ``styles`` gives cells of some words a colour."""
 
     def __init__(
-        self, headings: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing"
+        self,
+        headings: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        empty: str = "nothing",
+        styles: Mapping[str, str] | None = None,
     ) -> None:
-        self._right = [heading.startswith(">") for heading in headings]
-        self._headings = [heading.lstrip(">") for heading in headings]
-        self._rows = [[_cell(value) for value in row] for row in rows]
-        self._empty = empty
+        self.right = [heading.startswith(">") for heading in headings]
+        self.headings = [heading.lstrip(">") for heading in headings]
+        self.rows = [[_cell(value) for value in row] for row in rows]
+        self.empty = empty
+        self.styles = styles or {}
 
     def lines(self, style: Callable[[str, str], str]) -> list[str]:
         """Return the lines of text."""
-        if not self._rows:
-            return [self._empty]
-        lines = [self._headings, *self._rows]
+        if not self.rows:
+            return [self.empty]
+        lines = [self.headings, *self.rows]
         widths = [max(_width(line[column]) for line in lines) for column in range(len(lines[0]))]
         made = ["  ".join(self._padded(line, widths)).rstrip() for line in lines]
         return [style("bold", made[0]), *made[1:]]
 
     def _padded(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         found = []
-        for text, width, right in zip(line, widths, self._right, strict=True):
+        for text, width, right in zip(line, widths, self.right, strict=True):
             space = " " * (width - _width(text))
             found.append(space + text if right else text + space)
         return found
@@ -51,36 +57,44 @@ class Fields:
     Values that are None are left out, lists become a line per item."""
 
     def __init__(self, title: str, sections: dict[str, dict[str, object]]) -> None:
-        self._title = title
-        self._sections = sections
+        self.title = printable(title)
+        self.sections = [
+            (section, lines) for section, fields in sections.items() if (lines := _lines(fields))
+        ]
+
+    @property
+    def width(self) -> int:
+        """The length of the longest name."""
+        return max((len(name) for _, fields in self.sections for name, _ in fields), default=0)
 
     def lines(self, style: Callable[[str, str], str]) -> list[str]:
         """Return the lines of text."""
-        lines = [style("bold", printable(self._title))]
-        shown = {
-            section: {name: value for name, value in fields.items() if value not in (None, [])}
-            for section, fields in self._sections.items()
-        }
-        width = max((len(name) for fields in shown.values() for name in fields), default=0)
-        for section, fields in shown.items():
-            if not fields:
-                continue
+        lines, width = [style("bold", self.title)], self.width
+        for section, fields in self.sections:
             lines.append("")
             if section:
                 lines.append(style("bold", section))
-            for name, value in fields.items():
-                items = list(value) if isinstance(value, (list, tuple)) else [value]
-                for number, item in enumerate(items):
-                    label = "" if number else name
-                    lines.append(f"  {label:<{width}}  {_cell(item)}")
+            lines += [f"  {name:<{width}}  {value}" for name, value in fields]
         return lines
+
+
+def _lines(fields: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return the names and values of a section; items of a list stand below the first one."""
+    found = []
+    for name, value in fields.items():
+        if value in (None, []):
+            continue
+        items = list(value) if isinstance(value, (list, tuple)) else [value]
+        found += [("" if number else name, _cell(item)) for number, item in enumerate(items)]
+    return found
 
 
 View = Table | Fields | str | Callable[[], "Table | Fields | str"]
 
 
 class Output:
-    """Prints for one run of a command. ``json``: documents are wanted instead of text."""
+    """Prints for one run of a command. ``json``: documents are wanted instead of text. ``color``:
+    None where a terminal takes colours."""
 
     def __init__(
         self,
@@ -95,13 +109,12 @@ class Output:
         self.quiet = quiet
         self._out = sys.stdout if out is None else out
         self._err = sys.stderr if err is None else err
-        if color is None:
-            color = self.is_terminal and not os.environ.get("NO_COLOR")
-        self._color = color
+        self.color = color
+        self._color = wants_color(self._out, color)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether stderr is a terminal that a person reads."""
+        """Whether stdout is a terminal that a person reads."""
         return self._out.isatty()
 
     def show(self, data: Any, view: View) -> None:
@@ -111,8 +124,21 @@ class Output:
             return
         if callable(view):
             view = view()
-        lines = [printable(view)] if isinstance(view, str) else view.lines(self.style)
-        self._print("\n".join(lines))
+        if isinstance(view, str):
+            self._print(printable(view))
+        elif not self._drawn(view):
+            self._print("\n".join(view.lines(self.style)))
+
+    def _drawn(self, view: Table | Fields) -> bool:
+        """Let rich draw a table where it can."""
+        if not self.is_terminal or (isinstance(view, Table) and not view.rows):
+            return False
+        try:
+            from jetsync.cli.drawing import draw
+        except ImportError:
+            return False
+        draw(view, self._out, color=self._color)
+        return True
 
     def item(self, data: Any, view: Callable[[], str]) -> None:
         """Print one item of a sequence: a line of JSON, or text."""
@@ -146,6 +172,11 @@ class Output:
 
     def _print(self, text: str) -> None:
         print(text, file=self._out, flush=True)
+
+
+def wants_color(stream: TextIO, asked: bool | None) -> bool:
+    """Whether what is printed on a stream has colours: as asked, else if it is a terminal."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") if asked is None else asked
 
 
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}

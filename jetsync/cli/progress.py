@@ -1,16 +1,23 @@
-"""A small progress display on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+"""The progress of what takes long, on stderr: a bar where rich is installed (extra ``cli``) and
+stderr is a terminal, else a plain line now and then."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-__all__ = ["Progress", "ProgressListener"]
+from jetsync.cli.invocation import Invocation
+from jetsync.cli.output import wants_color
 
-_BAR_WIDTH = 16
-_REDRAW_SECONDS = 0.1
+if TYPE_CHECKING:
+    from jetsync.cli.drawing import Bar
+
+__all__ = ["Lines", "ProgressListener", "display", "progress"]
+
 _LINE_SECONDS = 10.0
 
 
@@ -27,16 +34,52 @@ class ProgressListener(Protocol):
         """End the current step."""
 
 
-class Progress:
-    """Show each step as one line: its name, a bar, how much is done and how fast.
+def display(
+    stream: TextIO | None = None, *, color: bool | None = None, is_bytes: bool = False
+) -> Bar | Lines:
+    """Return what shows progress on a stream (default: stderr): a context manager and listener.
 
-    On a terminal the line is redrawn in place. Elsewhere (a pipe, a log file) a line is printed
-    when a step begins, every ten seconds, and when it ends.
+    ``color``: None where the terminal takes them. ``is_bytes``: what is counted are bytes.
     """
+    stream = sys.stderr if stream is None else stream
+    if stream.isatty():
+        try:
+            from jetsync.cli.drawing import Bar
+        except ImportError:
+            return Lines(stream)
+        return Bar(stream, color=wants_color(stream, color), is_bytes=is_bytes)
+    return Lines(stream)
+
+
+@contextmanager
+def progress(
+    invocation: Invocation, step: str, *, is_bytes: bool = False
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far a step of a command is: gives a function of what is done and the total, or None
+    with --json and --quiet, where nothing is shown."""
+    out = invocation.out
+    if out.json or out.quiet:
+        yield None
+        return
+    begun = False
+    with display(color=out.color, is_bytes=is_bytes) as shown:
+
+        def advance(done: int, total: int) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                shown.begin(step, total)
+            shown.advance(done)
+
+        yield advance
+        shown.finish()
+
+
+class Lines:
+    """Print a line when a step begins, every ten seconds, and when it ends. A context manager."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._terminal = self._stream.isatty()
         self._step = ""
         self._total = self._done = 0
         self._started = self._shown = 0.0
@@ -45,23 +88,23 @@ class Progress:
         """Start a step of ``total`` units; 0 means that the amount is not known."""
         self._step, self._total, self._done = step, total, 0
         self._started = self._shown = time.monotonic()
-        self._print(self._line() if self._terminal else f"{step} ...", last=not self._terminal)
+        self._print(f"{step} ...")
 
     def advance(self, done: int) -> None:
         """Tell how much of the current step is done, counted from its beginning."""
         self._done = done
         now = time.monotonic()
-        if now - self._shown >= (_REDRAW_SECONDS if self._terminal else _LINE_SECONDS):
+        if now - self._shown >= _LINE_SECONDS:
             self._shown = now
-            self._print(self._line(), last=not self._terminal)
+            self._print(self._line())
 
     def finish(self) -> None:
-        """End the current step and leave its final line standing."""
+        """End the current step."""
         if self._step:
-            self._print(self._line(), last=True)
+            self._print(self._line())
             self._step = ""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Lines:
         return self
 
     def __exit__(
@@ -70,9 +113,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # An unfinished bar would share its line with the message that explains the failure.
-        if self._step and self._terminal:
-            self._print("", last=True)
+        """Print nothing: what failed is said by the command."""
 
     def _line(self) -> str:
         seconds = time.monotonic() - self._started
@@ -80,17 +121,8 @@ class Progress:
             done = f"{self._done:,} in " if self._done else ""
             return f"{self._step}: {done}{seconds:.1f} s"
         rate = f", {self._done / seconds:,.0f}/s" if self._done and seconds > 0 else ""
-        if not self._terminal:
-            return f"{self._step}: {self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"
-        filled = _BAR_WIDTH * min(self._done, self._total) // self._total
-        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-        return f"{self._step:<32}[{bar}] {self._done:,} in {seconds:.1f} s{rate}"
+        return f"{self._step}: {self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"
 
-    def _print(self, line: str, *, last: bool) -> None:
-        if self._terminal:
-            import shutil
-
-            width = shutil.get_terminal_size().columns - 1
-            line = "\r\x1b[K" + line[:width]
-        self._stream.write(line + ("\n" if last else ""))
+    def _print(self, line: str) -> None:
+        self._stream.write(line + "\n")
         self._stream.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -60,9 +60,13 @@ class Word:
         return found
 
 
-def build_parser(words: Iterable[Word], version: str) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
-    parser = _Parser(
+def build_parser(
+    words: Iterable[Word], version: str, *, typed: Collection[str] | None = None
+) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line. ``typed``: the words of a line that is not
+    finished, which argcomplete follows: the parsers of its words are filled at once."""
+    kind = _Parser if typed is None else _Unfinished
+    parser = kind(
         prog="jetsync",
         description="NATS JetStream on the command line.",
         epilog="'jetsync COMMAND --help' shows the options and examples of a command.",
@@ -73,13 +77,15 @@ def build_parser(words: Iterable[Word], version: str) -> argparse.ArgumentParser
     parser.set_defaults(run=_lacking(parser))
     commands = parser.add_subparsers(title="commands", metavar=_COMMAND)
     for word in words:
-        commands.add_parser(
+        made = commands.add_parser(
             word.name,
             help=word.help,
             aliases=list(word.aliases),
             formatter_class=_Formatter,
             word=word,
         )
+        if typed is not None and not {word.name, *word.aliases}.isdisjoint(typed):
+            made.fill()
     return parser
 
 
@@ -159,6 +165,12 @@ class _Parser(argparse.ArgumentParser):
         self._is_mixing = False
         self._has_commands = False
 
+    def fill(self) -> None:
+        """Add the arguments or verbs of the first word, unless this was done before."""
+        if self._word is not None and not self._filled:
+            self._filled = True
+            _fill(self, self._word)
+
     def add_subparsers(self, **options: Any) -> Any:
         """Make the list of commands, of which one stands among the words."""
         self._has_commands = True
@@ -169,9 +181,7 @@ class _Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse what stands behind the word."""
         if self._word is not None:
-            if not self._filled:
-                self._filled = True
-                _fill(self, self._word)
+            self.fill()
             args = _with_default_verb(self._word, list(args or ()))
         # Options may stand between the words of a command: "pub SUBJECT --js BODY". Behind "--"
         # there are none, and argparse would lose it.
@@ -195,6 +205,19 @@ class _Parser(argparse.ArgumentParser):
         meant = f"did you mean {near[0]!r}? " if near else ""
         advice = f"{meant}'{self.prog} --help' shows what there is"
         raise argparse.ArgumentError(None, f"there is no '{self.prog} {value}'; {advice}")
+
+
+class _Unfinished(_Parser):
+    """The parser of a line that is being typed. It takes options and words in their order, which
+    argcomplete follows by its own form of argparse's loop."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse what stands behind the word; without any, all of its verbs can follow."""
+        if self._word is not None and args:
+            args = _with_default_verb(self._word, list(args))
+        return argparse.ArgumentParser.parse_known_args(self, args, namespace)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

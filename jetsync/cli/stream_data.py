@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.interrupts import deferred
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
-from jetsync.cli.progress import Progress
+from jetsync.cli.progress import progress
 from jetsync.cli.registry import Command, argument
 from jetsync.errors import Error
 
-__all__ = ["COMMANDS", "progress"]
+__all__ = ["COMMANDS"]
 
 _STREAM = argument("STREAM", completes="stream", help="name of the stream")
 _ASK_AGAIN = 0.1
@@ -28,26 +26,6 @@ _STALLED = 30.0
 """Seconds without another message after which a copy has failed."""
 _ALL_SENT = 3.0
 """The same when the source has nothing more to send."""
-
-
-@contextmanager
-def progress(invocation: Invocation, step: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how far a long step is, on stderr; with --json and --quiet nothing is shown."""
-    if invocation.out.json or invocation.out.quiet:
-        yield None
-        return
-    shown = Progress()
-    begun: list[int] = []
-
-    def advance(done: int, total: int) -> None:
-        if not begun:
-            begun.append(total)
-            shown.begin(step, total)
-        shown.advance(done)
-
-    with shown:
-        yield advance
-        shown.finish()
 
 
 def _find(invocation: Invocation) -> None:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import subprocess
 from pathlib import Path
 
 from jetsync._version import __version__
+from jetsync.cli.extras import installed
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields
 from jetsync.cli.registry import Command
 from jetsync.errors import ServerUnavailableError
 from jetsync.server import find_binary
 
-__all__ = ["COMMANDS", "installed"]
-
-_OPTIONAL = ("pyarrow", "pyspark", "cryptography", "nkeys", "wsproto", "opentelemetry-api")
-
-
-def installed() -> dict[str, str]:
-    """Return the versions of optional packages that are installed."""
-    found = {}
-    for name in _OPTIONAL:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+__all__ = ["COMMANDS"]
 
 
 def run(invocation: Invocation) -> None:
@@ -37,7 +24,7 @@ def run(invocation: Invocation) -> None:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "nats_server": _server_version(),
-        "packages": installed(),
+        "packages": (packages := installed()),
     }
     invocation.out.show(
         data,
@@ -47,7 +34,7 @@ def run(invocation: Invocation) -> None:
                 "": {
                     "Python": f"{data['python']} on {data['platform']}",
                     "nats-server": data["nats_server"] or "none found",
-                    "Packages": [f"{name} {found}" for name, found in installed().items()],
+                    "Packages": [f"{name} {found}" for name, found in packages.items()],
                 }
             },
         ),

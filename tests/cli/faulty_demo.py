@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 from jetsync.cli.demo import Demo, DemoOptions
-from jetsync.cli.progress import Progress
+from jetsync.cli.progress import Lines
 
 PATIENCE = 30.0
 
 
-class FaultyProgress(Progress):
+class FaultyProgress(Lines):
     """Shows progress as usual and lets the fault happen at its moment."""
 
     def __init__(self, fault: str, steps: list[str]) -> None:

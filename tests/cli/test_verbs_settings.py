@@ -1,19 +1,15 @@
-"""Contexts, failures to connect, account, benchmark and completion, against a real server."""
+"""Contexts, failures to connect, account and benchmark, against a real server."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from jetsync.cli.completion import complete, typed_in
 from jetsync.cli.reference import reference
 from jetsync.server import NatsServer
 from tests.cli.run_command import Done, run
-from tests.harness.waiting import wait_until
 
 
 def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
@@ -111,64 +107,6 @@ def test_what_the_permissions_forbid_is_a_failure_and_a_finding() -> None:
     assert seen.code == 1
     (finding,) = (one for one in seen.json if one["about"] == "permissions")
     assert "$JS.API.STREAM.LIST" in finding["text"]
-
-
-def test_words_are_completed_by_what_may_stand_there() -> None:
-    def names(kind: str, before: list[str]) -> list[str]:
-        return [f"{kind}-{'-'.join(before)}"]
-
-    assert complete(["str"], names) == ["stream"]
-    assert complete(["stream", "in"], names) == ["info"]
-    assert complete(["stream", "info", ""], names) == ["stream-"]
-    assert complete(["--server", "x", "con", "info", "S", ""], names) == ["consumer-S"]
-    assert complete(["stream", "add", "S", "--storage", "m"], names) == ["memory"]
-    assert complete(["sub", "--stream", ""], names) == ["stream-"]
-    assert "--max-age" in complete(["stream", "add", "S", "--max-"], names)
-    assert complete(["kv", "get", "B", "K", ""], names) == []
-
-
-def test_names_for_completion_come_from_the_server_and_failures_are_silent(stream, url) -> None:
-    typed = ("--", "-s", url, "stream", "info", stream.name[:5])
-    # The server gets half a second only, which a busy machine may need for itself.
-    wait_until(lambda: stream.name in run("completion", "words", *typed).out.split(), timeout=20)
-    failed = run("completion", "words", "--", "-s", "nats://127.0.0.1:1", "stream", "info", "")
-    assert (failed.code, failed.out, failed.err) == (0, "", "")
-    for shell in ("bash", "zsh", "fish"):
-        assert "completion words" in run("completion", shell).out
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("jetsync ", [""]),
-        ("jetsync str", ["str"]),
-        ("jetsync -s nats://a:4222 stream info ", ["-s", "nats://a:4222", "stream", "info", ""]),
-        ("jetsync pub 'a b", ["pub", "a b"]),
-        ("jetsync pub \"it's", ["pub", "it's"]),
-        ("jetsync --server=nats://a s", ["--server=nats://a", "s"]),
-    ],
-)
-def test_a_line_is_cut_into_words_as_the_shell_does(line: str, words: list[str]) -> None:
-    assert typed_in(line) == words
-
-
-def test_bash_completes_names_beside_an_address_that_it_cuts_into_pieces(stream, url) -> None:
-    lines = ["con", f"--server={url} stream info {stream.name[:5]}", "--server=nats"]
-    asked = "\n".join(
-        f"COMP_LINE='jetsync {line}'; COMP_POINT=${{#COMP_LINE}}; _jetsync; echo ${{COMPREPLY[*]}}"
-        for line in lines
-    )
-    script = f"""jetsync() {{ {sys.executable} -m jetsync "$@"; }}
-        COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
-        eval "$(jetsync completion bash)"
-        {asked}"""
-
-    def completed() -> list[str]:
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-        return done.stdout.splitlines()
-
-    # The server gets half a second only, which a busy machine may need for itself.
-    wait_until(lambda: completed() == ["consumer context", stream.name, ""], timeout=60)
 
 
 def test_the_reference_on_the_page_is_that_of_the_commands() -> None:
