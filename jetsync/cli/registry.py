@@ -9,6 +9,7 @@ Parser, completion and the reference page are made of the same declarations.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -224,9 +225,20 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help with one column for names, so that the texts stand below each other."""
 
     def __init__(self, prog: str, **options: Any) -> None:
-        super().__init__(prog, max_help_position=32, **options)
+        # argparse would ask shutil for the width, whose import takes longer than the help itself.
+        super().__init__(prog, **{"max_help_position": 32, "width": _width(), **options})
 
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
         # Only the list of commands: the usage already says that one is required.
         return text.partition("\n")[2] if action.metavar in (_COMMAND, _VERB) else text
+
+
+def _width() -> int:
+    """Return how wide help may be: as the terminal, but for two columns."""
+    told = os.environ.get("COLUMNS", "")
+    try:
+        columns = int(told) if told.isdecimal() else os.get_terminal_size(1).columns
+    except OSError:  # stdout is no terminal
+        columns = 0
+    return (columns or 80) - 2

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import shutil
-import subprocess
 from typing import Any
 
 from jetsync._printable import printable
@@ -57,6 +54,9 @@ def run(invocation: Invocation) -> None:
 
 def _program(command: str) -> list[str]:
     """Return the words of a command line, whose program exists."""
+    import shlex
+    import shutil
+
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -68,6 +68,8 @@ def _program(command: str) -> list[str]:
 
 def _output(program: list[str], msg: Any) -> bytes:
     """Run the program, which finds the request on its standard input and in its environment."""
+    import subprocess
+
     about = {"NATS_REQUEST_SUBJECT": msg.subject}
     text = msg.data.decode("utf-8", "replace").replace("\0", "")
     if len(text.encode()) <= _MOST_VARIABLE:

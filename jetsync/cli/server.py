@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jetsync.cli import interrupts
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
-from jetsync.server import NatsCluster, NatsServer
+
+if TYPE_CHECKING:
+    from jetsync.server import NatsCluster, NatsServer
 
 __all__ = ["COMMANDS"]
 
@@ -19,6 +22,8 @@ _CHECK_EVERY = 0.5
 
 def run(invocation: Invocation) -> int:
     """Carry out the command; return its exit code. Ctrl-C is how it is meant to end."""
+    from jetsync.server import NatsCluster
+
     running = _make(invocation.args)
     servers = running.servers if isinstance(running, NatsCluster) else [running]
     try:
@@ -39,6 +44,8 @@ def run(invocation: Invocation) -> int:
 
 
 def _make(args: argparse.Namespace) -> NatsServer | NatsCluster:
+    from jetsync.server import NatsCluster, NatsServer
+
     if args.cluster is None:
         port = _PORT if args.port is None else args.port
         return NatsServer(port=port, store_dir=args.store_dir)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync.cli import values
 from jetsync.cli.failure import NotFoundError
@@ -11,7 +11,9 @@ from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.registry import Argument, Command, argument
 from jetsync.errors import NoRespondersError, ProtocolError
-from jetsync.services import EndpointStats, ServiceClient, ServiceInfo, ServicePing, ServiceStats
+
+if TYPE_CHECKING:
+    from jetsync.services import EndpointStats, ServiceInfo, ServiceStats
 
 __all__ = ["COMMANDS"]
 
@@ -104,6 +106,8 @@ def _row(stats: ServiceStats, endpoint: EndpointStats) -> tuple[object, ...]:
 
 
 def _ping(invocation: Invocation) -> None:
+    from jetsync.services import ServicePing
+
     args, nc = invocation.args, invocation.connect()
     subject = f"$SRV.PING.{args.name}" if args.name else "$SRV.PING"
     data: list[dict[str, Any]] = []
@@ -127,6 +131,8 @@ def _ping(invocation: Invocation) -> None:
 
 def _asked(invocation: Invocation, what: str, name: str | None, instance: str | None) -> list[Any]:
     """Ask for documents. Raises NotFoundError when a service that was named is not there."""
+    from jetsync.services import ServiceClient
+
     nc = invocation.connect()
     ask = getattr(ServiceClient(nc), what)
     timeout = nc.options.timeout

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import platform
-import subprocess
-from pathlib import Path
-
 from jetsync._version import __version__
-from jetsync.cli.extras import installed
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields
 from jetsync.cli.registry import Command
-from jetsync.errors import ServerUnavailableError
-from jetsync.server import find_binary
 
 __all__ = ["COMMANDS"]
 
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
+    import platform
+
+    from jetsync.cli.extras import installed
+
     data = {
         "jetsync": __version__,
         "python": platform.python_version(),
@@ -42,10 +39,14 @@ def run(invocation: Invocation) -> None:
 
 
 def _server_version() -> str | None:
+    import subprocess
+
+    from jetsync.errors import ServerUnavailableError
+    from jetsync.server import find_binary
+
     try:
-        binary: Path | str = find_binary()
         done = subprocess.run(
-            [str(binary), "--version"], capture_output=True, text=True, timeout=5, check=True
+            [str(find_binary()), "--version"], capture_output=True, text=True, timeout=5, check=True
         )
     except (ServerUnavailableError, OSError, subprocess.SubprocessError):
         return None

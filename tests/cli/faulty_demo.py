@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from jetsync.cli.demo import Demo, DemoOptions
+from jetsync.cli.demo import Demo
+from jetsync.cli.demo_command import DemoOptions
+from jetsync.cli.output import Output
 from jetsync.cli.progress import Lines
 
 PATIENCE = 30.0
@@ -87,7 +89,8 @@ def main(out: str, rows: str, batch: str, fault: str, *steps: str) -> int:
     options = DemoOptions(out=Path(out), rows=int(rows), batch_rows=int(batch))
     progress.demo = Demo(options, progress)
     report = progress.demo.run()
-    print(report.table())
+    for view in report.views():
+        Output().show(None, view)
     assert not progress.to_come, f"nothing happened in {progress.to_come}"
     return 0 if report.passed else 1
 

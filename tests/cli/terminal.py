@@ -100,7 +100,7 @@ class Terminal:
             return False
         try:
             some = os.read(self._leader, 65_536)
-        except OSError:  # nobody writes any more
+        except OSError:  # the command has ended
             return False
         self._raw += some
         return bool(some)

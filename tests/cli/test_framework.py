@@ -46,6 +46,23 @@ def test_a_start_loads_neither_client_nor_jetstream(arguments: list[str]) -> Non
     assert not {"demo", "server", "version"} & words
 
 
+def test_the_help_of_a_command_imports_nothing_that_its_work_needs() -> None:
+    """The declarations of all commands load no client and no library that takes long to import."""
+    code = (
+        "import sys\nfrom jetsync.cli.commands import WORDS\n"
+        "from jetsync.cli.registry import build_parser\n"
+        "for word in WORDS:\n word.commands()\n"
+        "build_parser(WORDS, '0').parse_args(['stream', 'ls'])\n"
+        "print(sorted(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = ast.literal_eval(done.stdout)
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("jetsync.")}
+    assert not {"client", "jetstream", "kv", "objectstore", "server", "services", "spark"} & rooms
+    slow = {"argcomplete", "asyncio", "bz2", "email", "hashlib", "rich", "shutil", "socket", "ssl"}
+    assert not (slow | {"subprocess", "textual"}) & set(loaded)
+
+
 def test_the_package_itself_loads_no_room_until_a_name_of_it_is_used() -> None:
     code = (
         "import sys, jetsync\n"
