@@ -55,9 +55,9 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
         raise UsageError(f"{path!r} exists already: give --force to replace it.")
     js = invocation.jetstream()
     state = js.stream(name).cached_info.state
-    consumer = js.ordered_consumer(name, filter_subjects=invocation.args.subject)
     number = 0
     with (
+        js.ordered_consumer(name, filter_subjects=invocation.args.subject) as consumer,
         progress(invocation, f"copy of {name}") as tell,
         _parquet(path, consumer) if kind == "parquet" else _lines(path) as write,
     ):

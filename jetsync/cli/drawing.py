@@ -3,6 +3,7 @@ are drawn: on a terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
@@ -11,18 +12,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     ProgressColumn,
     Task,
     TextColumn,
     TimeElapsedColumn,
-    TransferSpeedColumn,
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from jetsync.cli.output import Fields, Table
+from jetsync.cli.values import format_size
 
 __all__ = ["Bar", "draw"]
 
@@ -84,10 +84,7 @@ class Bar:
         columns: list[ProgressColumn] = [TextColumn("{task.description:<32}", markup=False)]
         if total:
             columns.append(BarColumn(24))
-        if self._is_bytes:
-            columns += [DownloadColumn(binary_units=True), TransferSpeedColumn()]
-        else:
-            columns.append(_Count())
+        columns.append(_Count(format_size if self._is_bytes else "{:,.0f}".format))
         self._shown = RichProgress(
             *columns,
             TimeElapsedColumn(),
@@ -122,11 +119,15 @@ class Bar:
 
 
 class _Count(ProgressColumn):
-    """How many are done of how many, and how fast."""
+    """How much is done of how much, and how fast since the beginning."""
+
+    def __init__(self, text: Callable[[int], str]) -> None:
+        super().__init__()
+        self._text = text
 
     def render(self, task: Task) -> Text:
         if not task.completed:
             return Text("")
-        of = f" of {task.total:,.0f}" if task.total else ""
-        rate = f", {task.speed:,.0f}/s" if task.speed else ""
-        return Text(f"{task.completed:,.0f}{of}{rate}")
+        of = f" of {self._text(int(task.total))}" if task.total else ""
+        rate = self._text(int(task.completed / task.elapsed)) if task.elapsed else ""
+        return Text(f"{self._text(int(task.completed))}{of}" + (f", {rate}/s" if rate else ""))

@@ -68,7 +68,7 @@ def _find(invocation: Invocation) -> None:
 def _backup(invocation: Invocation) -> None:
     args, js = invocation.args, invocation.jetstream()
     stream = js.stream(args.stream)
-    with progress(invocation, f"backup of {args.stream}") as tell:
+    with progress(invocation, f"backup of {args.stream}", is_bytes=True) as tell:
         made = stream.backup(
             args.folder,
             consumers=not args.no_consumers,
@@ -98,7 +98,7 @@ def _restore(invocation: Invocation) -> None:
     args = invocation.args
     fields = config_fields(args, StreamConfig)
     config = build(StreamConfig, saved_config(args.folder), fields) if fields else None
-    with progress(invocation, f"restore of {args.folder}") as tell:
+    with progress(invocation, f"restore of {args.folder}", is_bytes=True) as tell:
         stream = invocation.jetstream().restore_stream(args.folder, config=config, progress=tell)
     info = stream.cached_info
     invocation.out.show(info, lambda: views.fields(info))

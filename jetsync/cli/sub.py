@@ -49,8 +49,11 @@ def _messages(invocation: Invocation) -> Iterator[Iterator[Any]]:
         options.update(deliver_policy="last_per_subject", filter_subjects=args.subject or ">")
     elif args.new:
         options.update(deliver_policy="new")
-    consumer = invocation.jetstream().ordered_consumer(args.stream, **options)
-    with consumer.messages() as messages:
+    js = invocation.jetstream()
+    with (
+        js.ordered_consumer(args.stream, **options) as consumer,
+        consumer.messages() as messages,
+    ):
         invocation.out.note(f"reading stream {args.stream!r}")
         yield iter(messages)
 

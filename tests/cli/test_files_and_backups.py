@@ -11,6 +11,7 @@ import jetsync
 from jetsync.cli import copy, stream_data
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
 from jetsync.testing import Faults
+from tests.harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -360,3 +361,15 @@ def test_a_trace_says_who_gets_a_message(jet, name):
     assert "would be" not in jet("trace", f"{name}.a", "x", "--deliver").out
     lost = jet("trace", "no.receiver")
     assert "no receiver gets this message" in lost.err
+
+
+@pytest.mark.parametrize("command", ["copy {stream} {file}", "sub --stream {stream} --count 1"])
+def test_what_reads_a_stream_deletes_its_consumer_itself(
+    stream, nc, jet, tmp_path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A consumer that is only dropped can outlive the connection, which closes right behind it."""
+    monkeypatch.setattr(OrderedConsumer, "__del__", lambda self: None)
+    nc.jetstream().publish(f"{stream.name}.a", b"x")
+    words = command.format(stream=stream.name, file=tmp_path / "copy.jsonl").split()
+    assert jet(*words).code == 0
+    wait_until(lambda: not list(stream.consumer_names()), timeout=20)

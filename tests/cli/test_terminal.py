@@ -66,7 +66,7 @@ def test_a_file_that_is_stored_shows_a_bar(url, jet, tmp_path: Path) -> None:
         shown = drawn("object", "put", "BARS", str(tmp_path / "file"), NATS_URL=url)
         assert shown.code == 0
         assert "put file" in shown.text
-        assert "2.9/2.9 MiB" in shown.text
+        assert "2.9 MiB of 2.9 MiB" in shown.text
         assert "━" in shown.text
         piped = jet("object", "put", "BARS", str(tmp_path / "file"))
         assert piped.err.splitlines()[0] == "put file ..."
