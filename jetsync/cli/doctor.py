@@ -26,6 +26,7 @@ _OLDEST = (2, 10)
 _SLOW = 0.1
 _SKEW = 1.0
 _NEAR = 0.8
+_SILENT = 60.0
 _LISTING = "allow this user $JS.API.CONSUMER.LIST.>, or ask again when the cluster is calm"
 
 
@@ -242,6 +243,14 @@ def _stream(info: StreamInfo) -> Iterator[Finding]:
                 "problem",
                 f"it cannot copy from {source.name}: {source.error.description}",
                 "create that stream, or correct the configuration",
+            )
+        elif source.active is None or source.active > _SILENT:
+            since = "nothing yet" if source.active is None else "nothing for a while"
+            yield Finding(
+                about,
+                "warning",
+                f"of {source.name}, which it copies, it has heard {since}",
+                "see that this stream exists and can be reached from here",
             )
 
 
