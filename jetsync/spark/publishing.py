@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from jetsync._deadline import Deadline
@@ -143,8 +144,8 @@ class RowPublisher:
             for whole, rows in ready:
                 for chunk in chunks(rows, expecting_rows(whole)):
                     total = total + self._publish_whole(chunk)
-        else:
-            total = self._publish_singly(rows for _, rows in ready)
+        elif (first := next(ready, None)) is not None:  # a task without rows needs no server
+            total = self._publish_singly(rows for _, rows in chain([first], ready))
         return sum(extra, total)
 
     def _ready(

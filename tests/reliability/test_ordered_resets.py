@@ -20,7 +20,9 @@ from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.reliability.test_restart import LIVES
 
+FAULTS = scaled(56, 1100)
 RESETS = scaled(50, 1000)
+"""What the faults have to amount to: one that hits a consumer which is being made anew adds none."""
 BETWEEN = 60
 LONG = 60.0
 
@@ -70,7 +72,7 @@ def world(fresh_server):
     ):
         js = aside.jetstream()
         stream = js.create_stream(name="RESETS", subjects=["RESETS.>"], storage="memory")
-        fill(js, stream, (RESETS + 1) * BETWEEN)
+        fill(js, stream, (FAULTS + 1) * BETWEEN)
         with nc.jetstream().ordered_consumer("RESETS") as ordered:
             yield ordered, Faults(js, proxy, nc, ordered)
         stream.delete()
@@ -102,7 +104,7 @@ def by_next(ordered):
 def test_every_message_once_and_in_order_over_forced_resets(world, record_figure, way):
     ordered, fault = world
     reader = way(ordered)
-    wrong, total = 0, (RESETS + 1) * BETWEEN
+    wrong, total = 0, (FAULTS + 1) * BETWEEN
     for place in range(total):
         msg = next(reader)
         wrong += int(msg.data) != place or msg.metadata.stream_seq != place + 1
