@@ -178,7 +178,7 @@ def _answer(nc: jetsync.Connection, subject: str, data: bytes, answers: list[jet
 def test_one_failed_execution_is_answered_with_an_error(nc, url, jet) -> None:
     answers: list[jetsync.Msg] = []
     right = mock.Mock(side_effect=[OSError("no memory"), mock.Mock(stdout=b"fine")])
-    with ThreadPoolExecutor(1) as pool, mock.patch("jetsync.cli.reply.subprocess.run", right):
+    with ThreadPoolExecutor(1) as pool, mock.patch("subprocess.run", right):
         asking = pool.submit(
             lambda: [
                 wait_until(lambda: _answer(nc, "cli.fails", b"x", answers), timeout=20)
