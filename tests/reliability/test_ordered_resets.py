@@ -22,7 +22,7 @@ from tests.reliability.test_restart import LIVES
 
 FAULTS = scaled(56, 1100)
 RESETS = scaled(50, 1000)
-"""What the faults have to amount to: one that hits a consumer which is being made anew adds none."""
+"""What the faults have to amount to. One that hits a consumer that is being made anew adds none."""
 BETWEEN = 60
 LONG = 60.0
 
