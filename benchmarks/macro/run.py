@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result["machine"]["load_after"] = os.getloadavg()
     result["seconds"] = time.monotonic() - started
     path = out / "result.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    lines = json.dumps(result).replace("}, {", "},\n{").replace('}, "', '},\n"')
+    path.write_text(lines + "\n")  # a line for each measurement, so that a change is read as one
     page = report.write(result, out / "performance.md")
     say(f"wrote {path} and {page} in {result['seconds']:.0f} s")
     print(report.summary(result))
