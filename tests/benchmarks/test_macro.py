@@ -112,8 +112,9 @@ def recorded_page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fonts(recorded_page):
+def fonts(tmp_path_factory):
     """matplotlib keeps each font's file open from its first use on: they are used before."""
+    report.write(result(), tmp_path_factory.mktemp("fonts") / "performance.md")
 
 
 def test_figures_are_medians_with_their_spread():
