@@ -3,6 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint64_t
 
+from jetsync._counted import counted
 from jetsync._core.csrc cimport (
     JET_ERR_HEADER, JET_ERR_LINE, JET_ERR_MEMORY, JET_ERR_SUBJECT, JET_MAX_CONTROL_LINE, jet_buf,
     jet_buf_append, jet_buf_free, jet_buf_init, jet_buf_len, jet_buf_ptr, jet_encode_pub,
@@ -45,7 +46,7 @@ cdef int refuse(jet_status status, jet_span subject) except -1:
 cdef int too_large(size_t size, size_t limit) except -1:
     """Raise the error of a message that the server would not take."""
     raise MaxPayloadError(
-        f"message of {size} bytes (headers and payload) is over the server's limit of {limit}; make "
+        f"message of {counted(size, 'byte')} (headers and payload) is over the server's limit of {limit}; make "
         "it smaller or raise max_payload on the server"
     )
 

@@ -16,6 +16,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from jetsync._counted import counted
 from jetsync._core.csrc cimport (
     JET_ERR_MEMORY, JET_OK, jet_buf, jet_buf_clear, jet_buf_free, jet_buf_init, jet_buf_len,
     jet_buf_ptr, jet_buf_reserve, jet_encode_asking, jet_encode_pub, jet_span,
@@ -185,7 +186,7 @@ cdef class InFlight:
 
     cdef int _raise_too_large(self, size_t size) except -1:
         raise MaxPayloadError(
-            f"message of {size} bytes (headers and payload) is over the server's limit of "
+            f"message of {counted(size, 'byte')} (headers and payload) is over the server's limit of "
             f"{self.outbound.max_payload}"
         )
 

@@ -7,6 +7,7 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
+from jetsync._counted import counted
 from jetsync._core.csrc cimport (
     JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
     jet_puback_parse, span_of, span_of_bytes,
@@ -176,7 +177,7 @@ cdef class Msg:
 
     def __repr__(self):
         return (f"{type(self).__name__}(subject={self.subject!r}, reply={self.reply!r}, "
-                f"{len(self.data)} bytes)")
+                f"{counted(len(self.data), 'byte')})")
 
     def __reduce__(self):
         return (_rebuild, (type(self), self.subject, self.data, self.reply_bytes,

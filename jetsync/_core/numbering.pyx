@@ -32,7 +32,7 @@ cdef class Numbering:
         jet_buf_init(&self.scratch)
         if key:
             if len(key) != sizeof(jet_token_key):
-                raise ValueError(f"a key has {sizeof(jet_token_key)} bytes")
+                raise ValueError(f"the size of a key in bytes is {sizeof(jet_token_key)}")
             memcpy(&self.key, <const char *>key, sizeof(jet_token_key))
             self.secret = True
         self.fixed = VERSION_LINE + fixed + b"\r\n" if fixed else b""

@@ -7,6 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uint8_t
 
+from jetsync._counted import counted
 from jetsync._core.csrc cimport JET_OK, jet_buf_append, jet_status, span_of, span_of_bytes
 from jetsync._core.encoding cimport (
     data_span, encode_sub, encode_unsub, raise_status, text_bytes, text_span, too_large,
@@ -133,13 +134,13 @@ cdef class Outbound:
             raise OutboundFullError("the link broke before the message could leave on it")
         if result == LINK_OFFLINE:
             raise OutboundFullError(
-                f"not connected, and the reconnect buffer of {self.link.offline_limit} bytes is "
-                "full; wait for the connection or raise reconnect_buffer_size"
+                f"not connected, and the reconnect buffer of "
+                f"{counted(self.link.offline_limit, 'byte')} is full; wait for the connection or raise reconnect_buffer_size"
             )
         if result == LINK_FULL:
             raise OutboundFullError(
-                f"the outbound buffer ({self.link.high_water} bytes) stayed full for {waited:.3g} s, "
-                "all the time that there was: the server takes data too slowly"
+                f"the outbound buffer ({counted(self.link.high_water, 'byte')}) stayed full for "
+                f"{waited:.3g} s, all the time that there was: the server takes data too slowly"
             )
         return raise_status(<jet_status>result, subject)
 

@@ -4,6 +4,7 @@
 from cpython.buffer cimport PyBuffer_Release
 from libc.stdint cimport uint32_t, uint64_t
 
+from jetsync._counted import counted
 from jetsync._core.csrc cimport JET_OK, jet_buf_len, jet_span, jet_status, span_of, span_of_bytes
 from jetsync._core.encoding cimport data_span, raise_status, text_span
 from jetsync._core.in_flight cimport CHUNK_BYTES, PLAIN, Chunk
@@ -100,7 +101,7 @@ cdef class SequencedWindow(PublishWindow):
         if status == FULL:
             raise OutboundFullError(
                 "this message has to wait behind those of publish_async, and as many wait already as "
-                f"may: {self.capacity_bytes} bytes or {self.capacity} messages"
+                f"may: {counted(self.capacity_bytes, 'byte')} or {counted(self.capacity, 'message')}"
             )
         return raise_status(<jet_status>status, subject_span)
 

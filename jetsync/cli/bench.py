@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync._threads import start_thread
 from jetsync.cli import values
 from jetsync.cli.failure import CommandError
@@ -73,7 +74,8 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
         raise failed[0]
     total = sum(done)
     if total != args.msgs:
-        raise CommandError(f"{total:,} of {args.msgs:,} messages in {_PATIENCE:.0f} seconds.")
+        sent = counted(args.msgs, "message", form=",")
+        raise CommandError(f"{total:,} of {sent} in {_PATIENCE:.0f} seconds.")
     _show(invocation, name, total, seconds)
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from jetsync._counted import counted
 from jetsync._files import whole_file
 from jetsync.cli import rows, values
 from jetsync.cli.failure import CommandError, UsageError
@@ -79,7 +80,9 @@ def _to_file(invocation: Invocation, name: str, path: str) -> int:
             if len(messages) < len(batch) or not latest.num_pending:
                 break
     outcome = {"stream": name, "file": path, "messages": number}
-    invocation.out.show(outcome, f"wrote {values.plural(number, 'message')} of {name} to {path}")
+    invocation.out.show(
+        outcome, f"wrote {counted(number, 'message', form=',')} of {name} to {path}"
+    )
     return 0
 
 
@@ -208,15 +211,15 @@ def publish_file(
         raise wrong[0]
     new = done - duplicates
     about = {"file": path, "published": new, "duplicates": duplicates, "failed": len(failed)}
-    what = f"published {values.plural(new, 'message')} of {path}"
+    what = f"published {counted(new, 'message', form=',')} of {path}"
     if duplicates:
-        what += f"; {values.plural(duplicates, 'message')} the stream had before (duplicates)"
+        what += f"; {counted(duplicates, 'message', form=',')} the stream had before (duplicates)"
     invocation.out.show(about, what)
     if wrong:
-        number = values.plural(new, "message")
+        number = counted(new, "message", form=",")
         raise CommandError(f"{wrong[0]} {number} before it had been published.")
     if failed:
-        number = values.plural(len(failed), "message")
+        number = counted(len(failed), "message", form=",")
         raise CommandError(f"{number} failed; the first: {failed[0]}")
     return 0
 

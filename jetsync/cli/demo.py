@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jetsync
+from jetsync._counted import counted
 from jetsync.cli import demo_spark, interrupts
 from jetsync.cli.demo_check import (
     Check,
@@ -103,9 +104,9 @@ class Demo:
             with self._step("start Spark"):
                 spark.start()
             self._run_queries(spark, folder, url, len(flights))
-            with self._step("read the parquet files") as counted:
+            with self._step("read the parquet files") as tally:
                 rows = spark.session.read.parquet(str(folder.parquet)).toPandas()
-                counted(len(rows))
+                tally(len(rows))
             results = self._read_results(js)
             _undisturbed(spark.stop)
 
@@ -164,9 +165,9 @@ class Demo:
                 stack.callback(_delete_stream, js, name)
 
     def _load(self, js: jetsync.JetStream, flights: Flights) -> None:
-        with self._step("load the flights into JetStream", len(flights)) as counted:
-            _publish(js, _counting(flights.messages(), counted))
-            counted(len(flights))
+        with self._step("load the flights into JetStream", len(flights)) as tally:
+            _publish(js, _counting(flights.messages(), tally))
+            tally(len(flights))
             # Only when every flight is stored: Spark treats a row behind the marker as late.
             _publish(js, [flights.end_marker()])
 
@@ -179,8 +180,8 @@ class Demo:
         source = {**link, "stream": FLIGHTS}
         sink = {**link, "publishStream": RESULTS}
         batch = self.options.batch_rows
-        with self._step("Spark: stream to parquet", flights) as counted:
-            counted.peak = demo_spark.watch(
+        with self._step("Spark: stream to parquet", flights) as tally:
+            tally.peak = demo_spark.watch(
                 demo_spark.copy_to_parquet(
                     spark.session,
                     source,
@@ -188,10 +189,10 @@ class Demo:
                     path=folder.parquet,
                     checkpoint=folder.work / "checkpoint-parquet",
                 ),
-                counted,
+                tally,
             )
-        with self._step("Spark: stream to daily results", flights) as counted:
-            counted.peak = demo_spark.watch(
+        with self._step("Spark: stream to daily results", flights) as tally:
+            tally.peak = demo_spark.watch(
                 demo_spark.publish_daily_results(
                     spark.session,
                     source,
@@ -199,24 +200,25 @@ class Demo:
                     rows_per_batch=batch,
                     checkpoint=folder.work / "checkpoint-results",
                 ),
-                counted,
+                tally,
             )
 
     def _read_results(self, js: jetsync.JetStream) -> pd.DataFrame:
         expected = js.stream(RESULTS).info().state.messages
         consumer = js.create_or_update_consumer(RESULTS, durable_name="demo-reader")
         data: list[bytes] = []
-        with self._step("read the results back", expected) as counted:
+        with self._step("read the results back", expected) as tally:
             while len(data) < expected:
                 wanted = min(_FETCH, expected - len(data))
                 batch = consumer.fetch(wanted, timeout=_FETCH_SECONDS)
                 if not batch:
                     raise CommandError(
-                        f"only {len(data):,} of {expected:,} results came back from {RESULTS}."
+                        f"only {len(data):,} of {counted(expected, 'result', form=',')} came back "
+                        f"from {RESULTS}."
                     )
                 data += [message.data for message in batch]
                 batch.ack()
-                counted(len(data))
+                tally(len(data))
         return decode_results(data)
 
     def _report(
@@ -273,10 +275,10 @@ def _require_packages() -> None:
         )
 
 
-def _counting(messages: Iterable[Message], counted: Tally) -> Iterator[Message]:
+def _counting(messages: Iterable[Message], tally: Tally) -> Iterator[Message]:
     for position, message in enumerate(messages):
         if position % 500 == 0:
-            counted(position)
+            tally(position)
         yield message
 
 
@@ -284,7 +286,8 @@ def _publish(js: jetsync.JetStream, messages: Iterable[Message]) -> None:
     report = js.publish_many(messages)
     if report.failed:
         _, reason = report.failed[0]
-        raise CommandError(f"{len(report.failed):,} flights could not be stored: {reason}")
+        lost = counted(len(report.failed), "flight", form=",")
+        raise CommandError(f"{lost} could not be stored: {reason}")
 
 
 def _undisturbed(stop: Callable[[], object]) -> None:

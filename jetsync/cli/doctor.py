@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync.cli import values
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
@@ -72,7 +73,8 @@ def run(invocation: Invocation) -> int:
     shown = found if invocation.args.all or not bad else bad
     invocation.out.show(found, lambda: _table(shown))
     if not invocation.args.all and bad:
-        invocation.out.note(f"{len(found) - len(bad)} other checks are fine (--all shows them)")
+        fine = counted(len(found) - len(bad), "other check is", "other checks are")
+        invocation.out.note(f"{fine} fine (--all shows them)")
     return 1 if any(one.result == "problem" for one in found) else 0
 
 
@@ -223,7 +225,7 @@ def _stream(info: StreamInfo) -> Iterator[Finding]:
         yield Finding(
             about,
             "problem",
-            f"lost on disk: {values.plural(len(state.lost.msgs), 'message')}",
+            f"lost on disk: {counted(len(state.lost.msgs), 'message', form=',')}",
             "restore them from a backup",
         )
     if str(config.discard) == "new":
@@ -256,7 +258,7 @@ def _stream(info: StreamInfo) -> Iterator[Finding]:
 
 def _consumer(stream: StreamInfo, info: ConsumerInfo) -> Iterator[Finding]:
     config, about = info.config, f"consumer {stream.config.name}/{info.name}"
-    waiting = f"unprocessed: {values.plural(info.num_pending, 'message')}"
+    waiting = f"unprocessed: {counted(info.num_pending, 'message', form=',')}"
     copies = config.num_replicas or stream.config.num_replicas
     if info.cluster is not None and copies > 1 and not info.cluster.leader:
         yield Finding(about, "problem", "it has no leader", "start its servers")
@@ -266,8 +268,8 @@ def _consumer(stream: StreamInfo, info: ConsumerInfo) -> Iterator[Finding]:
         yield Finding(
             about,
             "problem",
-            f"unacknowledged: {values.plural(info.num_ack_pending, 'message')}, as many as may be; "
-            f"{waiting}",
+            f"unacknowledged: {counted(info.num_ack_pending, 'message', form=',')}, as many as "
+            f"may be; {waiting}",
             "acknowledge, make handlers faster, or raise max_ack_pending",
         )
     elif info.paused:
@@ -290,7 +292,7 @@ def _consumer(stream: StreamInfo, info: ConsumerInfo) -> Iterator[Finding]:
         yield Finding(
             about,
             "warning",
-            f"delivered more than once: {values.plural(info.num_redelivered, 'message')}",
+            f"delivered more than once: {counted(info.num_redelivered, 'message', form=',')}",
             f"handlers fail, or need longer than ack_wait "
             f"({values.format_duration(config.ack_wait or 30.0)}): use in_progress() or raise it",
         )

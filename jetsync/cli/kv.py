@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, confirm
@@ -163,7 +164,7 @@ def _compact(invocation: Invocation) -> None:
     confirm(invocation, f"Remove the delete markers of bucket {args.bucket}?")
     number = _bucket(invocation).purge_deletes(older_than=args.older_than)
     invocation.out.show(
-        {"removed": number}, f"removed {values.plural(number, 'message')} of deleted keys"
+        {"removed": number}, f"removed {counted(number, 'message', form=',')} of deleted keys"
     )
 
 

@@ -8,6 +8,7 @@ import uuid
 from datetime import datetime, timezone
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync.cli import values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import HEADER
@@ -64,7 +65,7 @@ def run(invocation: Invocation) -> None:
         nc.flush()
         if isinstance(nc.last_error, PermissionsError):  # told before the answer to the flush
             raise nc.last_error
-        what = values.plural(args.count, "message")
+        what = counted(args.count, "message", form=",")
         invocation.out.show(
             {"subject": args.subject, "published": args.count, "bytes": len(data) * args.count},
             f"published {what} to {args.subject!r}",

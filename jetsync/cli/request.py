@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync.cli import values
 from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
@@ -28,7 +29,7 @@ def run(invocation: Invocation) -> None:
         replies += 1
         _print(invocation, msg, started)
     if most is not None and replies < most:
-        raise TimeoutError(f"{replies} of {most} replies came in time")
+        raise TimeoutError(f"{replies} of {counted(most, 'reply', 'replies')} came in time")
 
 
 def _print(invocation: Invocation, msg: Any, started: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync.cli import stream_data, values
 from jetsync.cli import stream_views as views
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
@@ -82,7 +83,7 @@ def _purge(invocation: Invocation) -> None:
     stream = invocation.jetstream().stream(args.stream)
     number = stream.purge(subject=args.subject, keep=args.keep, seq=args.seq)
     invocation.out.show(
-        {"purged": number}, f"removed {values.plural(number, 'message')} from {args.stream}"
+        {"purged": number}, f"removed {counted(number, 'message', form=',')} from {args.stream}"
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync.cli import stream_views as views
 from jetsync.cli import values
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
@@ -77,7 +78,7 @@ def _backup(invocation: Invocation) -> None:
             progress=None if tell is None else lambda done, _: tell(done, 0),
         )
     size = values.format_size(made.bytes)
-    number = values.plural(made.state.messages, "message")
+    number = counted(made.state.messages, "message", form=",")
     invocation.out.show(
         {
             "stream": args.stream,
@@ -144,7 +145,7 @@ def _copy(invocation: Invocation) -> None:
     if info.state.messages < min(origin.state.messages, info.state.last_seq):
         raise CommandError(
             f"stream {args.destination} keeps {info.state.messages:,} of the "
-            f"{values.plural(origin.state.messages, 'message')} that it got: see its limits."
+            f"{counted(origin.state.messages, 'message', form=',')} that it got: see its limits."
         )
     invocation.out.show(info, lambda: views.fields(info))
 
@@ -165,7 +166,7 @@ def _wait_until_copied(made: Any, total: int, tell: Any) -> None:
         all_sent = source is not None and source.active is not None and not source.lag
         if time.monotonic() - since > (_ALL_SENT if all_sent else _STALLED):
             raise CommandError(
-                f"{got:,} of {values.plural(total, 'message')} came, and no more do: see the "
+                f"{got:,} of {counted(total, 'message', form=',')} came, and no more do: see the "
                 "limits of the new stream."
             )
         if got < total:
@@ -178,7 +179,7 @@ def _detach(js: Any, name: str) -> str:
         state = js.update_stream(name=name, sources=None).cached_info.state
     except Error as error:
         return f"Stream {name} stays, and may still copy its source ({error}): delete it."
-    return f"Stream {name} stays with {values.plural(state.messages, 'message')}."
+    return f"Stream {name} stays with {counted(state.messages, 'message', form=',')}."
 
 
 COMMANDS = (

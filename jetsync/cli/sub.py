@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync._printable import printable
 from jetsync.cli import values
 from jetsync.cli.failure import UsageError
@@ -74,7 +75,7 @@ def _print(invocation: Invocation, number: int, msg: Any) -> None:
     def text() -> str:
         place = f"#{number}" if about is None else f"{about.stream} #{about.stream_seq}"
         title = out.style("bold", f"[{place}] {printable(msg.subject)}")
-        size = f"  {len(msg.data):,} bytes"
+        size = "  " + counted(len(msg.data), "byte", form=",")
         reply = f"  reply {printable(msg.reply)}" if "reply" in more else ""
         data = "" if args.headers_only else values.body_text(msg.data) + "\n"
         return f"{title}{size}{reply}\n{values.header_text(msg)}{data}"

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import DataTable, Footer, Static
 
+from jetsync._counted import counted
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.cli import interrupts
@@ -142,7 +143,7 @@ class TopScreen(App[None]):
 
     def _show(self, error: Error | None = None) -> None:
         name, order = _ORDERS[self._order]
-        parts = [f"{len(self._looked)} streams", f"every {format_duration(self._interval)}"]
+        parts = [counted(len(self._looked), "stream"), f"every {format_duration(self._interval)}"]
         parts += [f"by {name}", *(["held"] if self._is_held else [])]
         about = Text(", ".join(parts), style="bold")
         if error is not None:

@@ -29,7 +29,6 @@ __all__ = [
     "message",
     "metadata",
     "moment",
-    "plural",
     "read_body",
     "size",
 ]
@@ -155,11 +154,6 @@ def read_body(text: str | None) -> bytes:
 
 
 # -- show ------------------------------------------------------------------------------------------
-
-
-def plural(number: int, noun: str) -> str:
-    """Return "1 message" or "2,000 messages"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def format_size(number: int) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from jetsync._counted import counted
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields
@@ -46,8 +47,9 @@ def run(invocation: Invocation) -> int:
     for target, report in zip(args.targets, reports, strict=True):
         invocation.out.note(
             f"{target}: {report.reason} after {report.seconds:.0f} s: {report.done} done, "
-            f"{report.retried} retried, {report.dead} dead letters, {report.terminated} "
-            f"terminated, {report.released} released, {report.unfinished} unfinished"
+            f"{report.retried} retried, {counted(report.dead, 'dead letter')}, "
+            f"{report.terminated} terminated, {report.released} released, "
+            f"{report.unfinished} unfinished"
         )
     asked = {"SIGTERM", "SIGINT"}
     is_good = any(r.reason in asked for r in reports) and not any(r.unfinished for r in reports)

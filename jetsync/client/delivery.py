@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.mailbox import Mailbox
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._latch import Latch
 from jetsync.client.members import Member
@@ -116,7 +117,12 @@ def wait_taken(port: Port, subject: str, mailbox: Mailbox, deadline: Deadline) -
         left = deadline.within(0.02)
         if left <= 0:
             raise TimeoutError(
-                f"{mailbox.pending_messages} messages of {subject!r} were not consumed in time",
+                counted(
+                    mailbox.pending_messages,
+                    f"message of {subject!r} was",
+                    f"messages of {subject!r} were",
+                )
+                + " not consumed in time",
                 operation="drain",
             )
         port.sleep(left)

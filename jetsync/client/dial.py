@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.websocket import WebSocket
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._latch import Once
 from jetsync._native import original
@@ -282,8 +283,9 @@ def _await_pong(wire: Wire, info: ServerInfo, server: ServerURL, hello: int) -> 
         elif line.startswith(b"-ERR"):
             if b"maximum control line" in line.lower():
                 raise ConnectError(
-                    f"{server.netloc} takes no CONNECT line of {hello} bytes: raise "
-                    "max_control_line on the server, or make the credentials shorter"
+                    f"{server.netloc} takes no CONNECT line of "
+                    f"{counted(hello, 'byte')}: raise max_control_line on the server, or make the "
+                    "credentials shorter"
                 )
             raise _refusal(line, server)
         elif line not in (b"PING", b"+OK"):

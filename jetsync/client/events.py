@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from queue import Empty
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._latch import Once
 from jetsync._log import Log
 from jetsync._native import NativeQueue
@@ -165,7 +166,8 @@ class EventDispatcher:
     def _tell_dropped(self, event: Event) -> None:
         if self._dropped:
             count, self._dropped = self._dropped, 0
-            error = Error(f"{count} events were dropped: the handlers take longer than they may")
+            lost = counted(count, "event was", "events were")
+            error = Error(f"{lost} dropped: the handlers take longer than they may")
             self._deliver(Event("error", event.connection, error))
 
     def _handler(self, event: Event) -> Handler | None:
@@ -186,7 +188,7 @@ class EventDispatcher:
             shown, missed = self._tracebacks.show(about)
             if not shown:
                 return
-            more = f" (and {missed} times before)" if missed else ""
+            more = f" (and {counted(missed, 'time')} before)" if missed else ""
         logger.log(
             level,
             "%s",

@@ -18,6 +18,7 @@ from jetsync._core.inbound import (
 )
 from jetsync._core.outbound import Outbound
 from jetsync._core.websocket import is_native
+from jetsync._counted import counted
 from jetsync._deadline import Deadline, to_seconds
 from jetsync._latch import Latch
 from jetsync._log import Log
@@ -52,8 +53,13 @@ logger: Log = Log("jetsync.connection")
 
 def _too_large_now(count: int, link: Link) -> MaxPayloadError:
     return MaxPayloadError(
-        f"{count} messages that waited for a connection were dropped: {link.server.netloc} takes "
-        f"{link.info.max_payload} bytes at most, less than the server before"
+        counted(
+            count,
+            "message that waited for a connection was",
+            "messages that waited for a connection were",
+        )
+        + f" dropped: {link.server.netloc} takes {counted(link.info.max_payload, 'byte')} at "
+        "most, less than the server before"
     )
 
 
@@ -301,8 +307,9 @@ class Session:
         self._nc._reports.post(
             "error",
             SlowConsumerError(
-                f"subscription {subject!r} is too slow: {mailbox.pending_messages} messages wait, "
-                "new ones are dropped; consume faster or raise its pending limits",
+                f"subscription {subject!r} is too slow: "
+                + counted(mailbox.pending_messages, "message waits", "messages wait")
+                + ", new ones are dropped; consume faster or raise its pending limits",
                 subject=subject,
                 dropped=mailbox.dropped,
             ),

@@ -72,9 +72,8 @@ def shared_connection(
             nc._lifecycle.may_stay_open = True
             if len(_connections) == _MANY:
                 logger.warning(
-                    "this process has %d shared connections: pass the same functions to "
-                    "shared_connection each time, or functions without variables that have no hash",
-                    _MANY,
+                    f"this process has {_MANY} shared connections: pass the same functions to "
+                    "shared_connection each time, or functions without variables that have no hash"
                 )
         return nc
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.client.wire import ByteFilter
 
@@ -61,6 +62,6 @@ class _Trace:
         return self._inner is not None and self._inner.ended
 
     def _log(self, way: str, data: bytes) -> None:
-        more = f" ... {len(data):,} bytes in all" if len(data) > _MOST else ""
+        more = f" ... {counted(len(data), 'byte', form=',')} in all" if len(data) > _MOST else ""
         extra = {"nats_event": "wire", "nats_connection": self._name}
         logger.debug("%s %s %r%s", self._name, way, data[:_MOST], more, extra=extra)

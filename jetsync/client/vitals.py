@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jetsync._core.inbound import Inbound
+from jetsync._counted import counted
 
 __all__ = ["Vitals"]
 
@@ -45,7 +46,7 @@ class Vitals:
             self._overtaken += 1
         self._reads, self._messages = reads, messages
         if self._quiet >= self._limit:
-            return f"{self._limit} pings were not answered"
+            return counted(self._limit, "ping was", "pings were") + " not answered"
         if self._overtaken > _OVERTAKEN * self._limit:
             return "messages arrive, but no answer to a ping: the server does not hear us"
         self._quiet += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from jetsync._core.batch import ack_all, header_blocks
 from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
+from jetsync._counted import counted
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.client import MsgBatch as _CoreBatch
 from jetsync.client.port import port_of
@@ -316,7 +317,7 @@ class MsgBatch(_Rows):
     _ack_none: bool = False
 
     def __repr__(self) -> str:
-        about = [f"{len(self)} messages", f"{self.nbytes} bytes"]
+        about = [counted(len(self), "message"), counted(self.nbytes, "byte")]
         if self.first_seq is not None:
             about.insert(1, f"seq {self.first_seq}..{self.last_seq}")
         if self.error is not None:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     DisconnectedError,
@@ -278,7 +279,7 @@ class ObjectReader(io.BufferedIOBase):
 
     def _verify(self) -> None:
         if self._got != self.info.size:
-            raise self._failed(f"it has {self.info.size} bytes, {self._got} came")
+            raise self._failed(f"it has {counted(self.info.size, 'byte')}, {self._got} came")
         expected = self.info.digest.rstrip("=")
         if expected and expected != digest_of(self._content.digest()).rstrip("="):
             raise self._failed("its digest does not match")

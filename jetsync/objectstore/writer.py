@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync.errors import NotStoredError
 from jetsync.objectstore.backing import ObjectBacking
@@ -151,7 +152,7 @@ class ObjectWriter(io.BufferedIOBase):
         pass
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self.tell()} bytes"
+        state = "closed" if self.closed else counted(self.tell(), "byte")
         return f"<ObjectWriter {self._meta.name!r} in {self._backing.bucket!r}: {state}>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+from jetsync._counted import counted
 from jetsync.errors import ConfigError
 from jetsync.protocol.subjects import check_publish_subject
 
@@ -75,5 +76,7 @@ def check_inbox_prefix(prefix: str) -> str:
         raise ConfigError("inbox_prefix has an empty token: it must not start or end with '.'")
     size = len(prefix.encode("utf-8"))
     if size > _INBOX_PREFIX_MAX:
-        raise ConfigError(f"inbox_prefix has {size} bytes; {_INBOX_PREFIX_MAX} are allowed")
+        raise ConfigError(
+            f"inbox_prefix has {counted(size, 'byte')}; {_INBOX_PREFIX_MAX} are allowed"
+        )
     return prefix

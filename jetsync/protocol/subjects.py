@@ -6,6 +6,7 @@ encoder in C (``csrc/jet_subject.c``) with the same rules.
 
 from __future__ import annotations
 
+from jetsync._counted import counted
 from jetsync.errors import ConfigError
 
 __all__ = [
@@ -82,7 +83,9 @@ def check_name(kind: str, name: str) -> str:
             raise _bad_char(what, name, char, position)
     size = len(name.encode("utf-8"))
     if size > _NAME_MAX_BYTES:
-        raise ConfigError(f"{what} {_shown(name)} has {size} bytes; {_NAME_MAX_BYTES} are allowed")
+        raise ConfigError(
+            f"{what} {_shown(name)} has {counted(size, 'byte')}; {_NAME_MAX_BYTES} are allowed"
+        )
     return name
 
 

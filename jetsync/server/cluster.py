@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync.errors import ConfigError, ServerUnavailableError
 from jetsync.server.config import Config, check_name
@@ -187,7 +188,7 @@ class NatsCluster:
         self.stop()
 
     def __repr__(self) -> str:
-        return f"<NatsCluster {self._name}, {self._size} nodes>"
+        return f"<NatsCluster {self._name}, {counted(self._size, 'node')}>"
 
     def _make_servers(self) -> list[NatsServer]:
         routes = [f"nats://{HOST}:{free_port()}" for _ in range(self._size)]

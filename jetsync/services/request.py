@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from jetsync._counted import counted
 from jetsync._latch import Once
 from jetsync._log import Log
 from jetsync._printable import printable
@@ -107,4 +108,4 @@ class ServiceRequest:
                 raise
 
     def __repr__(self) -> str:
-        return f"ServiceRequest({self.subject!r}, {len(self.data)} bytes)"
+        return f"ServiceRequest({self.subject!r}, {counted(len(self.data), 'byte')})"

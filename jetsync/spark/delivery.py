@@ -15,6 +15,7 @@ from collections.abc import Generator
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.client.port import port_of
@@ -215,7 +216,12 @@ def by_consumer(
             end = _end_of(batch)
             if end.consumer_seq != expected + len(batch) - 1:
                 raise PartialDeliveryError(
-                    f"{end.consumer_seq - expected + 1 - len(batch)} messages were lost on the way"
+                    counted(
+                        end.consumer_seq - expected + 1 - len(batch),
+                        "message was",
+                        "messages were",
+                    )
+                    + " lost on the way"
                 )
             expected = end.consumer_seq + 1
             yield batch

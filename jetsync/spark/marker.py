@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.errors import BucketNotFoundError, KeyNotFoundError
 from jetsync.spark.connection import with_patience
@@ -149,10 +150,10 @@ def check_repeated(link: LinkOptions, query: str, now: Marker) -> None:
             f"{now.size} now: the checkpoint is an older copy",
         )
     log.warning(
-        "batch %d of %s was published before with its %d rows; it is left out",
+        "batch %d of %s was published before with its %s; it is left out",
         now.batch_id,
         query,
-        now.size.rows,
+        counted(now.size.rows, "row"),
     )
 
 

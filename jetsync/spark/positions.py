@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetsync import errors as base_errors
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.read_options import ACK, Position, ReadOptions
@@ -158,7 +159,9 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
         return wanted
     text = (
         f"stream {head.stream!r}: wanted {wanted}, but the first available message is "
-        f"{head.first_seq}: {head.first_seq - wanted} sequences were removed before they were read"
+        f"{head.first_seq}: "
+        + counted(head.first_seq - wanted, "sequence was", "sequences were")
+        + " removed unread"
     )
     # Only a limit can remove messages that an anchor holds back.
     is_loss = head.trims_unread or options.strict_data_loss or options.on_commit == ACK

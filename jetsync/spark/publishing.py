@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._log import Log
 from jetsync.errors import (
@@ -229,8 +230,8 @@ class RowPublisher:
                 raise self._failed(rows, failed)
             repeats += 1
             log.warning(
-                "%d rows were not acknowledged (%s); publishing them again",
-                len(failed),
+                "%s not acknowledged (%s); publishing again",
+                counted(len(failed), "row was", "rows were"),
                 failed[0][1],
             )
             rows = rows.take([index for index, _ in failed])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jetsync._counted import counted
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.header_columns import AS_HEADERS, header_map
 from jetsync.spark.key_values import DELETIONS, KEY_PATTERN, subject_prefix
@@ -170,8 +171,9 @@ class SinkColumns:
         if largest is not None and largest > limit:
             at = pc.index(sizes, largest).as_py()
             raise SparkSourceError(
-                f"a row for subject {self.subject_of(rows, at)!r} has {largest} bytes of data; the "
-                f"server takes messages of up to {limit} bytes (max_payload)",
+                f"a row for subject {self.subject_of(rows, at)!r} has "
+                f"{counted(largest, 'byte')} of data; the server takes messages of up to "
+                f"{counted(limit, 'byte')} (max_payload)",
                 code="JETSYNC_TOO_LARGE",
             )
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from jetsync._counted import counted
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._log import Log
 from jetsync.errors import ConsumerNotFoundError, StreamNotFoundError
@@ -149,8 +150,9 @@ class _Worker:
         with_patience(self._link, self._what, lambda _: shared(self._link).flush())
         if trouble is not None:
             raise SparkSourceError(
-                f"{self._what}: the work has failed {self.failed} times in this task (max_failures "
-                f"is {self._max_failures}); last: {type(trouble).__name__}: {trouble}",
+                f"{self._what}: the work has failed {counted(self.failed, 'time')} in this task "
+                f"(max_failures is {self._max_failures}); last: {type(trouble).__name__}: "
+                f"{trouble}",
                 code="JETSYNC_WORK_FAILED",
             ) from trouble
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
@@ -128,12 +129,12 @@ def _total(messages: Sequence[Any]) -> Published:
 def _report(what: str, messages: Sequence[Any]) -> None:
     total = _total(messages)
     log.info(
-        "%s: %d messages are stored, %d of them were before (%d of %d tasks)",
+        "%s: %s stored, %d of them before (%d of %s)",
         what,
-        total.stored,
+        counted(total.stored, "message is", "messages are"),
         total.duplicates,
         sum(item is not None for item in messages),
-        len(messages),
+        counted(len(messages), "task"),
     )
 
 

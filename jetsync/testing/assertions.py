@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync.errors import ConfigError
 from jetsync.testing.waiting import wait_until
 
@@ -58,7 +59,8 @@ def assert_published(
     if len(last) != count:
         about = "" if data is None else f" with data {data[:80]!r}"
         raise AssertionError(
-            f"{subject!r} has {len(last)} messages{about} in stream {stream.name!r}, not {count}: "
+            f"{subject!r} has {counted(len(last), 'message')}{about} in stream "
+            f"{stream.name!r}, not {count}: "
             f"{[(msg.subject, msg.data[:40]) for msg in last[:10]]}"
         )
     return last
@@ -79,6 +81,6 @@ def assert_acked(consumer: Consumer, timeout: float = 2.0) -> None:
     except AssertionError:
         info = consumer.info()
         raise AssertionError(
-            f"{info.num_ack_pending} messages of {consumer!r} are delivered and not acknowledged, "
-            f"{info.num_pending} are not delivered"
+            f"{consumer!r} has {counted(info.num_ack_pending, 'message')} delivered and not "
+            f"acknowledged, {info.num_pending} not delivered"
         ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._locks import lock
 from jetsync.testing.waiting import wait_until
 
@@ -50,7 +51,8 @@ class Collected:
             wait_until(lambda: len(self) >= n, timeout)
         except AssertionError:
             raise AssertionError(
-                f"{len(self)} messages came within {timeout:g} s, not {n}: {self.subjects}"
+                f"{counted(len(self), 'message')} came within {timeout:g} s, not {n}: "
+                f"{self.subjects}"
             ) from None
         return self.messages
 

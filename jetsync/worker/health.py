@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from jetsync._counted import counted
 from jetsync.worker.jobs import Jobs
 from jetsync.worker.lanes import Job
 from jetsync.worker.report import WorkerHealth
@@ -32,7 +33,9 @@ def examined(
         problems.append("there is no link to a server")
     stuck = sum(job.is_stuck for job in running)
     if stuck:
-        problems.append(f"{stuck} handlers have run for longer than max_runtime")
+        problems.append(
+            counted(stuck, "handler has", "handlers have") + " run for longer than max_runtime"
+        )
     order = jobs.order
     if order is not None:
         if now < order.begins:

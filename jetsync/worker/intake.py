@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.worker.lanes import Job, Lanes
 
@@ -82,7 +83,8 @@ class Order:
         if self._lost > 0:
             self._futile += 1
             self.problem = (
-                f"{self._lost} deliveries did not come again within ack_wait: another client takes "
+                counted(self._lost, "delivery", "deliveries")
+                + " did not come again within ack_wait: another client takes "
                 "messages of this consumer, and the order of keys holds in one process only"
             )
             logger.warning("%s", self.problem)

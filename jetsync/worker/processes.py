@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._latch import Once
 from jetsync._log import Log
@@ -213,7 +214,7 @@ class Processes(Lifetime):
             "" if delay is None else f"; it is started again in {delay:.1f} s",
         )
         if delay is None:
-            reason = f"process {child.number} has died {child.failures} times"
+            reason = f"process {child.number} has died {counted(child.failures, 'time')}"
             self._reason = reason
             child.is_over = True
             self._end("stop", reason)

@@ -36,6 +36,7 @@ def test_a_start_loads_neither_client_nor_jetstream(arguments: list[str]) -> Non
     rooms = {module.split(".")[1] for module in loaded}
     assert rooms <= {
         "_core",
+        "_counted",
         "_printable",
         "_version",
         "cli",
@@ -71,7 +72,7 @@ def test_the_package_itself_loads_no_room_until_a_name_of_it_is_used() -> None:
         "print(sorted(before), 'jetsync.client' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    rooms = {"_core", "_printable", "_version", "errors", "headers"}
+    rooms = {"_core", "_counted", "_printable", "_version", "errors", "headers"}
     assert done.stdout.strip() == f"{sorted(rooms)} True"
 
 

@@ -152,7 +152,7 @@ def test_top_says_that_the_server_does_not_answer_and_goes_on(nc, stream) -> Non
 
             await said("no answer: nothing came")
             sampler.fails = False
-            await said("1 streams")
+            await said("1 stream")
             assert screen.query_one(DataTable).row_count == 1
             await pilot.press("space")
             await said("held")

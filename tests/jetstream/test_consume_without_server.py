@@ -113,7 +113,7 @@ def test_an_attempt_after_too_many_resets_says_so(nc):
     consumer = nc.jetstream().ordered_consumer("S", max_reset_attempts=0)
     reader = consumer._reader
     reader.drop("lost")
-    with pytest.raises(jetsync.JetStreamError, match="reset 1 times"):
+    with pytest.raises(jetsync.JetStreamError, match="reset 1 time in"):
         reader.attempt(Deadline(LONG))
     assert reader.generation is None
 

@@ -78,7 +78,7 @@ def test_a_batch_in_a_notebook_is_a_table_of_its_first_messages(js, stream):
 def test_stored_messages_in_a_notebook_are_the_same_table(js, open_stream):
     js.publish(f"{open_stream.name}.a", b"text")
     html = open_stream.get_msgs(1, max_messages=5)._repr_html_()
-    assert html.startswith("<table><caption>DirectBatch(1 messages, seq 1..1, ")
+    assert html.startswith("<table><caption>DirectBatch(1 message, seq 1..1, ")
     assert f"<td>1</td><td>{open_stream.name}.a</td>" in html
     assert "<td>text</td>" in html
 

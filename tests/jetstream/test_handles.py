@@ -52,7 +52,7 @@ def test_every_handle_names_its_stream_and_state(handles):
     assert shown["MessageStream"] == f"MessageStream(Consumer({name!r}, 'c'), 0 buffered)"
     assert shown["OrderedMessages"] == f"OrderedMessages(ordered consumer of {name!r}, 0 buffered)"
     assert re.fullmatch(r"ConsumeContext\(MessageStream\(.*\), active\)", shown["ConsumeContext"])
-    assert shown["PublishBatch"] == "PublishBatch(1 messages, open)"
+    assert shown["PublishBatch"] == "PublishBatch(1 message, open)"
     handles["MessageStream"].stop()
     assert repr(handles["MessageStream"]).endswith("ended)")
     handles["PublishBatch"].discard()

@@ -491,7 +491,7 @@ def test_a_batch_says_how_much_is_in_it(js, stream):
     batch = stream.create_consumer(durable_name="c").fetch(1, timeout=10)
     assert (
         repr(batch)
-        == f"MsgBatch(1 messages, seq {batch.first_seq}..{batch.last_seq}, {batch.nbytes} bytes)"
+        == f"MsgBatch(1 message, seq {batch.first_seq}..{batch.last_seq}, {batch.nbytes} bytes)"
     )
     batch.error = jetsync.TimeoutError("late")
     assert "late" in repr(batch)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 HALLWAY = {
     "errors",
     "headers",
+    "_counted",
     "_deadline",
     "_files",
     "_futures",

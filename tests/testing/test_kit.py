@@ -75,7 +75,9 @@ def test_assertions_about_streams_and_consumers_say_what_is_wrong(url: str):
                 assert_published(js, "kit-js.>", timeout=0.1)
             with pytest.raises(AssertionError, match="0 messages with data"):
                 assert_published(js, "kit-js.a", data=b"2", timeout=0.1)
-            with pytest.raises(AssertionError, match="2 are not delivered"):
+            with pytest.raises(
+                AssertionError, match="0 messages delivered and not acknowledged, 2 not delivered"
+            ):
                 assert_acked(consumer, timeout=0.1)
             for taken in consumer.fetch(2, timeout=5):
                 taken.ack()

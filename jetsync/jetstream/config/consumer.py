@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from jetsync._counted import counted
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import (
     Duration,
@@ -272,8 +273,8 @@ class ConsumerConfig(WireObject):
                 )
         if 0 < self.max_deliver < len(self.backoff):
             raise ConfigError(
-                f"ConsumerConfig.backoff has {len(self.backoff)} values, more than max_deliver "
-                f"({self.max_deliver})"
+                f"ConsumerConfig.backoff has {counted(len(self.backoff), 'value')}, more than "
+                f"max_deliver ({self.max_deliver})"
             )
         if self.sample_freq and not _SAMPLING.fullmatch(self.sample_freq):
             raise ConfigError(

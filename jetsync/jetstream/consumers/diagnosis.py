@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     ConsumerNotFoundError,
@@ -48,7 +49,7 @@ def explain_stall(consumer: SharedConsumer, timeout: float) -> str | None:
         or _must_not_deliver(name, info)
         or _not_to_us(name, info, consumer.pins)
         or _nothing_to_deliver(consumer, name, info, deadline)
-        or _nobody_asks(name, info)
+        or _no_pull_waits(name, info)
     )
 
 
@@ -69,8 +70,9 @@ def _must_not_deliver(name: str, info: ConsumerInfo) -> str | None:
     waits_for_acks = config.ack_policy in (AckPolicy.EXPLICIT, AckPolicy.ALL)
     if waits_for_acks and most is not None and 0 < most <= info.num_ack_pending:
         return (
-            f"{name} waits for acknowledgements: {info.num_ack_pending} messages were delivered "
-            f"and not acknowledged, max_ack_pending is {most}"
+            f"{name} waits for acknowledgements: "
+            + counted(info.num_ack_pending, "message was", "messages were")
+            + f" delivered and not acknowledged, max_ack_pending is {most}"
         )
     return None
 
@@ -96,8 +98,13 @@ def _nothing_to_deliver(
     if info.num_ack_pending:
         wait = info.config.ack_wait
         return (
-            f"{name} has delivered everything; {info.num_ack_pending} messages wait for "
-            f"acknowledgement and come again {wait:g} s after their delivery"
+            f"{name} has delivered everything; "
+            + counted(
+                info.num_ack_pending,
+                "message waits for acknowledgement and comes",
+                "messages wait for acknowledgement and come",
+            )
+            + f" again {wait:g} s after delivery"
             if wait
             else f"{name} has delivered everything and waits for acknowledgements"
         )
@@ -127,10 +134,11 @@ def _filtered(
         return f"{name} has delivered everything that matches {text}"
     if matching:
         return f"{name} has delivered everything that matches {text}"
-    return f"none of the {total} messages in the stream match {text}, the filter of {name}"
+    there = counted(total, "message")
+    return f"the stream has {there}, and none matches {text}, the filter of {name}"
 
 
-def _nobody_asks(name: str, info: ConsumerInfo) -> str | None:
+def _no_pull_waits(name: str, info: ConsumerInfo) -> str | None:
     config = info.config
     if config.priority_policy == PriorityPolicy.OVERFLOW and info.num_waiting:
         return (
@@ -138,9 +146,11 @@ def _nobody_asks(name: str, info: ConsumerInfo) -> str | None:
             f"{info.num_pending}) or min_ack_pending (now {info.num_ack_pending})"
         )
     if config.max_waiting and info.num_waiting >= config.max_waiting:
-        return f"{info.num_waiting} pulls wait at {name}, more than its max_waiting takes"
+        pulls = counted(info.num_waiting, "pull waits", "pulls wait")
+        return f"{pulls} at {name}, more than its max_waiting takes"
     if not info.num_waiting:
-        return f"{info.num_pending} messages are ready, and no client's pull waits at {name}"
+        ready = counted(info.num_pending, "message is", "messages are")
+        return f"{ready} ready, and no client's pull waits at {name}"
     if config.replay_policy == ReplayPolicy.ORIGINAL:
         return f"{name} replays messages with the pauses that they were published with"
     return None

@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from jetsync._core.delivered import is_settled
+from jetsync._counted import counted
 from jetsync._deadline import Seconds
 from jetsync._locks import lock
 from jetsync.errors import ConfigError, Error, SlowAckWarning
@@ -177,8 +178,10 @@ class SharedConsumer:
             self._told_full = True
             self.port.report(
                 SlowAckWarning(
-                    f"{self!r} delivers nothing more: {unacked} messages are not acknowledged, and "
-                    f"max_ack_pending is {most}; acknowledge them, or raise max_ack_pending"
+                    f"{self!r} delivers nothing more: "
+                    + counted(unacked, "message is", "messages are")
+                    + f" not acknowledged, and max_ack_pending is {most}; acknowledge them, or "
+                    "raise max_ack_pending"
                 )
             )
 

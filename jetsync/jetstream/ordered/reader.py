@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from jetsync._core.batch import first_of, last_of
 from jetsync._core.message import message_jsack
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._log import Log
 from jetsync.errors import (
@@ -373,7 +374,7 @@ class OrderedReader:
         if sent:
             self._recovery.alive()
             if sent >= generation.next_seq:
-                self.drop(f"the server has sent {sent} messages, not all have arrived")
+                self.drop(f"the server has sent {counted(sent, 'message')}, not all have arrived")
         return True
 
     def _follows(self, generation: Generation, batch: MsgBatch, start: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from jetsync._counted import counted
 from jetsync.errors import (
     DisconnectedError,
     Error,
@@ -81,8 +82,9 @@ class Recovery:
         self.not_before = now + wait
         if 0 <= self._max_resets < self.failures:
             return JetStreamError(
-                f"the ordered consumer of {self.stream!r} was reset {self.failures} times in a "
-                f"row without a message between; last reason: {reason}"
+                f"the ordered consumer of {self.stream!r} was reset "
+                f"{counted(self.failures, 'time')} in a row without a message between; last "
+                f"reason: {reason}"
             )
         return None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
+from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._locks import lock
@@ -171,7 +172,7 @@ class PublishBatch(Handle):
         return self._count
 
     def __repr__(self) -> str:
-        return f"PublishBatch({self._count} messages, {self._over or 'open'})"
+        return f"PublishBatch({counted(self._count, 'message')}, {self._over or 'open'})"
 
     def __enter__(self) -> PublishBatch:
         return self

@@ -16,6 +16,7 @@ from jetsync._core.futures import (
     has_callbacks,
     settle_waiter,
 )
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks
 from jetsync._locks import rlock
@@ -124,14 +125,18 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
 
     def _crowded(self) -> Error:
         return TooManyPendingError(
-            f"{self.window.capacity_now} messages are unconfirmed already and none was settled in "
-            "time; this one was not sent",
+            counted(self.window.capacity_now, "message is", "messages are")
+            + " unconfirmed already and none was settled in time; this one was not sent",
             operation="publish_async",
         )
 
     def _late(self) -> Error:
         return TimeoutError(
-            f"{self.window.open_count} messages were not settled in time; they still will be",
+            counted(
+                self.window.open_count,
+                "message was not settled in time; it still will be",
+                "messages were not settled in time; they still will be",
+            ),
             operation="publish_async_wait",
         )
 

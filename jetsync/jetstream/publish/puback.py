@@ -7,6 +7,7 @@ from typing import Any
 
 from jetsync._core.futures import AckForm
 from jetsync._core.message import parse_puback
+from jetsync._counted import counted
 from jetsync.errors import NotStoredError, ProtocolError, PublishError, PublishUnknownError
 from jetsync.jetstream.api import decode, reading
 
@@ -109,15 +110,16 @@ class PublishReport:
             return self
         if not self.failed:
             raise NotStoredError(
-                f"the time was over after {self.stored} messages; the rest was never sent"
+                f"the time was over after {counted(self.stored, 'message')}; the rest was never "
+                "sent"
             )
         total = self.stored + len(self.failed)
         unknown = [item for item in self.failed if isinstance(item[1], PublishUnknownError)]
         index, cause = (unknown or self.failed)[0]
         kind: type[PublishError] = PublishUnknownError if unknown else NotStoredError
         raise kind(
-            f"{len(self.failed)} of {total} messages were not confirmed; first: message {index}: "
-            f"{cause}"
+            f"{len(self.failed)} of {counted(total, 'message')} not confirmed; first: message "
+            f"{index}: {cause}"
         ) from cause
 
     def __add__(self, other: Any) -> PublishReport:

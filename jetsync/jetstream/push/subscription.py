@@ -9,6 +9,7 @@ from types import TracebackType
 
 from jetsync._core.deliveries import DeliveryIterator
 from jetsync._core.mailbox import Mailbox
+from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.delivery import Delivery, wait_taken
 from jetsync.errors import (
@@ -208,7 +209,12 @@ class PushSubscription(PushReceiver):
             left = deadline.within(0.02)
             if left <= 0:
                 raise TimeoutError(
-                    f"{len(self._early)} messages of {self!r} were not taken in time",
+                    counted(
+                        len(self._early),
+                        f"message of {self!r} was",
+                        f"messages of {self!r} were",
+                    )
+                    + " not taken in time",
                     operation="drain",
                 )
             self._port.sleep(left)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._files import whole_file
 from jetsync.client.link_inbox import LinkInbox
@@ -120,7 +121,7 @@ def _receive(
         msg = pieces.mailbox.get(deadline.within(_SILENCE))
         if msg is None:
             pieces.check()
-            text = f"no more of the snapshot came, after {total:,} bytes"
+            text = f"no more of the snapshot came, after {counted(total, 'byte', form=',')}"
             raise TimeoutError(text, operation="backup")
         if msg.status not in (0, 204):
             raise BackupError(f"the server ended the snapshot: {msg.status} {msg.description}")
@@ -200,8 +201,9 @@ def _check_whole(
     fewer = state.last_seq == saved.last_seq and state.messages < saved.messages
     if state.last_seq < saved.last_seq or (keeps and fewer):
         raise BackupError(
-            f"the restored stream has {state.messages:,} messages up to {state.last_seq:,}, the "
-            f"backup {saved.messages:,} up to {saved.last_seq:,}: the data file is damaged"
+            f"the restored stream has {counted(state.messages, 'message', form=',')} up to "
+            f"{state.last_seq:,}, the backup {saved.messages:,} up to {saved.last_seq:,}: the data "
+            "file is damaged"
         )
 
 
@@ -240,7 +242,8 @@ def _send(
         def confirm() -> None:
             msg = reply.mailbox.get(deadline.within(_SILENCE))
             if msg is None:
-                text = f"the server did not confirm what was sent, after {done:,} bytes"
+                sent = counted(done, "byte", form=",")
+                text = f"the server did not confirm what was sent, after {sent}"
                 raise reply.mailbox.error or TimeoutError(text, operation="restore_stream")
             _refusal(msg)
 
