@@ -11,6 +11,7 @@ from jetsync._core.message import delivery_of
 from jetsync.jetstream.message import is_refused, is_terminated
 from jetsync.jetstream.settle.backoff import NEVER, Backoff, Reject, Retry
 from jetsync.jetstream.settle.dead_letter import DeadLetters
+from jetsync.jetstream.settle.deliveries import lift_max_deliver
 from jetsync.jetstream.settle.feed import Feed
 from jetsync.jetstream.settle.rules import Settler, Verdict
 
@@ -26,4 +27,5 @@ __all__ = [
     "delivery_of",
     "is_refused",
     "is_terminated",
+    "lift_max_deliver",
 ]
