@@ -3,16 +3,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The head of a record, before its bytes; its first LENGTHS bytes are stored. They are fewer than
- * what a server writes around subject and reply, so an adopted record has room for them. */
-typedef struct lengths {
-    uint32_t payload;
-    uint32_t header;
-    uint16_t subject;
-    uint16_t reply;
-    uint16_t status;
-} lengths;
-enum { LENGTHS = 14 };
+/* The head of a record, before its bytes: the lengths of payload and header (4 bytes each), subject
+ * and reply (2 each), and the status (2). They are fewer than what a server writes around subject and
+ * reply, so an adopted record has room for them. Each is read and written where it stands: a copy of
+ * all 14 in two overlapping words has the processor wait until both are stored. */
+enum { AT_PAYLOAD = 0, AT_HEADER = 4, AT_SUBJECT = 8, AT_REPLY = 10, AT_STATUS = 12, LENGTHS = 14 };
+
+static void put_u32(uint8_t *to, size_t n) {
+    uint32_t v = (uint32_t)n;
+    memcpy(to, &v, sizeof v);
+}
+
+static void put_u16(uint8_t *to, size_t n) {
+    uint16_t v = (uint16_t)n;
+    memcpy(to, &v, sizeof v);
+}
+
+static size_t get_u32(const uint8_t *from) {
+    uint32_t v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static size_t get_u16(const uint8_t *from) {
+    uint16_t v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
 
 void jet_chain_init(jet_chain *c) { memset(c, 0, sizeof *c); }
 
@@ -124,9 +141,11 @@ static jet_status check_sizes(const jet_record *r) {
 }
 
 static uint8_t *put_lengths(uint8_t *to, const jet_record *r) {
-    lengths l = {(uint32_t)r->payload.len, (uint32_t)r->header.len, (uint16_t)r->subject.len,
-                 (uint16_t)r->reply.len, (uint16_t)r->status};
-    memcpy(to, &l, LENGTHS);
+    put_u32(to + AT_PAYLOAD, r->payload.len);
+    put_u32(to + AT_HEADER, r->header.len);
+    put_u16(to + AT_SUBJECT, r->subject.len);
+    put_u16(to + AT_REPLY, r->reply.len);
+    put_u16(to + AT_STATUS, (size_t)r->status);
     return to + LENGTHS;
 }
 
@@ -182,14 +201,13 @@ static jet_span cut(const uint8_t **p, size_t n) {
 
 /* Read the record at `pos`; returns the position after it. */
 static size_t read_record(const jet_segment *s, size_t pos, jet_record *out) {
-    lengths l;
-    memcpy(&l, s->data + pos, LENGTHS);
-    const uint8_t *p = s->data + pos + LENGTHS;
-    out->subject = cut(&p, l.subject);
-    out->reply = cut(&p, l.reply);
-    out->header = cut(&p, l.header);
-    out->payload = cut(&p, l.payload);
-    out->status = (int)l.status;
+    const uint8_t *head = s->data + pos;
+    const uint8_t *p = head + LENGTHS;
+    out->subject = cut(&p, get_u16(head + AT_SUBJECT));
+    out->reply = cut(&p, get_u16(head + AT_REPLY));
+    out->header = cut(&p, get_u32(head + AT_HEADER));
+    out->payload = cut(&p, get_u32(head + AT_PAYLOAD));
+    out->status = (int)get_u16(head + AT_STATUS);
     return pos + LENGTHS + jet_record_bytes(out);
 }
 

@@ -25,6 +25,14 @@ class Deliveries:
     def __init__(self, nc: Publishing, mailbox: Mailbox) -> None: ...
     # Messages have the class of the mailbox; rooms narrow it themselves.
     def take(self) -> Any: ...
+    def deliver(
+        self,
+        callback: Callable[[Any], object],
+        report: Callable[[BaseException, Any], object],
+        slow: Callable[[], Any],
+        acknowledges: bool,
+        most: int,
+    ) -> None: ...
 
 class DeliveryIterator:
     """Iterates over deliveries; `slow()` returns what is not handed out at once, or ends it."""

@@ -80,6 +80,26 @@ cdef class Deliveries:
         """Return the next delivery, or None when the slow path has to handle or wait for it."""
         return self.quick()
 
+    def deliver(self, callback, report, slow, bint acknowledges, int most):
+        """Call back with up to `most` deliveries that are there. Does not wait. With `acknowledges`
+        each is acknowledged after its callback. What either raises, of any kind, goes to `report`,
+        with the message. `slow()` returns what the fast path leaves to it; None: there is nothing.
+        """
+        cdef Msg msg
+        cdef int n
+        for n in range(most):
+            msg = self.quick()
+            if msg is None:
+                msg = slow()
+                if msg is None:
+                    return
+            try:
+                callback(msg)
+                if acknowledges:
+                    msg.ack()
+            except BaseException as error:  # user code may raise anything
+                report(error, msg)
+
 
 cdef class DeliveryIterator:
     """Iterates over deliveries; `slow()` returns what is not handed out at once, or ends it."""

@@ -60,6 +60,7 @@ cdef class InFlight:
     cdef uint64_t link            # the link on which messages are handed over
     cdef bint resending           # unsent messages wait until others were sent again
     cdef bint lost                # the others: a link, or its answers, were lost
+    cdef bint refused             # there may be messages that are REFUSED
     cdef bint repeating           # the others may be sent now
     cdef double max_age           # seconds: one that was sent first longer ago may not
     cdef double oldest_sent       # the same as a point in time

@@ -354,7 +354,7 @@ cdef class InFlight:
         # Messages handed over on an earlier link are lost, also before the keeper notes it.
         cdef bint stale = self.link != self.outbound.link_number()
         cdef bint waits
-        if not (stale or self.lost or with_refused):
+        if not (stale or self.lost or with_refused and self.refused):
             n = max(n, self.unsent)
         while n < self.next_:
             entry = &self.entries[n & self.mask]
@@ -368,6 +368,8 @@ cdef class InFlight:
             if waits:
                 return entry.ticket
             n += 1
+        if with_refused:
+            self.refused = False
         return NO_TICKET
 
     cdef uint64_t _first_ahead(self, int *whose) noexcept:

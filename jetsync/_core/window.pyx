@@ -196,7 +196,7 @@ cdef class PublishWindow(InFlight):
         cdef Entry *entry = self._open_entry(number)
         if entry != NULL:
             entry.state |= (REFUSED | UNKNOWN) if maybe_stored else REFUSED
-            self.resending = True
+            self.refused = self.resending = True
             self.repeating = False
 
     @property

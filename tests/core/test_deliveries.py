@@ -132,3 +132,50 @@ def test_iterating_takes_the_slow_way_for_what_is_odd_only(source):
     every = list(DeliveryIterator(source.deliveries, slow))
     assert [msg.data for msg in every] == [b"1", b"2", b"", b"3"]
     assert len(calls) == 2
+
+
+class OddError(BaseException):
+    """As of a callback: no Exception."""
+
+
+def test_callbacks_get_what_is_there_and_the_slow_way_what_is_odd(source):
+    got, reported = [], []
+
+    def callback(msg):
+        got.append(msg.data)
+        if msg.data == b"2":
+            raise OddError
+
+    def report(error, msg):
+        reported.append((type(error), msg.data))
+
+    def deliver(most):
+        source.deliveries.deliver(callback, report, lambda: source.box.get(0), False, most)
+
+    for n in (1, 2):
+        source.deliver(n)
+    source.status()
+    for n in (3, 4):
+        source.deliver(n)
+    deliver(4)
+    assert got == [b"1", b"2", b"", b"3"]
+    assert reported == [(OddError, b"2")]
+    deliver(4)
+    assert got[4:] == [b"4"]
+    deliver(4)
+    assert len(got) == 5
+
+
+def test_what_an_acknowledgement_raises_is_reported_with_its_message(source):
+    """A message that is not of JetStream has no ack() at all."""
+    got, reported = [], []
+    source.deliver(1)
+    source.deliver(2)
+    source.deliveries.deliver(
+        got.append, lambda error, msg: reported.append((msg.data, error)), lambda: None, True, 64
+    )
+    assert [msg.data for msg in got] == [b"1", b"2"]
+    assert [(data, type(error)) for data, error in reported] == [
+        (b"1", AttributeError),
+        (b"2", AttributeError),
+    ]

@@ -6,6 +6,10 @@ after a wait. A new function on the way of one of these calls has to be worth it
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections import Counter
+
 import pytest
 
 from tests.harness.frames import frames
@@ -55,3 +59,47 @@ def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
         entered[name] = frames(call)
     for name, bound in bounds.items():
         assert entered[name].total() <= bound, (name, entered[name].most_common())
+
+
+def test_a_bulk_publish_enters_no_function_for_a_message(js, calls):
+    """Its loop enters some for each piece of up to 512 messages and their confirmations."""
+    rows = [("cost", b"x")] * 20_000
+    js.publish_many(rows[:1000])
+    found = frames(lambda: js.publish_many(rows).raise_for_failed())
+    assert found.total() <= 20 * found["_collect"] + 60, found
+
+
+def test_a_push_callback_is_all_that_runs_for_a_message(js):
+    """Of Python code; its thread runs some more for each turn of up to 64 messages."""
+    js.create_stream(name="PUSHED", subjects=["pushed"], storage="memory")
+    js.publish_many([("pushed", b"x")] * 2000).raise_for_failed()
+    steps: Counter[str] = Counter()  # of the interpreter, by function
+    turns = 0
+    done = threading.Event()
+    got = 0
+
+    def note(frame, event, _argument):
+        nonlocal turns
+        if frame.f_code is callback.__code__:
+            return None
+        turns += event == "call" and frame.f_code.co_name == "_step"
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            steps[frame.f_code.co_name] += 1
+        return note
+
+    def callback(msg):
+        nonlocal got
+        got += 1
+        if got == 500:
+            sys.settrace(note)
+        elif got == 1500:
+            sys.settrace(None)
+            done.set()
+
+    with js.subscribe(stream="PUSHED", callback=callback, ack_policy="none"):
+        assert done.wait(30)
+    js.delete_stream("PUSHED")
+    assert turns
+    # A turn that ends before because no message is there looks for one in Python too.
+    assert steps.total() <= 500 * turns, (turns, steps)

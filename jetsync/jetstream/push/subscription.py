@@ -51,24 +51,23 @@ class PushSubscription(PushReceiver):
         callback = self._callback
         assert callback is not None
         acknowledges = not (self._options.manual_ack or self._manual or self._ack_none)
-        at_once, endless = Deadline(0.0), Deadline(None)
-        for _ in range(_TURN):
-            msg = self._deliveries.take() or self._take(at_once, endless)
-            if msg is None:
-                break
-            try:
-                callback(msg)
-                if acknowledges:
-                    msg.ack()  # nothing happens when the callback has settled it
-            except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                stream, consumer = origin(msg)
-                self._port.callback_failed(error, msg, stream=stream, consumer=consumer)
+        # Nothing happens when the callback has settled its message itself.
+        self._deliveries.deliver(
+            callback, self._callback_failed, self._take_at_once, acknowledges, _TURN
+        )
         if self._port.closed or self._exhausted:
             return None
         due = self._suspect_since
         if due is not None and self._port.linked:  # otherwise the new link wakes this thread
             self._port.later(max(0.01, due - time.monotonic()), self._mailbox.wake)
         return self._mailbox
+
+    def _take_at_once(self) -> JetStreamMsg | None:
+        return self._take(Deadline(0.0), Deadline(None))
+
+    def _callback_failed(self, error: BaseException, msg: JetStreamMsg) -> None:
+        stream, consumer = origin(msg)
+        self._port.callback_failed(error, msg, stream=stream, consumer=consumer)
 
     def _on_end(self, error: BaseException | None) -> None:
         """The callback has processed every message."""
