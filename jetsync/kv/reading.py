@@ -1,30 +1,24 @@
-"""Reading a bucket: one key, many, all of them, their history, and watching writes."""
+"""Reading a bucket by its keys: one, or many; and its status."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, overload
 
-from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     ConfigError,
     KeyDeletedError,
     KeyNotFoundError,
-    KeyValueError,
     MessageNotFoundError,
     StreamNotFoundError,
 )
-from jetsync.jetstream import JetStreamMsg, StoredMsg
-from jetsync.jetstream.buckets.listing import present
-from jetsync.jetstream.config.consumer import DeliverPolicy
+from jetsync.jetstream import StoredMsg
 from jetsync.kv.backing import KeyValueBacking, gone
-from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery, from_store, operation_of
-from jetsync.kv.names import check_any_key, check_patterns
-from jetsync.kv.resume import ResumeToken
+from jetsync.kv.entry import Entry, KeyValueOperation, from_store, operation_of
+from jetsync.kv.names import check_any_key
 from jetsync.kv.status import KeyValueStatus
-from jetsync.kv.watcher import Watcher
 
 __all__ = ["Reading", "check_revision"]
 
@@ -45,7 +39,7 @@ _BYTES_AT_ONCE = 128 * 1024
 
 
 class Reading:
-    """The calls of ``KeyValue`` that change nothing."""
+    """The calls of ``KeyValue`` that ask for keys by their names."""
 
     def __init__(self, backing: KeyValueBacking) -> None:
         self._backing = backing
@@ -201,268 +195,7 @@ class Reading:
                         found[key] = from_store(self.bucket, key, msg)
         return found
 
-    def keys(
-        self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
-    ) -> list[str]:
-        """Return the keys that have a value: all, or those that match one of the ``filters``.
-
-        A filter may have the wildcards ``*`` (one token) and ``>`` (the rest); they must not
-        overlap. In the order of their revisions; values do not travel. :meth:`iter_keys` shows them
-        as they come.
-
-        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
-        JetStream object's default, so that buckets of any size can be listed. Raises
-        BucketNotFoundError or another JetStreamError; ConfigError before anything is sent;
-        TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
-        """
-        patterns, start = check_patterns(_filters(filters)), len(self._backing.prefix)
-        found: dict[str, None] = {}
-        for messages in self._present(patterns, *self._for_all(timeout), meta_only=True):
-            for msg in messages:
-                key = msg.subject[start:]
-                found.pop(key, None)
-                if operation_of(msg.raw_headers) is KeyValueOperation.PUT:
-                    found[key] = None
-        return list(found)
-
-    def iter_keys(
-        self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
-    ) -> Iterator[str]:
-        """Iterate over the keys that have a value while they are read: all, or those that match one
-        of the ``filters``.
-
-        A filter is as for :meth:`keys`. A key that is written while it is listed may come twice,
-        and one that is deleted meanwhile may come. Nothing is kept: a million keys need no more
-        memory than a few. Leaving the loop ends the reading.
-
-        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
-        each next key. Raises ConfigError at once, then BucketNotFoundError or another
-        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
-        """
-        patterns, start = check_patterns(_filters(filters)), len(self._backing.prefix)
-        return (
-            msg.subject[start:]
-            for messages in self._present(patterns, *self._for_each(timeout), meta_only=True)
-            for msg in messages
-            if operation_of(msg.raw_headers) is KeyValueOperation.PUT
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys that have a value, like :meth:`iter_keys`."""
-        return self.iter_keys()
-
-    def entries(
-        self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
-    ) -> Iterator[Entry]:
-        """Iterate over the last entries of all keys that have a value, or of those that match one
-        of the ``filters``. Filters, and writes meanwhile, are as for :meth:`iter_keys`.
-
-        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
-        each next entry. Raises ConfigError at once, then BucketNotFoundError or another
-        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
-        """
-        patterns = check_patterns(_filters(filters))
-        return (
-            entry
-            for entry in self._entries(patterns, *self._for_each(timeout))
-            if entry.operation is KeyValueOperation.PUT
-        )
-
-    def items(
-        self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
-    ) -> Iterator[tuple[str, bytes]]:
-        """Iterate over keys and their values: all, or those that match one of the ``filters``.
-        Filters, and writes meanwhile, are as for :meth:`iter_keys`.
-
-        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
-        each next pair. Raises ConfigError at once, then BucketNotFoundError or another
-        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
-        """
-        return ((entry.key, entry.value) for entry in self.entries(filters, timeout=timeout))
-
-    def history(self, key: str, *, timeout: Seconds | None = None) -> list[Entry]:
-        """Return the entries of a key that the bucket has kept, oldest first, with deletions.
-        ``delta`` says how far each is from the last one.
-
-        Blocks up to ``timeout`` seconds for all of it; None: as long as something comes within the
-        JetStream object's default. Raises KeyNotFoundError; BucketNotFoundError or another
-        JetStreamError; ConfigError before anything is sent; TimeoutError, DisconnectedError,
-        PermissionsError, ConnectionClosedError.
-        """
-        patterns = check_patterns(check_any_key(key))
-        entries = list(self._entries(patterns, *self._for_all(timeout), include_history=True))
-        if not entries:
-            raise self._not_found(key)
-        last = len(entries) - 1
-        return [dataclasses.replace(one, delta=last - n) for n, one in enumerate(entries)]
-
-    def iter_history(
-        self, filters: str | Sequence[str] | None = None, *, timeout: Seconds | None = None
-    ) -> Iterator[Entry]:
-        """Iterate over all entries that the bucket has kept, with deletions, oldest first: of all
-        keys, or of those that match one of the ``filters`` (as for :meth:`keys`).
-
-        Blocks while it is iterated, up to ``timeout`` seconds (default: the JetStream object's) for
-        each next entry. Raises ConfigError at once, then BucketNotFoundError or another
-        JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
-        """
-        patterns = check_patterns(_filters(filters))
-        return self._entries(patterns, *self._for_each(timeout), include_history=True)
-
-    def _for_all(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
-        """The time of a listing: ``timeout`` for all of it, or else a limit for each step."""
-        return None if timeout is None else Deadline(timeout), self._backing.api.timeout
-
-    def _for_each(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
-        """The time of a listing that is iterated over: a limit for each step."""
-        return None, self._backing.api.timeout if timeout is None else to_seconds(timeout)
-
-    def _entries(
-        self,
-        patterns: Sequence[str],
-        deadline: Deadline | None,
-        step: float,
-        *,
-        include_history: bool = False,
-        meta_only: bool = False,
-    ) -> Iterator[Entry]:
-        """Iterate over the entries that are there now."""
-        bucket, start = self.bucket, len(self._backing.prefix)
-        for messages in self._present(
-            patterns, deadline, step, include_history=include_history, meta_only=meta_only
-        ):
-            for msg in messages:
-                yield from_delivery(bucket, msg.subject[start:], msg)
-
-    def _present(
-        self,
-        patterns: Sequence[str],
-        deadline: Deadline | None,
-        step: float,
-        *,
-        include_history: bool = False,
-        meta_only: bool = False,
-    ) -> Iterator[Sequence[JetStreamMsg]]:
-        """Iterate over the messages that are there now, as many at a time as come."""
-        with self._watch(
-            patterns,
-            deadline or Deadline(step),
-            include_history=include_history,
-            meta_only=meta_only,
-        ) as watcher:
-            yield from present(watcher, deadline, step)
-
-    # -- watching ----------------------------------------------------------------------------------
-
-    def watch(
-        self,
-        keys: str | Sequence[str] = ">",
-        *,
-        ignore_deletes: bool = False,
-        include_history: bool = False,
-        updates_only: bool = False,
-        meta_only: bool = False,
-        resume_from_revision: int | None = None,
-        resume_token: str | None = None,
-        timeout: Seconds | None = None,
-    ) -> Watcher:
-        """Return an iterator over the entries of a key, or of all keys that match a pattern.
-
-        ``keys`` is one or several patterns, with the wildcards ``*`` (one token) and ``>`` (the
-        rest), that do not overlap. It begins with the last entry of each key; with
-        ``include_history`` with all entries that the bucket has kept; with ``updates_only`` with
-        the next one that is written. With ``resume_token`` (``Watcher.resume_token`` of an earlier
-        watch) it goes on behind the last entry of that watch; with ``resume_from_revision`` it
-        begins with that revision, of whatever bucket has this name now. ``ignore_deletes`` leaves
-        out deletions, ``meta_only`` the values.
-
-        Blocks for four round trips, up to ``timeout`` seconds (default: the JetStream object's).
-        Raises KeyValueError for a revision that the bucket has not reached, or for a token of a
-        bucket that was deleted and made again since; BucketNotFoundError or another APIError;
-        ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
-        ConnectionClosedError.
-        """
-        patterns = check_patterns(keys)
-        if (
-            include_history
-            + updates_only
-            + (resume_from_revision is not None)
-            + (resume_token is not None)
-        ) > 1:
-            raise ConfigError(
-                "include_history, updates_only, resume_from_revision and resume_token exclude "
-                "each other"
-            )
-        token = None if resume_token is None else ResumeToken.parse(resume_token)
-        if resume_from_revision is not None:
-            check_revision(resume_from_revision)
-        start = resume_from_revision if token is None else token.revision + 1
-        deadline = self._deadline(timeout)
-        status = self.status(timeout=deadline.remaining())
-        now = ResumeToken.of(status)
-        if token is not None and token.created_ns != now.created_ns:
-            raise KeyValueError(
-                f"bucket {self.bucket!r} was deleted and made again since, so a watch cannot go "
-                f"on behind revision {token.revision} of the old one: begin a new watch",
-                bucket=self.bucket,
-            )
-        if start is not None:
-            self._check_reached(start - 1, status)
-        return self._watch(
-            patterns,
-            deadline,
-            include_history=include_history,
-            updates_only=updates_only,
-            meta_only=meta_only,
-            ignore_deletes=ignore_deletes,
-            start=start,
-            origin=now,
-        )
-
-    def _watch(
-        self,
-        patterns: Sequence[str],
-        deadline: Deadline,
-        *,
-        include_history: bool = False,
-        updates_only: bool = False,
-        meta_only: bool = False,
-        ignore_deletes: bool = False,
-        start: int | None = None,
-        origin: ResumeToken | None = None,
-    ) -> Watcher:
-        policy = DeliverPolicy.LAST_PER_SUBJECT
-        if include_history:
-            policy = DeliverPolicy.ALL
-        elif updates_only:
-            policy = DeliverPolicy.NEW
-        elif start is not None:
-            policy = DeliverPolicy.BY_START_SEQUENCE
-        backing, end = self._backing, 0
-        with self._named():
-            ordered = backing.js.ordered_consumer(
-                backing.stream,
-                filter_subjects=[backing.prefix + pattern for pattern in patterns],
-                deliver_policy=policy,
-                opt_start_seq=start,
-                headers_only=meta_only,
-                timeout=deadline.remaining(),
-            )
-            if not updates_only:
-                end = backing.last_revision(patterns, deadline)
-        return Watcher(
-            backing, patterns, ordered, end=end, ignore_deletes=ignore_deletes, origin=origin
-        )
-
-    def _check_reached(self, revision: int, status: KeyValueStatus) -> None:
-        """Raise KeyValueError for a revision that the bucket never had."""
-        last = status.stream_info.state.last_seq
-        if revision > last:
-            raise KeyValueError(
-                f"bucket {self.bucket!r} has no revision above {last}, so a watch cannot go on "
-                f"behind {revision}: it was made again or has lost its end",
-                bucket=self.bucket,
-            )
+    # -- the bucket --------------------------------------------------------------------------------
 
     def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Ask how much the bucket holds and how it is configured.
@@ -480,10 +213,6 @@ def check_revision(revision: int, *, least: int = 1) -> None:
     """Raise ConfigError for an invalid revision."""
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < least:
         raise ConfigError(f"a revision must be an int of {least} or more, got {revision!r}")
-
-
-def _filters(filters: str | Sequence[str] | None) -> str | Sequence[str]:
-    return ">" if filters is None else filters
 
 
 def _portions(keys: Sequence[str]) -> Iterator[list[str]]:

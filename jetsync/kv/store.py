@@ -11,8 +11,9 @@ from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync.errors import KeyWrongRevisionError
 from jetsync.kv.entry import OPERATION, KeyValueOperation, operation_of
+from jetsync.kv.listing import Listing
 from jetsync.kv.names import check_any_key, check_key
-from jetsync.kv.reading import Reading, check_revision
+from jetsync.kv.reading import check_revision
 from jetsync.kv.writes import Write
 
 __all__ = ["KeyValue"]
@@ -22,7 +23,7 @@ _DELAY = 0.02
 _LONGEST_DELAY = 0.5
 
 
-class KeyValue(Handle, Reading):
+class KeyValue(Handle, Listing):
     """A bucket of keys and values (ADR-8). Made by the key-value calls of ``JetStream``.
 
     Thread-safe; every call blocks up to ``timeout`` seconds for all of it (default: the JetStream

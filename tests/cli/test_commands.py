@@ -20,7 +20,7 @@ def test_version_and_usage(tmp_path: Path) -> None:
     assert jetsync(tmp_path, "no-such-command").end().code == 2
 
 
-def test_output_that_nobody_reads_any_more_is_no_error(tmp_path: Path) -> None:
+def test_output_to_a_pipe_without_a_reader_is_no_error(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "jetsync", "server", "--port", "0"],
         stdout=subprocess.PIPE,

@@ -44,14 +44,14 @@ def test_a_taken_port(tmp_path: Path) -> None:
         assert_one_sentence(demo(tmp_path, "--port", port).end(), 1, port, "taken")
 
 
-def test_a_folder_with_somebodys_files(tmp_path: Path) -> None:
+def test_a_folder_with_files_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
     assert_one_sentence(demo(tmp_path).end(), 2, "did not make", "--out")
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 
-def test_somebodys_stream_of_the_same_name_stays_untouched(tmp_path: Path) -> None:
+def test_a_stream_of_the_user_with_the_same_name_stays_untouched(tmp_path: Path) -> None:
     with NatsServer() as server, connect(server.url) as nc:
         js = nc.jetstream()
         js.create_stream(name="FLIGHTS", subjects=["departures"])

@@ -62,7 +62,7 @@ def test_what_is_wrong_with_streams_and_consumers_is_told(server: NatsServer) ->
         again.fetch(1, timeout=5)
         wait_until(lambda: again.fetch(1, timeout=1) and again.info().num_redelivered, timeout=20)
         stream.create_consumer(durable_name="idle", name="idle")
-        stream.create_consumer(durable_name="push", name="push", deliver_subject="nobody.there")
+        stream.create_consumer(durable_name="push", name="push", deliver_subject="unread.there")
         js.create_stream(name="E", subjects=["e"])
         js.create_stream(name="F", subjects=["f"])
         mirror = js.create_stream(name="MIRROR", mirror=jetsync.StreamSource(name="GONE"))

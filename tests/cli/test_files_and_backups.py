@@ -129,7 +129,7 @@ def test_messages_are_not_copied_where_they_would_not_be_kept(jet, name):
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, ending):
     if ending == "parquet":
-        pytest.importorskip("pyarrow", reason="writes parquet")
+        pytest.importorskip("pyarrow", reason="writes parquet; the other endings run")
     path = str(tmp_path / f"out.{ending}")
     done = jet("copy", name, path, "--json")
     assert done.json == {"stream": name, "file": path, "messages": 2}
@@ -148,7 +148,7 @@ def test_a_stream_goes_into_a_file_and_back(jet, nc, stream, name, tmp_path, end
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_orders_for_a_stream_are_not_published_again(jet, nc, tmp_path, ending):
     if ending == "parquet":
-        pytest.importorskip("pyarrow", reason="writes parquet")
+        pytest.importorskip("pyarrow", reason="writes parquet; the other endings run")
     js = nc.jetstream()
     fields = {"subjects": ["cliorders.>"], "storage": "memory", "allow_rollup_hdrs": True}
     stream = js.create_stream(name="CLIORDERS", **fields)
@@ -241,7 +241,7 @@ def test_a_copy_ends_when_messages_are_removed_before_it_comes_to_them(
 
 
 def test_a_file_of_no_messages_has_every_column(jet, stream, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="reads parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="reads parquet; the other endings run")
     path = str(tmp_path / "none.parquet")
     assert jet("copy", stream.name, path).code == 0
     assert tuple(parquet.read_schema(path).names) == copy._COLUMNS

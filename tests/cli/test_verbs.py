@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
@@ -60,7 +61,7 @@ def test_a_subscriber_prints_live_messages(nc, url) -> None:
             nc.flush()
             if process.done():
                 break
-            threading.Event().wait(0.05)
+            time.sleep(0.05)  # between two messages
         done = process.result(60)
     assert done.returncode == 0
     found = [json.loads(line) for line in done.stdout.splitlines()]

@@ -53,7 +53,7 @@ def test_a_message_is_delivered_when_that_is_wanted(far):
     assert (msg.data, msg.headers["K"]) == (b"x", "v")
 
 
-def test_a_trace_shows_the_stream_and_what_nobody_wants(far):
+def test_a_trace_shows_the_stream_and_what_no_client_wants(far):
     near, _ = far
     js = near.jetstream()
     js.create_stream(name="TRACEDS", subjects=["traced.stored"], storage="memory")

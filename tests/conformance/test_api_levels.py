@@ -15,6 +15,7 @@ from jetsync import ConsumerConfig, StreamConfig
 from jetsync.jetstream._wire import build
 from jetsync.jetstream.levels import LEVELS, consumer_needs, stream_needs
 from jetsync.server import NatsServer
+from tests.harness.insides import connection_of
 
 STREAMS: list[dict[str, Any]] = [
     {"max_msgs": 5},
@@ -83,7 +84,8 @@ def test_a_policy_that_came_later_is_said_to_need_the_level_of_the_groups(js):
 
 
 def test_the_server_tells_its_level_in_every_way(js):
-    level = js.account_info().api.level
-    assert level == js._nc.server_info.api_lvl >= LEVELS["2.15"]
+    level, said = js.account_info().api.level, connection_of(js).server_info
+    assert said is not None
+    assert level == said.api_lvl >= LEVELS["2.15"]
     assert int(js.stream("C").cached_info.config.metadata["_nats.level"]) == level
-    assert js.stream("C").cached_info.config.metadata["_nats.ver"] == js._nc.server_info.version
+    assert js.stream("C").cached_info.config.metadata["_nats.ver"] == said.version

@@ -80,7 +80,7 @@ def test_a_status_says_why_there_is_nothing(ask, body, status):
     assert [found[0] for found in ask(body)] == [status]
 
 
-def test_nobody_listens_where_it_is_not_allowed(ask):
+def test_no_server_listens_where_it_is_not_allowed(ask):
     for stream in ("OFF", "NOSUCH"):
         with pytest.raises(jetsync.NoRespondersError):
             ask({"seq": 1}, f"$JS.API.DIRECT.GET.{stream}")

@@ -12,6 +12,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.insides import connection_of
 from tests.harness.waiting import wait_until
 
 
@@ -224,13 +225,13 @@ def test_without_acknowledgements_nothing_is_pending(js, make):
 
 def test_a_stream_can_be_silent(js, make):
     stream = make(no_ack=True)
-    js._nc.publish("ORDERS.processed", b"x")
+    connection_of(js).publish("ORDERS.processed", b"x")
     wait_until(lambda: messages(stream) == 1, timeout=20)
-    inbox = js._nc.new_inbox()
-    with js._nc.subscribe(inbox) as answers:
-        js._nc.publish("ORDERS.processed", b"y", reply=inbox)
+    inbox = connection_of(js).new_inbox()
+    with connection_of(js).subscribe(inbox) as answers:
+        connection_of(js).publish("ORDERS.processed", b"y", reply=inbox)
         wait_until(lambda: messages(stream) == 2, timeout=20)
-        js._nc.flush()
+        connection_of(js).flush()
         assert answers.pending_messages == 0
 
 
@@ -247,7 +248,7 @@ def test_what_was_double_acknowledged_never_comes_again(js, make):
     batch = consumer.fetch(20, timeout=20)
     assert [int(msg.data) for msg in batch] == list(range(20))
     batch[0].ack_sync()
-    js._nc.flush()
+    connection_of(js).flush()
     confirmed = {1}
     again = consumer.fetch(19, timeout=20)
     assert confirmed.isdisjoint(msg.metadata.stream_seq for msg in again)
@@ -325,7 +326,7 @@ def test_messages_can_be_replayed_with_their_pauses(js, make):
 def test_acknowledgements_are_sampled(js, make):
     stream = make()
     consumer = stream.create_consumer(durable_name="NEW", sample_freq="100%")
-    with js._nc.subscribe("$JS.EVENT.METRIC.CONSUMER.ACK.ORDERS.NEW") as samples:
+    with connection_of(js).subscribe("$JS.EVENT.METRIC.CONSUMER.ACK.ORDERS.NEW") as samples:
         publish(js, 1)
         consumer.next(timeout=20).ack()
         assert b'"stream_seq":1' in samples.next(timeout=20).data

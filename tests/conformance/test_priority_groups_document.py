@@ -9,6 +9,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.insides import connection_of
 from tests.harness.waiting import wait_until
 
 LONG = 20.0
@@ -75,7 +76,7 @@ def test_pinned_client_the_timeout_can_be_updated(js, make):
 
 def test_pinned_client_state_and_advisories(js, make):
     """Consumer state has the pin; advisories tell who got it, and why it was lost."""
-    nc = js._nc
+    nc = connection_of(js)
     with nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.*.JOBS.>") as advisories:
         consumer = make("pinned_client", durable_name="PINNED", priority_timeout=100)
         js.publish("jobs", b"1")

@@ -139,7 +139,7 @@ def test_a_future_sequence_is_met_with_silence(nc, consumer):
         nc.request(".".join(tokens), b"+ACK", timeout=0.3)
 
 
-def test_nobody_takes_acknowledgements_of_a_consumer_without_or_gone(nc, stream, consumer):
+def test_no_server_takes_acknowledgements_of_a_consumer_without_or_gone(nc, stream, consumer):
     gone = consumer.next(timeout=LONG)
     consumer.delete()
     without = stream.create_consumer(durable_name="n", ack_policy="none").next(timeout=LONG)

@@ -18,6 +18,7 @@ import jetsync
 from jetsync import ConsumerConfig, StreamConfig
 from jetsync.jetstream._wire import build
 from jetsync.server import NatsServer
+from tests.harness.insides import api_of
 
 THEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -123,7 +124,7 @@ def test_a_wrong_stream_is_refused_by_both(js, field, wire):
     with pytest.raises(jetsync.ConfigError, match=rf"\.{field}"):
         js.create_stream(name="S", **seconds(wire))
     with pytest.raises(jetsync.APIError):
-        js._api.request("STREAM.CREATE.S", {"name": "S", **wire})
+        api_of(js).request("STREAM.CREATE.S", {"name": "S", **wire})
 
 
 @pytest.mark.parametrize(
@@ -135,14 +136,14 @@ def test_a_wrong_consumer_is_refused_by_both(js, field, wire):
     operation = "CONSUMER.CREATE.C.c"
     config = {"name": "c", "ack_policy": "explicit", **wire}
     with pytest.raises(jetsync.APIError):
-        js._api.request(operation, {"stream_name": "C", "config": config})
+        api_of(js).request(operation, {"stream_name": "C", "config": config})
 
 
 def test_only_an_update_can_seal(js):
     with pytest.raises(jetsync.ConfigError, match="sealed"):
         js.create_stream(name="S", sealed=True)
     with pytest.raises(jetsync.InvalidStreamConfigError):
-        js._api.request("STREAM.CREATE.S", {"name": "S", "sealed": True})
+        api_of(js).request("STREAM.CREATE.S", {"name": "S", "sealed": True})
 
 
 STREAM_VALUES: list[tuple[str, Any]] = [

@@ -14,6 +14,7 @@ from jetsync.errors import (
     ConfigError,
 )
 from jetsync.jetstream.config.consumer import ConsumerConfig
+from tests.harness.insides import api_of
 
 
 def sends_nothing(nc, call, **arguments):
@@ -238,7 +239,7 @@ def test_a_message_limit_bounds_what_is_sent_unacknowledged(js, stream, subject)
 # -- pull: a lookup without an answer -------------------------------------------------------------
 
 
-def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc):
+def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc, monkeypatch):
     """No answer to the lookup: a pull subscription goes on with the name it was given."""
     stream.create_consumer(durable_name="c")
     js.publish(subject, b"one")
@@ -247,7 +248,7 @@ def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc):
     def no_answer(*args, **kwargs):
         raise jetsync.TimeoutError("no answer", operation="request")
 
-    blind._api.request = no_answer
+    monkeypatch.setattr(api_of(blind), "request", no_answer)
     sub = blind.pull_subscribe(stream=stream.name, consumer="c")
     assert sub.fetch(1, 5)[0].data == b"one"
     with pytest.raises(jetsync.TimeoutError):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import jetsync
-from tests.harness.insides import left_open, waits_for_pong
+from tests.harness.insides import api_of, left_open, waits_for_pong
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -105,7 +105,7 @@ def test_delete_consumer_true_deletes_a_group_consumer(js, stream, subject):
 
 
 @kinds
-def test_ending_twice_or_after_somebody_deleted_it_is_no_error(js, stream, subject, kind):
+def test_ending_twice_or_after_another_client_deleted_it_is_no_error(js, stream, subject, kind):
     sub = kind(js, subject, durable="d")
     js.delete_consumer(stream.name, "d")
     sub.unsubscribe()
@@ -279,7 +279,7 @@ def test_a_refused_deletion_is_raised_and_drain_tells_on_error_too(
     def refuse(*args, **kwargs):
         raise refusal
 
-    monkeypatch.setattr(js._api, "request", refuse)
+    monkeypatch.setattr(api_of(js), "request", refuse)
     with pytest.raises(jetsync.JetStreamUnavailableError):
         end(sub)
     if end is drain:
@@ -323,11 +323,11 @@ def test_with_an_exception_in_the_block_that_exception_counts(js, stream, subjec
         raise jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
 
     with pytest.raises(KeyError), js.subscribe(subject):
-        monkeypatch.setattr(js._api, "request", refuse)
+        monkeypatch.setattr(api_of(js), "request", refuse)
         raise KeyError("mine")
 
 
-def test_a_deletion_that_nobody_answers_is_raised_in_time(fresh_server):
+def test_a_deletion_that_no_server_answers_is_raised_in_time(fresh_server):
     """As in the document: the error of the deletion is the result of unsubscribe."""
     with jetsync.connect(fresh_server.url) as nc:
         js = nc.jetstream()

@@ -168,7 +168,7 @@ def test_filter_subjects_are_compared_as_a_set(js, stream):
         js.subscribe(f"{stream.name}.3", durable="c")
 
 
-def test_the_deliver_subject_alone_can_change_while_nobody_is_bound(js, stream, subject):
+def test_the_deliver_subject_alone_can_change_while_no_client_is_bound(js, stream, subject):
     stream.create_consumer(durable_name="c", deliver_subject="old.place")
     js.publish(subject, b"one")
     with js.subscribe(subject, durable="c", deliver_subject="new.place") as sub:
@@ -230,7 +230,7 @@ def test_it_is_refused_even_when_the_winner_left(nc, js, stream, subject):
         js.subscribe(subject, durable="d")
 
 
-def test_the_loser_of_the_race_is_checked_like_everybody(nc, js, stream, subject):
+def test_the_loser_of_the_race_is_checked_like_any_client(nc, js, stream, subject):
     Racing(js, lambda: nc.jetstream().create_consumer(stream.name, durable_name="d"))
     with pytest.raises(PullConsumerError):
         js.subscribe(subject, durable="d")

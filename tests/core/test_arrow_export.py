@@ -218,8 +218,8 @@ def test_a_batch_is_a_stream_of_one_batch():
 
 
 def test_polars_and_duckdb_take_the_columns_of_a_batch_as_users_have_it():
-    polars = pytest.importorskip("polars", reason="the extra dev")
-    duckdb = pytest.importorskip("duckdb", reason="the extra dev")
+    polars = pytest.importorskip("polars", reason="the extra dev; pyarrow reads the same capsules")
+    duckdb = pytest.importorskip("duckdb", reason="the extra dev; pyarrow reads the same capsules")
     frames = [message(b"s.%d" % n, 1, b"%d" % n, reply=ack(n + 1)) for n in range(5)]
     batch = batch_of(*frames, kind=jetsync.MsgBatch)
     frame = polars.DataFrame(batch)
@@ -247,7 +247,7 @@ def test_the_export_owns_its_data():
     assert second.column("data").to_pylist() == [b"%d" % i * 100 for i in range(1000)]
 
 
-def test_capsules_that_nobody_takes_are_freed():
+def test_capsules_that_no_reader_takes_are_freed():
     batch = batch_of(*[message(b"s", 1, b"x" * 1000)] * 100)
     for _ in range(1000):
         batch._arrow_capsules()

@@ -96,7 +96,7 @@ def test_ids_subjects_and_sizes_are_known():
     assert Bench().window.message_id(0) is None
 
 
-def test_settled_messages_are_nobodys_concern():
+def test_settled_messages_are_not_asked_for_again():
     bench = Bench(ids=b"run.")
     bench.add(*rows(3))
     for number in range(3):
@@ -144,7 +144,7 @@ def test_without_a_link_nothing_is_handed_over():
         bench.outbound.close()
 
 
-def test_nobody_waits_for_room():
+def test_no_thread_waits_for_room():
     with pair() as (ours, _):
         bench = Linked(high_water=100_000, write_timeout=3600.0)
         bench.outbound.attach(ours.fileno(), b"", 1 << 20)

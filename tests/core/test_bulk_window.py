@@ -118,7 +118,7 @@ def test_duplicates_that_the_stream_dropped_are_told_apart():
 @pytest.mark.parametrize(
     "tail", [b"", b"x", b"1x", b"-1", b"0.1", b"9" * 25, b"5", b"18446744073709551615"]
 )
-def test_answers_for_nobody_are_ignored(tail):
+def test_answers_without_a_message_are_ignored(tail):
     bench = Bench()
     bench.add(*rows_of(2))
     bench.inbound.feed(message(PREFIX + tail, bench.sid, b'{"stream":"S","seq":1}'))

@@ -69,7 +69,7 @@ def test_what_is_in_progress_is_not_settled():
 
 
 @pytest.mark.parametrize("say", [Delivered.ack, Delivered.in_progress])
-def test_nothing_is_said_where_nobody_waits_for_it(say):
+def test_nothing_is_said_where_no_server_waits_for_it(say):
     """With ack policy none every acknowledgement is ignored."""
     owner, context = Owner(), Context(ack_none=True)
     msg = delivered(owner, context)

@@ -167,7 +167,7 @@ def test_a_token_may_be_followed_by_a_mark_of_its_owner(more):
 @pytest.mark.parametrize(
     "token", ["", "x", "1", "1x", "1.2", " ", "-1", "0", "9" * 20, "1" * 40, "+1"]
 )
-def test_a_reply_with_another_token_is_nobodys(token):
+def test_a_reply_with_another_token_reaches_no_request(token):
     inbound, sid = requester()
     box = Mailbox()
     assert inbound.add_reply(box) == 1

@@ -104,7 +104,7 @@ def test_a_mailbox_makes_messages_of_the_class_it_was_given():
     assert msg._owner is owner
 
 
-def test_a_mailbox_keeps_nobody_alive_but_a_message_does():
+def test_a_mailbox_keeps_no_owner_alive_but_a_message_does():
     """The reader thread knows every mailbox: a forgotten connection must be seen as forgotten."""
     owner = Held()
     gone = weakref.ref(owner)

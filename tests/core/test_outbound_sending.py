@@ -50,7 +50,7 @@ def test_what_was_published_before_the_link_follows_the_replayed_lines():
         writer.finish()
 
 
-def test_without_a_link_the_offline_limit_holds_and_nobody_waits():
+def test_without_a_link_the_offline_limit_holds_and_no_caller_waits():
     outbound = Outbound(offline_limit=100, write_timeout=60.0)
     accepted = 0
     start = time.monotonic()

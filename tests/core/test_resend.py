@@ -74,7 +74,7 @@ def test_what_has_arrived_is_not_sent_again():
         assert not outbound.arrived(point, True)  # an old answer changes nothing
 
 
-def test_somebody_is_asked_to_find_out_once(asked):
+def test_the_owner_is_asked_to_find_out_once(asked):
     outbound, wanted = asked
     for _ in range(5):
         ack(outbound)

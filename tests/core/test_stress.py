@@ -266,7 +266,7 @@ def test_detach_ends_every_wait_for_room():
                 publisher.finish()
 
 
-def test_pokes_and_ends_at_the_same_moment_leave_nobody_waiting():
+def test_pokes_and_ends_at_the_same_moment_leave_no_thread_waiting():
     for _ in range(200):
         box = Mailbox()
         barrier = threading.Barrier(3)

@@ -16,7 +16,7 @@ def gcov():
     """Continuous integration must have it."""
     if not (shutil.which("gcov") and shutil.which("gcc")):
         assert not os.environ.get("JETSYNC_CI"), "no gcov on this machine"
-        pytest.skip("gcov comes with gcc")
+        pytest.skip("gcov comes with gcc; test_csrc runs the suites")
 
 
 def test_the_corpus_covers_the_parser_and_the_tests_cover_everything(tmp_path, record_figure):

@@ -49,7 +49,9 @@ HALVES = scaled(SHORT, LONG)
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(sys.platform != "linux", reason="the sanitizer is preloaded as Linux does it")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="preloads as Linux does; the C suites run sanitized"
+)
 def test_ordinary_tests_are_clean_under_the_sanitizers(tmp_path):
     copy = Copy(tmp_path)
     logs = [tmp_path / f"half-{number}.log" for number in range(len(HALVES))]

@@ -34,7 +34,10 @@ FEW = (1_000, 4_000, 16_000)  # rounds in which a missing lock must be noticed
 FOUND = 66  # what the sanitizer exits with
 LIBRARY = (*THREADS, "-DLINK_MUTATION", f"-I{HERE}")
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="gcc's thread sanitizer is Linux's")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="gcc's thread sanitizer is Linux's; tests/core/test_stress.py runs",
+)
 
 
 def sites() -> list[str]:
@@ -104,7 +107,7 @@ def test_the_threads_of_a_connection_race_for_nothing_and_everything_adds_up(
 
 @pytest.mark.timeout(scaled(300, 3600))
 @pytest.mark.skipif(
-    not os.environ.get("JETSYNC_SOAK"), reason="what replaces futexes elsewhere: make soak"
+    not os.environ.get("JETSYNC_SOAK"), reason="make soak; each commit races with futexes"
 )
 def test_where_there_is_no_futex_they_race_for_nothing_either(tmp_path):
     check_clean(run(built(tmp_path, "-DLINK_PORTABLE"), ROUNDS, timeout=scaled(240.0, 3500.0)))

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import jetsync
 from jetsync.client.port import port_of
+from jetsync.jetstream.access import api_of
 
-__all__ = ["left_open", "waits_for_pong"]
+__all__ = ["api_of", "connection_of", "left_open", "waits_for_pong"]
+
+
+def connection_of(js: jetsync.JetStream) -> jetsync.Connection:
+    """The connection that a JetStream object uses."""
+    return api_of(js).port.connection
 
 
 def left_open(nc: jetsync.Connection) -> dict[str, int]:

@@ -52,7 +52,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     except ApiLevelRequiredError as error:
         if os.environ.get(OLDER_VARIABLE):
-            pytest.skip(str(error))
+            pytest.skip(f"{error}; the other tests run")
         raise
     except ServerUnavailableError:
         skip_if_unwanted(item.config)
@@ -61,7 +61,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def skip_if_unwanted(config: pytest.Config) -> None:
     if config.getoption("--no-server"):
-        pytest.skip("needs a nats-server, and --no-server was given")
+        pytest.skip("needs a nats-server, and --no-server was given; the other tests run")
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def _program(name: str) -> str:
     if found is None and os.environ.get("JETSYNC_CI"):
         raise AssertionError(f"continuous integration needs the Debian package of {name}")
     if found is None:
-        pytest.skip(f"needs {name}")
+        pytest.skip(f"needs {name}; tests/protocol/test_proxy.py speaks with a proxy's bytes")
     return found
 
 

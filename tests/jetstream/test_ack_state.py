@@ -134,7 +134,7 @@ def test_late_acknowledgements_are_told_once_for_a_consumer(
     fill(js, stream, 6)
     consumer = nc.jetstream().consumer(stream.name, "hasty")
     batches = [consumer.fetch(3, timeout=LONG), consumer.fetch(3, timeout=LONG)]
-    later(1.6)
+    later(1.6)  # longer than ack_wait
     for batch in batches:
         for thing in [batch] if whole else batch:
             getattr(thing, positive)()
@@ -153,7 +153,7 @@ def test_a_slow_reader_of_a_buffer_is_told(js, stream, hasty, told):
     with nc.jetstream().consumer(stream.name, "hasty").messages() as messages:
         messages.next(timeout=LONG).ack()
         wait_until(lambda: messages.pending == 2, timeout=LONG)
-        later(1.6)
+        later(1.6)  # longer than ack_wait
         messages.next(timeout=LONG).ack()
         wait_until(warnings, timeout=LONG)
 
@@ -166,7 +166,7 @@ def test_who_says_that_work_goes_on_is_not_late(js, stream, told):
     batch, single = consumer.fetch(5, timeout=LONG), consumer.next(timeout=LONG)
     with batch.keep_alive(), single.keep_alive():
         early = batch[0]
-        later(2.5)
+        later(2.5)  # longer than ack_wait, while keep_alive says that work goes on
         early.ack()
         for msg in batch:
             msg.ack()

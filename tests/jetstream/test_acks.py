@@ -54,11 +54,11 @@ def patient(stream):
 # -- one message ----------------------------------------------------------------------------------
 
 
-def test_every_kind_of_acknowledgement_does_what_it_says(js, stream, patient):
+def test_every_kind_of_acknowledgement_does_what_it_says(js, nc, stream, patient):
     fill(js, stream, 5)
     acked, confirmed, again, later, ended = patient.fetch(5, timeout=LONG)
-    with stream._js._nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>") as advisories:
-        stream._js._nc.flush()
+    with nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>") as advisories:
+        nc.flush()
         acked.ack()
         confirmed.ack_sync()
         again.nak()
@@ -126,7 +126,7 @@ def test_a_late_acknowledgement_still_counts(js, stream, quick):
 
 
 @pytest.mark.timed
-def test_ack_sync_says_when_nobody_confirms(js, stream, patient):
+def test_ack_sync_says_when_no_server_confirms(js, stream, patient):
     fill(js, stream, 2)
     one, two = patient.fetch(2, timeout=LONG)
     patient.delete()
@@ -399,7 +399,7 @@ def test_keep_alive_minds_backoff(js, stream):
         assert alive.interval == pytest.approx(0.2)
 
 
-def test_ack_sync_goes_on_while_nobody_serves_the_consumer(url, js, stream, patient):
+def test_ack_sync_goes_on_while_no_server_serves_the_consumer(url, js, stream, patient):
     """As between the crash of a consumer's leader and the election of the next one: no server takes
     its acknowledgements, but it exists. A subscriber stands for the new leader."""
     fill(js, stream, 1)

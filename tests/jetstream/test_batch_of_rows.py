@@ -8,7 +8,7 @@ import pytest
 
 import jetsync
 
-pa = pytest.importorskip("pyarrow", reason="the extra arrow")
+pa = pytest.importorskip("pyarrow", reason="the extra arrow; rows of Python objects run")
 
 TEXTS = pa.map_(pa.string(), pa.list_(pa.string()))
 

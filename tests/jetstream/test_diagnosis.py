@@ -154,7 +154,7 @@ def test_the_link_is_down(server, js, stream):
             why_not(consumer)
 
 
-def test_nobody_leads():
+def test_no_server_leads():
     """A server that stands still answers nothing, as one without a leader does."""
     with NatsServer() as server, jetsync.connect(server.url) as nc:
         stream = nc.jetstream().create_stream(name="S", subjects=["S.>"])

@@ -13,6 +13,7 @@ import pytest
 
 import jetsync
 from jetsync import ConfigError
+from tests.harness.insides import api_of, connection_of
 from tests.harness.waiting import wait_until
 
 PATIENCE = 30.0
@@ -226,7 +227,7 @@ def test_a_standby_gets_nothing_until_the_pin_is_taken_away(js, stream):
         with pytest.raises(jetsync.TimeoutError):
             first.next(timeout=0.1)
         (before,) = mine.pinned
-        js._api.request(f"CONSUMER.UNPIN.{stream.name}.c", {"group": "jobs"})
+        api_of(js).request(f"CONSUMER.UNPIN.{stream.name}.c", {"group": "jobs"})
         fill(js, stream, 4, start=6)
         got: dict[int, str] = {}
         deadline = time.monotonic() + PATIENCE
@@ -303,7 +304,7 @@ def test_functions_that_raise_do_not_end_the_stream(js, stream):
 
     with consumer.messages(group="jobs", on_pinned=broken) as messages:
         assert numbers(messages.next(timeout=PATIENCE) for _ in range(2)) == [0, 1]
-    assert isinstance(js._nc.last_error, ValueError)
+    assert isinstance(connection_of(js).last_error, ValueError)
 
 
 WORKER = """

@@ -51,7 +51,9 @@ class Writer:
         self.js.publish_many(rows).raise_for_failed()
 
     def publish_arrow(self, size):
-        pyarrow = pytest.importorskip("pyarrow", reason="the extra arrow")
+        pyarrow = pytest.importorskip(
+            "pyarrow", reason="the extra arrow; rows of Python objects run"
+        )
         data = pyarrow.array([self.payload(size) for _ in range(5)], pyarrow.binary())
         batch = pyarrow.record_batch([data], names=["data"])
         self.js.publish_arrow(batch, subject=self.subject).raise_for_failed()

@@ -15,6 +15,7 @@ import jetsync
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.server import NatsServer
 from tests.harness.fakeserver import ClientGone, FakeServer
+from tests.harness.insides import api_of, connection_of
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -244,7 +245,7 @@ def test_closing_ends_a_publish_that_waits():
         thread = threading.Thread(target=work)
         thread.start()
         wait_until(lambda: _.published, timeout=10)
-        js._nc.close()
+        connection_of(js).close()
         thread.join(10)
         assert [type(error) for error in errors] == [jetsync.PublishUnknownError]
 
@@ -347,7 +348,7 @@ def test_the_same_id_is_one_message_whatever_happens_in_between():
 def test_the_bound_of_retries_is_the_streams_own(js, stream):
     """Asked from the stream; the server's default where there is no stream."""
     js.create_stream(name="SHORT", subjects=["short"], duplicate_window=10, storage="memory")
-    api = js._api
+    api = api_of(js)
     assert repeatable_for(api, ["short"], 5) == pytest.approx(8)
     assert repeatable_for(api, [f"{stream.name}.a", f"{stream.name}.b"], 5) == pytest.approx(96)
     assert repeatable_for(api, [f"{stream.name}.a", "short"], 5) == pytest.approx(8)

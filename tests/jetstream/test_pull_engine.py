@@ -317,7 +317,7 @@ def test_heartbeats_are_not_missed_while_there_is_no_link(own):
     assert warnings == []
 
 
-def test_a_stream_that_nobody_polls_during_a_restart_goes_on(own):
+def test_a_stream_that_no_thread_polls_during_a_restart_goes_on(own):
     """Not polled at the restart must not mean dead for ever."""
     server, nc, js, stream, consumer = own
     with consumer.messages(max_messages=10, heartbeat=0.5, expires=5) as messages:

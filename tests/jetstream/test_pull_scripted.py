@@ -28,7 +28,7 @@ def test_interest_expired_ends_a_fetch_quietly(scripted):
     assert result[0].error is None
 
 
-def test_a_status_nobody_knows_is_told_and_pulled_again(scripted):
+def test_an_unknown_status_is_told_and_pulled_again(scripted):
     warnings: list[Exception] = []
     with scripted.consumer.messages(on_warning=warnings.append) as messages:
         with pytest.raises(jetsync.TimeoutError):
@@ -86,7 +86,7 @@ def test_the_body_of_a_pull_has_what_was_asked_for_and_no_more():
     }
 
 
-def test_memory_is_bounded_while_nobody_takes(scripted):
+def test_memory_is_bounded_while_no_thread_takes(scripted):
     """A server that sends what was asked for fills the buffer and no more: nothing else is asked
     for until messages are taken."""
     with scripted.consumer.messages(max_messages=20) as messages:

@@ -15,6 +15,7 @@ from jetsync.jetstream.pull.inbox import PullInbox
 from jetsync.jetstream.pull.options import PullOptions
 from jetsync.jetstream.pull.statuses import STATUSES, Fate, fate_of, pending_messages
 from jetsync.server import NatsServer
+from tests.harness.insides import api_of, connection_of
 from tests.harness.waiting import wait_until
 
 PATIENCE = 20.0
@@ -108,7 +109,7 @@ def consumer_deleted(js, stream):
 def push_based(js, stream):
     consumer = stream.create_consumer(durable_name="c")
     js.delete_consumer(stream.name, "c")
-    js._api.request(
+    api_of(js).request(
         f"CONSUMER.CREATE.{stream.name}.c",
         {
             "stream_name": stream.name,
@@ -152,7 +153,7 @@ def max_request_bytes(js, stream):
 def api_level(js, stream):
     consumer = stream.create_consumer(durable_name="c")
     with engine_of(consumer) as engine:
-        js._nc.publish(
+        connection_of(js).publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.c",
             b"",
             reply=f"{engine._prefix}1",
@@ -185,14 +186,14 @@ def wrong_pin(js, stream):
     with engine_of(consumer) as engine:
         ask(engine, expires=30.0, group="g", id=msg.headers["Nats-Pin-Id"])
         wait_until(lambda: consumer.info().num_waiting == 1, timeout=PATIENCE)
-        js._api.request(f"CONSUMER.UNPIN.{stream.name}.c", {"group": "g"})
+        api_of(js).request(f"CONSUMER.UNPIN.{stream.name}.c", {"group": "g"})
         with engine_of(consumer) as other:
             ask(other, expires=30.0, group="g")
             fill(js, stream)
             return statuses(engine, until=423)[-1]
 
 
-def nobody_there(js, stream):
+def no_responders(js, stream):
     consumer = stream.create_consumer(durable_name="c")
     js.delete_consumer(stream.name, "c")
     return status_of(consumer, 503)
@@ -215,7 +216,7 @@ PROVOCATIONS = {
     (412, "required api level"): api_level,
     (423, "nats-pin-id mismatch"): pin_mismatch,
     (423, "nats-wrong-pin-id"): wrong_pin,
-    (503, ""): nobody_there,
+    (503, ""): no_responders,
 }
 ELSEWHERE = {
     (408, "interest expired"),  # test_pull_scripted.py

@@ -67,7 +67,7 @@ def test_a_deleted_consumer_is_made_anew_behind_the_last_message(js, stream, sub
         wait_until(lambda: len(list(js.consumer_names(stream.name))) <= 1, timeout=20)
 
 
-def test_a_gap_resets_and_what_the_old_consumer_still_sends_reaches_nobody(js, stream, subject):
+def test_a_gap_resets_and_what_the_old_consumer_still_sends_is_dropped(js, stream, subject):
     """The gap is real: messages are dropped here, because too many wait."""
     fill(js, subject, 3000)
     with js.subscribe(subject, ordered=True, pending_messages_limit=10) as sub:

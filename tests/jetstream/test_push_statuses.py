@@ -20,6 +20,7 @@ from jetsync.errors import (
     NotJetStreamMessageError,
     UnexpectedStatusError,
 )
+from tests.harness.insides import api_of
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
@@ -296,7 +297,7 @@ def test_a_reset_consumer_counts_anew_without_a_gap(js, stream, subject, errors)
     with js.subscribe(subject) as sub:
         for _ in range(3):
             sub.next(timeout=5).ack_sync(timeout=5)
-        js._api.request(f"CONSUMER.RESET.{stream.name}.{sub.name}", {"seq": 1})
+        api_of(js).request(f"CONSUMER.RESET.{stream.name}.{sub.name}", {"seq": 1})
         fill(js, subject, 1, start=3)
         wait_until(lambda: sub.next(timeout=5).data == b"3", timeout=20)
     assert errors == []

@@ -8,6 +8,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.insides import api_of, connection_of
 from tests.harness.waiting import wait_until
 
 
@@ -25,7 +26,7 @@ def test_listings_go_over_pages(js, stream):
     assert sorted(stream.consumer_names()) == names
     assert sorted(info.name for info in stream.consumers()) == names
     # A page more, without making a thousand of them: pages of any size follow each other.
-    pages = js._api.pages(f"CONSUMER.NAMES.{stream.name}", "consumers")
+    pages = api_of(js).pages(f"CONSUMER.NAMES.{stream.name}", "consumers")
     assert next(pages) in names
 
 
@@ -172,9 +173,9 @@ def test_unpinning_takes_the_pin_away(js, stream):
         durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
     )
     js.publish(f"{stream.name}.a")
-    with js._nc.subscribe(inbox := js._nc.new_inbox()) as pinned:
+    with connection_of(js).subscribe(inbox := connection_of(js).new_inbox()) as pinned:
         body = b'{"batch":1,"group":"g","expires":20000000000}'
-        js._nc.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.c", body, reply=inbox)
+        connection_of(js).publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.c", body, reply=inbox)
         assert pinned.next(timeout=20).headers["Nats-Pin-Id"]
     (group,) = consumer.info().priority_groups
     assert group.group == "g"

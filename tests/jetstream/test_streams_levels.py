@@ -11,6 +11,7 @@ import jetsync
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.jetstream.streams.stream import Stream
 from tests.harness.fakeserver import FakeServer
+from tests.harness.insides import api_of, connection_of
 
 
 @pytest.fixture
@@ -46,10 +47,10 @@ CALLS = {
     "pausing a consumer needs nats-server 2.11": lambda js: js.pause_consumer("S", "C", FUTURE),
     "unpinning a client needs nats-server 2.11": lambda js: js.unpin_consumer("S", "C", "g"),
     "resetting a consumer needs nats-server 2.14": lambda js: js.reset_consumer("S", "C"),
-    "get_msgs needs nats-server 2.11": lambda js: Stream(js, js._api, BLANK).get_msgs(
+    "get_msgs needs nats-server 2.11": lambda js: Stream(js, api_of(js), BLANK).get_msgs(
         1, max_messages=1
     ),
-    "get_last_msgs needs nats-server 2.11": lambda js: Stream(js, js._api, BLANK).get_last_msgs(
+    "get_last_msgs needs nats-server 2.11": lambda js: Stream(js, api_of(js), BLANK).get_last_msgs(
         "a"
     ),
     "pedantic needs nats-server 2.11": lambda js: js.create_stream(name="S", pedantic=True),
@@ -68,7 +69,7 @@ def test_it_is_told_which_server_is_needed_and_nothing_is_sent(old, words):
     with pytest.raises(jetsync.ApiLevelRequiredError, match=words) as caught:
         CALLS[words](js)
     assert "2.10.20" in str(caught.value)
-    js._nc.flush()
+    connection_of(js).flush()
     assert b"$JS.API" not in peer.received
 
 
@@ -83,5 +84,5 @@ def test_what_an_old_server_has_is_sent(old):
 
     create()
     assert waiting.is_set()
-    js._nc.flush()
+    connection_of(js).flush()
     assert b"$JS.API.STREAM.CREATE.S" in peer.received

@@ -6,6 +6,7 @@ import pytest
 
 import jetsync
 from jetsync import ConsumerConfig, StreamConfig
+from tests.harness.insides import api_of
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_fields_this_version_does_not_know_survive_an_update(js, stream, forget)
     read = stream.info().config
     assert read.extra["allow_batched"] is True
     js.update_stream(name=stream.name, description="changed")
-    after = js._api.request(f"STREAM.INFO.{stream.name}")["config"]
+    after = api_of(js).request(f"STREAM.INFO.{stream.name}")["config"]
     assert (after["allow_batched"], after["consumer_limits"]["max_ack_pending"]) == (True, 9)
     assert after["description"] == "changed"
 
@@ -154,7 +155,7 @@ def test_consumer_fields_this_version_does_not_know_survive_an_update(js, stream
     stream.create_consumer(durable_name="c", max_batch=9, headers_only=True)
     forget(ConsumerConfig, "max_batch", "headers_only")
     stream.update_consumer(name="c", description="changed")
-    after = js._api.request(f"CONSUMER.INFO.{stream.name}.c")["config"]
+    after = api_of(js).request(f"CONSUMER.INFO.{stream.name}.c")["config"]
     assert (after["max_batch"], after["headers_only"], after["description"]) == (9, True, "changed")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import jetsync
 from tests.harness.frames import frames
+from tests.harness.insides import connection_of
 from tests.harness.memory import resident, settled
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -156,7 +157,7 @@ def large(js, bucket):
 def test_listing_a_bucket_of_many_keys(large, js, record_figure):
     """Nothing is kept while it is listed, and the time is one for each step."""
     kv, count = large
-    hasty = js._nc.jetstream(timeout=2).key_value(kv.bucket)
+    hasty = connection_of(js).jetstream(timeout=2).key_value(kv.bucket)
     before, found = settled(), 0
     for number, _ in enumerate(hasty.iter_keys(), 1):
         found = number
@@ -173,7 +174,7 @@ def test_listing_a_bucket_of_many_keys(large, js, record_figure):
 def test_deletions_in_a_bucket_of_many_keys_are_removed_as_they_are_found(large, js):
     """A call that runs out of time has removed what it has found."""
     kv, count = large
-    hasty = js._nc.jetstream(timeout=2).key_value(kv.bucket)
+    hasty = connection_of(js).jetstream(timeout=2).key_value(kv.bucket)
     removed = 0
     while removed < count // 100:
         try:

@@ -152,10 +152,10 @@ def test_a_server_that_is_killed_in_the_middle(tmp_path):
     with NatsServer(store_dir=tmp_path) as server:
 
         def fault(js):
-            time.sleep(0.5)  # writers are at work
+            time.sleep(0.5)  # the moment of the fault, among writes
             server.kill()
             server.start()
-            time.sleep(1)  # the outage itself
+            time.sleep(1)  # writes behind the fault, which are checked too
 
         count, faults = run([server.url], fault, operations=500, seconds=2, threads=4)
         assert count >= 500
@@ -163,7 +163,7 @@ def test_a_server_that_is_killed_in_the_middle(tmp_path):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(not SOAKING, reason="takes minutes: make soak")
+@pytest.mark.skipif(not SOAKING, reason="make soak; each commit has the kill above")
 def test_a_cluster_whose_servers_are_killed_frozen_and_voted_out(fresh_cluster, record_figure):
     """At least a hundred thousand operations."""
     cluster = fresh_cluster

@@ -14,6 +14,7 @@ import pytest
 
 import jetsync
 from jetsync.kv.backing import KeyValueBacking
+from tests.harness.insides import connection_of
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 
@@ -55,9 +56,9 @@ class World:
     def lose_request(self, call, meanwhile=lambda: None):
         """What the call writes does not even reach the server."""
         self.proxy.blackhole()
-        silent = self.kv._backing.js._nc.stats.out_bytes
+        silent = connection_of(self.kv._backing.js).stats.out_bytes
         thread, outcome = self.do(
-            call, wait=lambda: self.kv._backing.js._nc.stats.out_bytes > silent
+            call, wait=lambda: connection_of(self.kv._backing.js).stats.out_bytes > silent
         )
         meanwhile()
         return self.heal(thread, outcome)
@@ -192,7 +193,7 @@ def test_without_ids_nothing_is_sent_twice(fresh_server):
         assert world.last_seq() == 1
 
 
-def test_every_call_keeps_its_time_when_nobody_answers(fresh_server):
+def test_every_call_keeps_its_time_when_no_server_answers(fresh_server):
     """However long the default is: ``timeout`` bounds the whole call, its retries included."""
     with (
         Proxy(fresh_server.url) as proxy,

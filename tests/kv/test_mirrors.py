@@ -6,6 +6,7 @@ import pytest
 
 import jetsync
 from tests.harness.domains import two_domains
+from tests.harness.insides import connection_of
 from tests.harness.waiting import wait_until
 
 LONG = 20
@@ -197,7 +198,7 @@ def behind(js, kv, bucket):
     stream.delete_msg(3)
     # Now it does answer in the place of the bucket.
     subject = f"$JS.API.DIRECT.GET.KV_{bucket}.$KV.{bucket}.a"
-    answering = lambda: js._nc.request(subject).headers.get("Nats-Stream") == name  # noqa: E731
+    answering = lambda: connection_of(js).request(subject).headers.get("Nats-Stream") == name  # noqa: E731
     wait_until(answering, timeout=LONG)
     yield stream
     js.delete_stream(name)

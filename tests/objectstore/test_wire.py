@@ -129,7 +129,7 @@ GOOD = {"name": "x", "nuid": "N", "size": 6, "chunks": 2, "digest": digest(b"abc
     ],
     ids=str,
 )
-def test_an_object_of_somebody_else(store, raw, bucket, change):
+def test_an_object_of_another_client_library(store, raw, bucket, change):
     """What other clients leave out, or say beyond what is needed, does not matter."""
     leave(raw, bucket, "x", GOOD | change, [b"abc", b"def"])
     assert store.get_bytes("x") == b"abcdef"

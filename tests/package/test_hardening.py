@@ -20,7 +20,9 @@ import jetsync._core
 MODULES = sorted(Path(jetsync._core.__path__[0]).glob("*.so"))
 SOURCES = {path.stem for path in (Path(__file__).parents[2] / "jetsync/_core").glob("*.pyx")}
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="ELF is what Linux has")
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="ELF is what Linux has; other systems have their own defaults"
+)
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name.split(".")[0])
 
 
@@ -86,7 +88,9 @@ def test_a_module_exports_only_its_init_function(path):
 
 
 @on_linux
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="shadow stacks are x86's")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="shadow stacks are x86's; the other flags are checked"
+)
 @each_module
 def test_a_module_may_run_with_a_shadow_stack(path):
     """The processor then compares every return with where the call came from."""

@@ -70,6 +70,22 @@ def test_a_comment_begins_with_its_subject(place):
     assert found == []
 
 
+NAMED = re.compile(
+    r"^\s*(?:async )?(?:def|class) \w*(?:some|any|every|no)body|whoever", re.IGNORECASE
+)
+
+
+def test_the_name_of_a_function_says_who_acts():
+    """A test is read by its name first: "no_server_answers", "no_thread_waits"."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts("jetsync", "tests", "benchmarks", "examples")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if NAMED.search(line) and path.name != Path(__file__).name
+    ]
+    assert found == []
+
+
 def test_codes_in_tests_are_those_of_the_page_of_promises():
     known = set(re.findall(r"[A-Z]\d{1,2}[a-z]?", (ROOT / "docs/reliability.md").read_text()))
     found = [

@@ -123,7 +123,7 @@ def test_any_message_is_a_sign_of_life_and_silence_is_none():
         nc.close()  # no drain: this peer answers nothing
 
 
-def test_a_pong_that_nobody_asked_for_confuses_no_flush():
+def test_a_pong_without_a_ping_confuses_no_flush():
     """Each flush is answered by the PONG to its own PING, whatever came before."""
 
     def chatty(peer):

@@ -166,7 +166,7 @@ def test_silence_where_others_say_that_there_is_nothing_is_looked_into(js):
 
 
 @pytest.mark.skipif(
-    not SOAKING, reason="all suites on each version take minutes: make soak PART=older"
+    not SOAKING, reason="make soak PART=older; each commit runs the tests above on each version"
 )
 @pytest.mark.timeout(3600)
 def test_the_suites_of_jetstream_pass(version):

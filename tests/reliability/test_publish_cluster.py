@@ -44,7 +44,7 @@ def test_leaders_killed_one_after_another_lose_and_double_nothing(record_figure)
 
 
 @pytest.mark.timed
-def test_leaders_that_step_down_stall_nobody(record_figure):
+def test_leaders_that_step_down_stall_no_publisher(record_figure):
     """Of all four ways to publish each goes on, and what is known to be stored was known soon.
 
     A quarter of the timeout, 10 s here, was waited for a swallowed message once.

@@ -39,7 +39,7 @@ def publish_many(js: Any, rows: list[bytes]) -> None:
 
 
 def publish_arrow(js: Any, rows: list[bytes]) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra arrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra arrow; rows of Python objects run")
     batch = pyarrow.record_batch({"data": pyarrow.array(rows, pyarrow.binary())})
     assert js.publish_arrow(batch, subject="P.a", timeout=PATIENCE).stored == len(rows)
 

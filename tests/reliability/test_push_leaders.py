@@ -14,6 +14,7 @@ import jetsync
 from jetsync import Placement
 from jetsync.jetstream.push.watch import ALARM_INTERVALS
 from jetsync.server import NatsCluster, NatsServer
+from tests.harness.insides import api_of
 from tests.harness.soak import scaled
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
@@ -174,7 +175,7 @@ def test_leader_changes_are_hardly_seen(fresh_cluster, keeps_promise):
         stream.goes_on()
         for _ in range(ROUNDS):
             for what in ("CONSUMER.LEADER.STEPDOWN.S.d", "STREAM.LEADER.STEPDOWN.S"):
-                stream.js._api.request(what)
+                api_of(stream.js).request(what)
                 stream.goes_on()
         stream.end()
         for name in stream.subs:

@@ -15,7 +15,7 @@ __all__ = ["Collected", "needs_limits", "offset_log", "read_stream", "run_availa
 
 needs_limits = pytest.mark.skipif(
     not HAS_READ_LIMITS,
-    reason="before 4.2 PySpark says neither where a batch begins nor how long it may be",
+    reason="PySpark 4.2 says how long a batch may be; batches without limits run",
 )
 """A test of batches with limits, or of what a query does after a restart."""
 

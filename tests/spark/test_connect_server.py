@@ -11,7 +11,7 @@ from tests.spark.programs import run_program
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(not SOAKING, reason="make soak: a second Spark starts, with its server"),
+    pytest.mark.skipif(not SOAKING, reason="make soak; each commit has Spark without Connect"),
 ]
 
 

@@ -130,7 +130,7 @@ def test_after_an_exception_the_connection_has_to_answer_first(server, monkeypat
         assert asked == [nc]
 
 
-def test_rows_that_nobody_wants_any_more_are_no_failure(server):
+def test_rows_that_spark_does_not_want_any_more_are_no_failure(server):
     options = {"servers": server.url, "connectionName": "half read"}
 
     def rows():

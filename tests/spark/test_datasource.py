@@ -48,7 +48,9 @@ def test_pickles_of_classes_are_references_so_workers_use_their_own_code():
     assert len(cloudpickle.dumps(JetStreamDataSource)) < 200
 
 
-@pytest.mark.skipif(not HAS_FILTERS, reason="filters came with PySpark 4.1")
+@pytest.mark.skipif(
+    not HAS_FILTERS, reason="filters came with PySpark 4.1; before, Spark filters itself"
+)
 def test_the_default_reader_leaves_filter_pushdown_alone_because_spark_refuses_it_by_default():
     reader = source(stream="S").reader(SCHEMA)
     assert type(reader).pushFilters is DataSourceReader.pushFilters

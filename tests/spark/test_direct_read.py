@@ -18,6 +18,7 @@ from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
+from tests.harness.insides import connection_of
 from tests.spark.test_range_read import rest, whole
 
 EVERYTHING = (
@@ -49,7 +50,7 @@ def direct_stream(new_stream):
 def made_consumers(js, stream):
     """Collect the names of the consumers that are made meanwhile."""
     seen: list[str] = []
-    nc = js._nc
+    nc = connection_of(js)
     advisories = nc.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.CREATED.{stream.name}.*")
     nc.flush()
     yield seen

@@ -43,7 +43,9 @@ def faults(url, stream, **environment):
     return found
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's; elsewhere nothing is set"
+)
 def test_reading_again_asks_the_system_for_little_memory(js, new_stream):
     """Each 4 KiB that was given back and is asked for again would be a page fault. A setting of the
     user's own counts."""

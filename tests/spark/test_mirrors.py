@@ -97,7 +97,7 @@ def test_spark_reads_the_named_stream_and_not_its_mirror(
     mirror_of,
     case,
 ):
-    pandas = pytest.importorskip("pandas", reason="the extra dev")
+    pandas = pytest.importorskip("pandas", reason="the extra dev; make test installs it")
     stream = direct_stream()
     wanted, options = case(js, stream, mirror_of)
     expected = pandas.DataFrame({"seq": wanted})

@@ -23,7 +23,7 @@ DYING = Path(__file__).with_name("dying")
 PAGE = ROOT / "docs/guide/spark-operating.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 3600))]
-long_form = pytest.mark.skipif(not SOAKING, reason="the long form of the test above")
+long_form = pytest.mark.skipif(not SOAKING, reason="make soak; each commit has the test above")
 
 
 @pytest.fixture

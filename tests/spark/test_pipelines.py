@@ -47,7 +47,7 @@ COUNT = 100
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not SOAKING, reason="make soak: a Spark of its own starts, with its server"),
+    pytest.mark.skipif(not SOAKING, reason="make soak; each commit reads and writes apart"),
 ]
 
 

@@ -10,7 +10,9 @@ import pytest
 from jetsync.spark.versions import HAS_FILTERS
 
 if not HAS_FILTERS:
-    pytest.skip("filters came with PySpark 4.1", allow_module_level=True)
+    pytest.skip(
+        "filters came with PySpark 4.1; before, Spark filters itself", allow_module_level=True
+    )
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

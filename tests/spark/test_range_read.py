@@ -69,7 +69,7 @@ def test_a_server_restart_in_the_middle_loses_and_repeats_nothing(own_server):
     assert seen == list(range(1, 1001))
 
 
-def test_a_consumer_deleted_by_somebody_is_made_again(js, new_stream):
+def test_a_consumer_deleted_by_another_client_is_made_again(js, new_stream):
     stream = new_stream(1000)
     batches = whole(js, stream.name, servers=stream.url)
     seen = rest([next(batches)])

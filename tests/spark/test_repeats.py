@@ -24,7 +24,7 @@ def copied(target):
 
 
 def assert_equal_to_pandas(target, count):
-    pandas = pytest.importorskip("pandas", reason="the extra dev")
+    pandas = pytest.importorskip("pandas", reason="the extra dev; make test installs it")
     seen = pandas.DataFrame({"data": sorted(copied(target))})
     expected = pandas.DataFrame({"data": sorted(b"%d" % (i + 1) for i in range(count))})
     pandas.testing.assert_frame_equal(seen, expected)

@@ -122,7 +122,7 @@ def test_stream_to_stream_stores_once_even_when_it_starts_anew(tmp_path, run_exa
     assert sorted(amounts) == list(range(100, COUNT))
 
 
-@pytest.mark.skipif(not SOAKING, reason="a master, two workers, two executors and a driver start")
+@pytest.mark.skipif(not SOAKING, reason="make soak; each commit runs the other examples")
 def test_a_standalone_cluster_starts_works_and_ends(tmp_path, run_example, js):
     said = run_example(tmp_path, "standalone/run.py")
     assert said == f"{COUNT} messages, {COUNT} distinct, in 4 tasks\n"

@@ -42,7 +42,7 @@ def test_credentials_may_be_a_text(monkeypatch, form, way):
 @pytest.mark.parametrize("form", [str, encoded])
 @pytest.mark.parametrize("way", ["nkeySeed", "nkeySeedEnv"])
 def test_a_seed_may_be_a_text(monkeypatch, form, way):
-    pytest.importorskip("nkeys", reason="the extra dev")
+    pytest.importorskip("nkeys", reason="the extra dev; make test installs it")
     monkeypatch.setenv("NATS_SEED", form(SEED))
     value = form(SEED) if way == "nkeySeed" else "NATS_SEED"
     answer = connect_options(link_of({way: value}))._make_credentials().resolve("nonce")
@@ -50,7 +50,7 @@ def test_a_seed_may_be_a_text(monkeypatch, form, way):
 
 
 def test_a_seed_that_was_replaced_counts_at_the_next_connection(tmp_path):
-    pytest.importorskip("nkeys", reason="the extra dev")
+    pytest.importorskip("nkeys", reason="the extra dev; make test installs it")
     file = tmp_path / "seed"
     file.write_text(SEED + "\n")
     made = connect_options(link_of({"nkeySeedFile": str(file)}))._make_credentials()

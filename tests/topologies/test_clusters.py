@@ -134,7 +134,9 @@ def test_a_configuration_that_is_reloaded_again_and_again_disturbs_those_it_mean
         record(record_figure, "configurations reloaded", RELOADS, traffic)
 
 
-@pytest.mark.skipif(not SOAKING, reason="the kills of test_publish_cluster are its short form")
+@pytest.mark.skipif(
+    not SOAKING, reason="make soak; each commit has the kills of test_publish_cluster"
+)
 def test_servers_that_are_all_killed_at_once_come_back_with_all_they_confirmed(record_figure):
     with NatsCluster(3) as three, jetsync.connect(three.urls, reconnect_wait=0.1) as nc:
         js = nc.jetstream(timeout=PATIENCE)

@@ -68,7 +68,7 @@ def test_work_in_the_other_cluster_waits_while_the_gateways_are_away(world, reco
                 traffic.goes_on()
                 for _ in range(CUTS):
                     world.cut()
-                    later(AWAY)
+                    later(AWAY)  # the outage itself
                     world.join()
                     for call in (stream.info, js.account_info):
                         found = traffic.timed("a lookup", 30, call)

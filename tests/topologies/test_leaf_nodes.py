@@ -30,7 +30,7 @@ def test_nothing_is_lost_or_doubled_over_a_leaf_link_that_comes_and_goes(record_
             traffic.goes_on()
             for cut in range(CUTS):
                 link.stop()
-                later(rng.uniform(LONGEST / 2, LONGEST))
+                later(rng.uniform(LONGEST / 2, LONGEST))  # the outage itself
                 link.restart()
                 for n in range(WRITES):
                     done = traffic.timed("put", 30, partial(bucket.put, f"k{n}", b"%d" % cut))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import urllib.request
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_handlers_that_fail_while_it_drains_do_not_keep_it_from_its_end(made_sou
         begun.wait(10)
         end.wait(10)
         if msg.metadata.stream_seq == 2:
-            threading.Event().wait(0.2)  # the drain has told the other threads to end
+            time.sleep(0.2)  # the drain has told the other threads to end
         raise ValueError
 
     worker = Worker(
@@ -257,7 +258,7 @@ def test_a_source_that_is_idle_and_cannot_be_told_to_go_on_is_taken_from(place: 
             self._stream.stop()
 
     with Worker(Plain(), lambda msg: None, threads=1, prefetch=2) as worker:
-        threading.Event().wait(0.7)  # longer than it waits for a message at a time
+        time.sleep(0.7)  # longer than it waits for a message at a time
         place.fill(10)
         wait_until(lambda: worker.stats.done == 10, timeout=10)
 
