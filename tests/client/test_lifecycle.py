@@ -79,32 +79,6 @@ def test_the_reconnect_buffer_is_bounded_and_says_so(server):
         nc.close()
 
 
-def test_a_pending_request_fails_as_soon_as_the_link_breaks(server):
-    with jetsync.connect(server.url) as nc:
-        silent = nc.subscribe("silent")
-        nc.flush()
-        threading.Timer(0.2, server.kill).start()
-        start = time.monotonic()
-        with pytest.raises(jetsync.DisconnectedError):
-            nc.request("silent", timeout=20)
-        assert time.monotonic() - start < 5
-        assert silent.is_active
-        nc.close()
-
-
-def test_a_frozen_server_is_left_within_its_pings(server):
-    left: list[jetsync.Event] = []
-    with jetsync.connect(
-        server.url, ping_interval=0.2, max_pings_outstanding=2, on_disconnected=left.append
-    ) as nc:
-        server.pause()
-        wait_until(lambda: not nc.is_connected, timeout=0.2 * 3 + 2)
-        server.resume()
-        wait_until(lambda: nc.is_connected, timeout=10)
-        wait_until(lambda: left, timeout=10)
-        assert isinstance(left[0].error, jetsync.StaleConnectionError)
-
-
 def test_a_question_that_waits_for_a_link_is_not_asked_when_its_answer_can_no_longer_come(server):
     with jetsync.connect(server.url, reconnect_buffer_size=1000) as nc:
         nc.flush(timeout=20)
@@ -220,68 +194,6 @@ def test_what_the_last_pong_lets_the_connection_do_is_done_before_it_closes(serv
         nc.flush()
         nc.close()
         wait_until(lambda: heard == [b"given back"])
-
-
-def test_close_is_quick_in_every_state(server):
-    for prepare in (lambda: None, server.pause, server.kill):
-        nc = jetsync.connect(server.url)
-        nc.subscribe("a", callback=lambda msg: None)
-        prepare()
-        start = time.monotonic()
-        nc.close()
-        assert time.monotonic() - start < 1.25
-        nc.close()
-        with pytest.raises(jetsync.ConnectionClosedError):
-            nc.request("b")
-        if prepare == server.pause:
-            server.resume()
-
-
-def test_close_wakes_every_waiter(server):
-    nc = jetsync.connect(server.url)
-    sub = nc.subscribe("a")
-    held = nc.subscribe("held")
-    results = []
-
-    def wait(call):
-        try:
-            call()
-        except Exception as error:
-            results.append(type(error))
-
-    threads = [
-        threading.Thread(target=wait, args=(call,))
-        for call in (
-            lambda: sub.next(timeout=30),
-            lambda: nc.request("held", timeout=30),
-        )
-    ]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: nc.stats.out_messages >= 1, timeout=5)
-    nc.close()
-    for thread in threads:
-        thread.join(2)
-        assert not thread.is_alive()
-    assert results == [jetsync.ConnectionClosedError] * 2
-    assert not held.is_active
-
-
-def test_permission_errors_reach_the_subscription_and_the_request():
-    config = """
-    authorization { users: [{user: a, password: b, permissions: {
-        publish: {deny: "no.>"}, subscribe: {deny: "no.>"}}}] }
-    """
-    with (
-        NatsServer(config=config, jetstream=False) as server,
-        jetsync.connect(server.url, user="a", password="b") as nc,
-    ):
-        with pytest.raises(jetsync.PermissionsError) as caught:
-            nc.request("no.x", timeout=5)
-        assert caught.value.subject == "no.x"
-        sub = nc.subscribe("no.y")
-        with pytest.raises(jetsync.PermissionsError):
-            sub.next(timeout=5)
 
 
 def test_a_forked_child_gets_an_error_and_the_parent_goes_on(server):

@@ -169,25 +169,6 @@ def test_an_iterator_in_two_threads_is_refused(nc, subject):
     assert caught
 
 
-def test_slow_subscriptions_drop_and_count_exactly_and_tell_once(url, subject):
-    events = []
-    with jetsync.connect(url, on_error=lambda event: events.append(event.error)) as nc:
-        sub = nc.subscribe(subject, pending_messages_limit=10)
-        other = nc.subscribe(subject)
-        for _ in range(100):
-            nc.publish(subject)
-        nc.flush()
-        assert (sub.pending_messages, sub.dropped) == (10, 90)
-        assert other.pending_messages == 100
-        wait_until(lambda: events, timeout=5)
-        assert nc.stats.dropped == 90
-        for _ in range(10):
-            sub.next(timeout=1)
-        nc.publish(subject, b"again")
-        assert sub.next(timeout=1).data == b"again"
-    assert [type(error) for error in events] == [jetsync.SlowConsumerError]
-
-
 def test_request_and_reply(nc, subject):
     nc.subscribe(subject, callback=lambda msg: msg.respond(msg.data[::-1], headers={"H": "v"}))
     reply = nc.request(subject, b"abc", timeout=2)
@@ -216,24 +197,6 @@ def test_a_late_reply_never_reaches_another_request(nc, subject):
     thread.join(5)
     assert answers == [b"right"]
     wait_until(lambda: nc.stats.unmatched >= 1, timeout=5)
-
-
-def test_many_threads_get_their_own_answers(nc, subject):
-    nc.subscribe(subject, callback=lambda msg: msg.respond(msg.data))
-    wrong = []
-
-    def ask(base):
-        for n in range(200):
-            wanted = b"%d" % (base + n)
-            if nc.request(subject, wanted, timeout=10).data != wanted:
-                wrong.append(wanted)
-
-    threads = [threading.Thread(target=ask, args=(base * 1000,)) for base in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not wrong
 
 
 def test_request_many_ends_by_count_stall_and_sentinel(nc, subject):

@@ -162,15 +162,6 @@ def test_ack_policy_none_ignores_everything(js, nc, stream):
     assert nc.stats.out_messages == before
 
 
-def test_ack_policy_all_acknowledges_everything_before(js, stream):
-    consumer = stream.create_consumer(durable_name="all", ack_policy="all", ack_wait=60)
-    fill(js, stream, 10)
-    batch = consumer.fetch(10, timeout=LONG)
-    batch[6].ack_sync(timeout=LONG)
-    info = consumer.info()
-    assert (info.ack_floor.stream_seq, info.num_ack_pending) == (7, 3)
-
-
 def test_bad_acknowledgements_are_refused_before_anything_is_sent(js, nc, stream, patient):
     fill(js, stream, 1)
     msg = patient.next(timeout=LONG)

@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 import pytest
 
 import jetsync
-from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
 
@@ -21,10 +20,6 @@ def fill(js, stream, count, start=0):
 def consumer(stream):
     with stream.create_consumer(durable_name="c", ack_wait=30) as made:
         yield made
-
-
-def _reaches(items, count):
-    wait_until(lambda: len(items) > count, timeout=60)
 
 
 def numbers(messages):
@@ -50,22 +45,6 @@ def test_an_empty_fetch_takes_its_time_and_is_no_error(consumer):
     assert 0.3 < time.monotonic() - start < 0.4 + 0.25
 
 
-@pytest.mark.timed
-def test_a_partial_fetch_returns_at_its_deadline(js, stream, consumer):
-    fill(js, stream, 3)
-    start = time.monotonic()
-    assert len(consumer.fetch(10, timeout=0.4)) == 3
-    assert time.monotonic() - start < 0.4 + 0.25
-
-
-@pytest.mark.timed
-def test_an_eager_fetch_does_not_wait_for_more(js, stream, consumer):
-    fill(js, stream, 3)
-    start = time.monotonic()
-    assert len(consumer.fetch(10, timeout=5, eager=True)) == 3
-    assert time.monotonic() - start < 2
-
-
 def test_fetch_no_wait_takes_what_is_there(js, stream, consumer):
     assert len(consumer.fetch_no_wait(10)) == 0
     fill(js, stream, 4)
@@ -74,71 +53,11 @@ def test_fetch_no_wait_takes_what_is_there(js, stream, consumer):
     assert len(consumer.fetch_no_wait(10)) == 0
 
 
-def test_fetch_is_bounded_by_bytes(js, stream, consumer):
-    js.publish_many((f"{stream.name}.a", b"x" * 1000) for _ in range(50))
-    batch = consumer.fetch(max_bytes=5_000, timeout=1)
-    assert 3 <= len(batch) <= 5
-    assert batch.nbytes <= 5_000
-
-
 def test_next_is_one_message_or_a_timeout(js, stream, consumer):
     with pytest.raises(jetsync.TimeoutError):
         consumer.next(timeout=0.2)
     fill(js, stream, 1)
     assert consumer.next(timeout=2).data == b"0"
-
-
-def test_acknowledged_messages_do_not_come_back(js, stream):
-    consumer = stream.create_consumer(durable_name="quick", ack_wait=0.5)
-    fill(js, stream, 4)
-    first = consumer.fetch(4, timeout=2)
-    first[0].ack()
-    first[1].ack_sync(timeout=2)
-    first[2].term("bad")
-    assert first[2].is_acked
-    first[2].nak()  # after a terminal acknowledgement: ignored
-    again = consumer.next(timeout=5)
-    assert int(again.data) == 3
-    assert again.metadata.num_delivered == 2
-    again.ack_sync(timeout=2)
-    assert consumer.info().num_ack_pending == 0
-
-
-def test_nak_brings_a_message_back_after_its_delay(js, stream, consumer):
-    fill(js, stream, 1)
-    consumer.next(timeout=2).nak()
-    consumer.next(timeout=2).nak(delay=0.3)
-    start = time.monotonic()
-    assert consumer.next(timeout=5).metadata.num_delivered == 3
-    assert time.monotonic() - start > 0.2
-
-
-def test_in_progress_keeps_a_message(js, stream):
-    consumer = stream.create_consumer(durable_name="quick", ack_wait=0.6)
-    fill(js, stream, 1)
-    msg = consumer.next(timeout=2)
-    for _ in range(4):
-        assert len(consumer.fetch(1, timeout=0.3)) == 0
-        msg.in_progress()
-    msg.ack_sync(timeout=2)
-
-
-def test_a_whole_batch_is_acknowledged_at_once(js, stream, consumer):
-    fill(js, stream, 500)
-    batch = consumer.fetch(500, timeout=5)
-    batch.ack()
-    wait_until(lambda: consumer.info().ack_floor.stream_seq == 500, timeout=5)
-
-
-def test_with_ack_policy_none_acknowledgements_are_ignored(js, stream, nc):
-    consumer = stream.create_consumer(durable_name="n", ack_policy="none")
-    fill(js, stream, 2)
-    batch = consumer.fetch(2, timeout=2)
-    before = nc.stats.out_messages
-    batch.ack()
-    batch[0].ack()
-    batch[0].ack_sync(timeout=1)
-    assert nc.stats.out_messages == before
 
 
 def test_a_batch_becomes_columns_without_objects(js, stream, consumer):
@@ -179,32 +98,6 @@ def test_a_deleted_consumer_is_told_at_once(js, stream, consumer):
         consumer.fetch(1, timeout=20)
 
 
-def test_a_pull_over_the_consumers_limits_is_told(js, stream):
-    consumer = stream.create_consumer(durable_name="small", max_batch=5)
-    with pytest.raises(jetsync.PullTerminatedError, match="MaxRequestBatch") as caught:
-        consumer.fetch(6, timeout=2)
-    assert caught.value.status == 409
-
-
-def test_fetch_goes_on_after_a_restart_within_its_deadline():
-    with NatsServer() as server, jetsync.connect(server.url) as nc:
-        js = nc.jetstream()
-        stream = js.create_stream(name="S", subjects=["S.>"])
-        consumer = stream.create_consumer(durable_name="c")
-        fill(js, stream, 3)
-
-        def restart():
-            server.kill()
-            server.start()
-            fill(js, stream, 3, start=3)
-
-        thread = threading.Timer(0.3, restart)
-        thread.start()
-        batch = consumer.fetch(6, timeout=20)
-        thread.join()
-        assert set(numbers(batch)) == set(range(6))
-
-
 def test_messages_refill_themselves_and_stop_after(js, stream, consumer):
     fill(js, stream, 5_000)
     with consumer.messages(max_messages=100, stop_after=4_000) as messages:
@@ -217,12 +110,6 @@ def test_messages_refill_themselves_and_stop_after(js, stream, consumer):
     wait_until(lambda: consumer.info().num_ack_pending == 0, timeout=5)
 
 
-def test_messages_are_bounded_by_bytes(js, stream, consumer):
-    js.publish_many((f"{stream.name}.a", b"x" * 1_000) for _ in range(300))
-    with consumer.messages(max_bytes=20_000, stop_after=300) as messages:
-        assert sum(1 for _ in messages) == 300
-
-
 def test_a_message_over_max_bytes_is_told_and_not_asked_for_in_a_loop(js, stream, consumer, nc):
     js.publish(f"{stream.name}.a", b"x" * 10_000)
     warnings: list[Exception] = []
@@ -233,19 +120,6 @@ def test_a_message_over_max_bytes_is_told_and_not_asked_for_in_a_loop(js, stream
         assert 1 <= len(warnings) <= 4
         assert nc.stats.out_messages - before <= 5
     assert "max_bytes" in str(warnings[0])
-
-
-def test_batches_hand_over_what_is_ready(js, stream, consumer):
-    fill(js, stream, 1_000)
-    got = []
-    with consumer.messages(max_messages=200) as messages:
-        for batch in messages.batches(max_messages=150, timeout=1):
-            if not len(batch):
-                break
-            assert len(batch) <= 150
-            got.extend(numbers(batch))
-            batch.ack()
-    assert got == list(range(1_000))
 
 
 def test_message_streams_time_out_stop_and_drain(js, stream, consumer):
@@ -262,15 +136,6 @@ def test_message_streams_time_out_stop_and_drain(js, stream, consumer):
         messages.next(timeout=0.1)
 
 
-def test_stopping_hands_buffered_messages_back(js, stream, consumer):
-    fill(js, stream, 5)
-    messages = consumer.messages(max_messages=10)
-    messages.next(timeout=2).ack()
-    wait_until(lambda: messages.pending == 4, timeout=5)
-    messages.stop()
-    assert sorted(numbers(consumer.fetch(4, timeout=5))) == [1, 2, 3, 4]
-
-
 def test_leaving_a_loop_hands_the_rest_back(js, stream, consumer):
     fill(js, stream, 5)
     for msg in consumer.messages(max_messages=10):
@@ -280,96 +145,12 @@ def test_leaving_a_loop_hands_the_rest_back(js, stream, consumer):
     wait_until(lambda: consumer.info().num_waiting == 0, timeout=5)
 
 
-def test_consume_calls_back_and_survives_exceptions(url, js, stream, consumer):
-    fill(js, stream, 100)
-    seen = []
-
-    def callback(msg):
-        seen.append(int(msg.data))
-        msg.ack()
-        if len(seen) == 3:
-            raise ValueError("mine")
-
-    with consumer.consume(callback, max_messages=20) as context:
-        wait_until(lambda: len(seen) == 100, timeout=10)
-        assert context.is_active
-    assert seen == list(range(100))
-    assert context.wait(5)
-    assert context.error is None
-
-
 def test_consume_ends_with_an_error_when_the_consumer_is_deleted(js, stream, consumer):
     # The server can swallow a pull that races with the deletion: only heartbeats tell then.
     with consumer.consume(lambda msg: None, heartbeat=0.5) as context:
         js.delete_consumer(stream.name, "c")
         assert context.wait(10)
     assert isinstance(context.error, jetsync.ConsumerDeletedError)
-
-
-def test_messages_go_on_over_restarts_and_none_is_missed():
-    with NatsServer() as server, jetsync.connect(server.url) as nc:
-        js = nc.jetstream()
-        stream = js.create_stream(name="S", subjects=["S.>"])
-        consumer = stream.create_consumer(durable_name="c", ack_wait=2)
-        total = 6_000
-        fill(js, stream, total)
-        seen: set[int] = set()
-
-        def faults():
-            for part in (1, 2):
-                _reaches(seen, part * total // 3)
-                server.kill()
-                server.start()
-
-        thread = threading.Thread(target=faults)
-        thread.start()
-        with consumer.messages(max_messages=200) as messages:
-            while len(seen) < total:
-                msg = messages.next(timeout=30)
-                seen.add(int(msg.data))
-                msg.ack()
-        thread.join(60)
-        assert seen == set(range(total))
-
-
-def test_recovery_after_a_restart_is_quick():
-    with NatsServer() as server, jetsync.connect(server.url) as nc:
-        js = nc.jetstream()
-        stream = js.create_stream(name="S", subjects=["S.>"])
-        consumer = stream.create_consumer(durable_name="c")
-        with consumer.messages() as messages:
-            with pytest.raises(jetsync.TimeoutError):
-                messages.next(timeout=0.2)
-            server.kill()
-            server.start()
-            fill(js, stream, 1)
-            # The engine pulls again by itself as soon as the link is back.
-            assert messages.next(timeout=5).data == b"0"
-
-
-def test_the_leader_moves_and_messages_go_on(cluster):
-    with jetsync.connect(cluster.urls) as nc:
-        js = nc.jetstream(timeout=10)
-        stream = js.create_stream(name="MOVE", subjects=["MOVE.>"], num_replicas=3)
-        consumer = stream.create_consumer(durable_name="c")
-        with consumer.messages(max_messages=50) as messages:
-            for round_ in range(3):
-                fill(js, stream, 20, start=20 * round_)
-                assert sorted(numbers(messages.next(timeout=10) for _ in range(20))) == list(
-                    range(20 * round_, 20 * round_ + 20)
-                )
-                nc.request("$JS.API.CONSUMER.LEADER.STEPDOWN.MOVE.c", timeout=5)
-        stream.delete()
-
-
-def test_pausing_and_resuming(js, stream, consumer):
-    from datetime import timedelta
-
-    consumer.pause(datetime.now(timezone.utc) + timedelta(seconds=60))
-    fill(js, stream, 1)
-    assert len(consumer.fetch(1, timeout=0.4)) == 0
-    consumer.resume()
-    assert consumer.next(timeout=5).data == b"0"
 
 
 def test_ack_subjects_of_both_forms_are_read():

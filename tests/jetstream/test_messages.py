@@ -231,28 +231,6 @@ def test_consume_takes_every_option_and_stops_after(js, stream, consumer):
     assert not context.is_active
 
 
-def test_closing_the_connection_ends_streams(url, js, stream, consumer):
-    nc = jetsync.connect(url)
-    theirs = nc.jetstream().consumer(stream.name, "c")
-    messages = theirs.messages()
-    ended = []
-
-    def work():
-        try:
-            list(messages)
-        except jetsync.ConnectionClosedError as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    wait_until(lambda: consumer.info().num_waiting == 1, timeout=PATIENCE)
-    nc.close()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-    with pytest.raises(jetsync.ConnectionClosedError):
-        messages.next(timeout=1)
-
-
 INTERRUPTED = """
     import sys, jetsync
 

@@ -19,15 +19,6 @@ def test_create_is_repeatable_and_a_different_one_is_refused(js, stream):
         js.create_consumer(name, durable_name="c", ack_wait=5)
 
 
-def test_create_or_update_makes_it_so(js, stream):
-    name = stream.name
-    changed = js.create_or_update_stream(
-        name=name, subjects=[f"{name}.>"], storage="memory", max_msgs=5
-    )
-    assert changed.cached_info.config.max_msgs == 5
-    assert js.stream(name).info().config.max_msgs == 5
-
-
 def test_unknown_streams_have_their_own_error(js):
     for call in (js.stream, js.delete_stream):
         with pytest.raises(jetsync.StreamNotFoundError) as caught:
@@ -66,25 +57,3 @@ def test_stored_messages_can_be_read_by_sequence_and_subject(js, stream):
     stream.delete_msg(3)
     with pytest.raises(jetsync.MessageNotFoundError):
         stream.get_msg(3)
-
-
-def test_info_counts_messages_per_subject(js, stream):
-    for n in range(6):
-        js.publish(f"{stream.name}.{n % 3}")
-    state = stream.info(subjects_filter=f"{stream.name}.*").state
-    assert dict(state.subjects) == {f"{stream.name}.{n}": 2 for n in range(3)}
-
-
-def test_purge_in_its_forms(js, stream):
-    for n in range(10):
-        js.publish(f"{stream.name}.{n % 2}")
-    assert stream.purge(subject=f"{stream.name}.1") == 5
-    assert stream.purge(keep=3) == 2
-    assert stream.purge(seq=9) == 2
-    assert stream.purge() == 1
-    with pytest.raises(jetsync.ConfigError):
-        stream.purge(keep=1, seq=1)
-
-
-def test_account_info(js):
-    assert js.account_info().streams >= 0

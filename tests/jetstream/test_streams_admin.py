@@ -65,6 +65,7 @@ def test_a_wrong_subject_is_refused_before_anything_is_sent(js, nc, stream):
         lambda: stream.purge(subject="a b"),
         lambda: stream.purge(keep=-1),
         lambda: stream.purge(seq=0),
+        lambda: stream.purge(keep=1, seq=1),
         lambda: stream.delete_msg(0),
         lambda: js.unpin_consumer(stream.name, "c", ""),
         lambda: js.reset_consumer(stream.name, "c", 0),
