@@ -199,6 +199,13 @@ class API:
                         raise
                 silence = min(2 * silence, _LONGEST_SILENCE)
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether the servers of a cluster serve this API, as far as is known: the one of this
+        connection is one of them. Does not block."""
+        info = self.nc.server_info
+        return not self._far and info is not None and bool(info.cluster) and info.jetstream
+
     def require(self, what: str, version: str) -> None:
         """Raise ApiLevelRequiredError if the server is known to be older than ``version``."""
         self.check_needs([(what, version)])

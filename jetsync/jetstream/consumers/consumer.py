@@ -251,7 +251,8 @@ class Consumer(Handle):
         """Ask the server about the consumer.
 
         Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises
-        ConsumerNotFoundError, StreamNotFoundError or another APIError; TimeoutError,
+        ConsumerNotFoundError, StreamNotFoundError or another APIError, JetStreamUnavailableError
+        while the servers of a cluster have not loaded the consumer; TimeoutError,
         DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         return self._shared.info(timeout)

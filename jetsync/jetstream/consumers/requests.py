@@ -13,6 +13,7 @@ from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     ConfigError,
     InvalidConsumerConfigError,
+    JetStreamUnavailableError,
 )
 from jetsync.jetstream._wire import format_time
 from jetsync.jetstream.api import API
@@ -34,6 +35,8 @@ __all__ = [
 
 _EPHEMERAL_THRESHOLD = 5_000_000_000
 _THRESHOLD_ABOVE_LIMIT = 10153
+_BLANK_WAIT = 0.25
+"""Seconds after which a server is asked again that has not loaded the consumer yet."""
 
 
 def _operation(verb: str, stream: str, name: str) -> str:
@@ -43,7 +46,25 @@ def _operation(verb: str, stream: str, name: str) -> str:
 def consumer_info(api: API, stream: str, name: str, timeout: Seconds | None) -> ConsumerInfo:
     """Look a consumer up. Blocks; raises ConsumerNotFoundError, TimeoutError."""
     operation = _operation("INFO", stream, name)
-    return ConsumerInfo.from_wire(api.request(operation, timeout=timeout, repeatable=True))
+    deadline = api.deadline(timeout)
+    while True:
+        answer = api.request(operation, timeout=deadline.remaining(), repeatable=True)
+        if not (api.is_clustered and _is_blank(answer)):
+            return ConsumerInfo.from_wire(answer)
+        if deadline.within(_BLANK_WAIT) < _BLANK_WAIT:
+            raise JetStreamUnavailableError(
+                f"the server that answered for consumer {name!r} of stream {stream!r} has not "
+                "loaded its state yet"
+            )
+        api.port.sleep(_BLANK_WAIT)
+
+
+def _is_blank(answer: dict[str, Any]) -> bool:
+    """Whether a server of a cluster has answered before it had the state of the consumer: it knows
+    the configuration only, leaves its cluster out, and all numbers are zero."""
+    delivered = answer.get("delivered")
+    is_unused = not isinstance(delivered, dict) or not delivered.get("consumer_seq")
+    return is_unused and not answer.get("cluster")
 
 
 def put_consumer(
