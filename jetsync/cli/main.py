@@ -16,6 +16,7 @@ from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Output
 from jetsync.cli.registry import build_parser
 from jetsync.errors import (
+    APIError,
     AuthorizationError,
     BucketNotFoundError,
     ConfigError,
@@ -54,6 +55,10 @@ _CODES: tuple[tuple[int, tuple[type[Error], ...]], ...] = (
     (4, (ConnectError, ConnectionClosedError, DisconnectedError, TimeoutError)),
 )
 
+_MISSING = (10149, 10160)
+"""Codes of the server for what does not exist and has no such class: a consumer to be updated, a
+priority group."""
+
 _ADVICE: dict[type[Error], str] = {
     StreamNotFoundError: "; 'jetsync stream ls' shows those that there are",
     ConsumerNotFoundError: "; 'jetsync consumer ls STREAM' shows those that there are",
@@ -87,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except Error as error:
         out.error(error, str(error) + _advice(error))
-        return next((code for code, kinds in _CODES if isinstance(error, kinds)), 1)
+        return _exit_code(error)
     except BrokenPipeError:
         # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -95,6 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         out.error(error, _sentence(error))
         return 1
+
+
+def _exit_code(error: Error) -> int:
+    if isinstance(error, APIError) and error.err_code in _MISSING:
+        return 3
+    return next((code for code, kinds in _CODES if isinstance(error, kinds)), 1)
 
 
 def _advice(error: Error) -> str:

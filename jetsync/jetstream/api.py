@@ -115,7 +115,8 @@ class API:
         an API that has answered before: a leaf node's or gateway's link may be away for a moment.
         In neither case was it carried out. A ``repeatable`` one is also sent again when the link
         broke before the answer came, and after silence (no server answers for a stream that is
-        getting a new leader). ``ahead``: what :meth:`ask_ahead` returned for this operation.
+        getting a new leader). ``ahead``: the exchange to ask by instead of one with ``body``, such
+        as :meth:`ask_ahead` returns; the answer to what it has asked already counts.
 
         Raises APIError (a subclass by ``err_code``), JetStreamNotEnabledError when no server serves
         the API, JetStreamUnavailableError when none does any more, TimeoutError,
@@ -144,6 +145,8 @@ class API:
                 left = self.port.seconds(deadline.remaining())
                 if repeatable:
                     answer = self._ask_until_answered(subject, payload, Deadline(left), ahead)
+                elif ahead is not None:
+                    answer = ahead.ask(Deadline(left))
                 else:
                     # Wildcards are allowed: a consumer's filter is part of the subject that creates
                     # it.

@@ -52,6 +52,14 @@ def test_gaps_copies_and_purges(stream, nc, jet) -> None:
     assert purged.json == {"purged": 1}
 
 
+def test_a_group_that_the_consumer_does_not_have_is_not_found(stream, jet) -> None:
+    pinned = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+    stream.create_consumer(durable_name="pinned", **pinned)
+    refused = jet("consumer", "unpin", stream.name, "pinned", "other", "--json")
+    assert (refused.code, refused.json["error"]["err_code"]) == (3, 10160)
+    assert jet("consumer", "unpin", stream.name, "pinned", "g").code == 0
+
+
 def test_messages_are_taken_from_a_consumer_and_acknowledged(stream, nc, jet) -> None:
     js = nc.jetstream()
     js.publish(f"{stream.name}.x", b"one")

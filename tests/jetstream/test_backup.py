@@ -9,8 +9,9 @@ import stat
 import pytest
 
 import jetsync
+from jetsync.client.requests import Exchange
 from jetsync.jetstream.streams import backup
-from jetsync.server import NatsServer
+from jetsync.server import NatsCluster, NatsServer
 from tests.harness.conditioner import Link
 
 
@@ -156,6 +157,33 @@ def test_a_restore_that_is_stopped_after_the_last_piece_leaves_no_stream(
     with pytest.raises(jetsync.StreamNotFoundError):
         js.stream("SAVED")
     assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, jetsync.TimeoutError])
+def test_a_restore_that_is_stopped_before_its_first_answer_leaves_no_stream(
+    tmp_path, monkeypatch, stop
+):
+    take, stopped, undone = Exchange._take, [], []
+
+    def taken(self, reply, deadline):
+        if ".STREAM.RESTORE." in self._subject and not stopped:
+            stopped.append(True)
+            raise stop("while the server makes the stream")
+        if ".STREAM.DELETE." in self._subject:
+            undone.append(True)
+        return take(self, reply, deadline)
+
+    with NatsCluster(3) as cluster, jetsync.connect(cluster.urls) as nc:
+        js = nc.jetstream(timeout=20)
+        js.create_stream(name="EARLY", subjects=["early"], num_replicas=3).backup(tmp_path / "b")
+        js.delete_stream("EARLY")
+        monkeypatch.setattr(Exchange, "_take", taken)
+        with pytest.raises(stop):
+            js.restore_stream(tmp_path / "b")
+        assert undone
+        with pytest.raises(jetsync.StreamNotFoundError):
+            js.stream("EARLY")
+        js.restore_stream(tmp_path / "b")
 
 
 @pytest.mark.parametrize("more", [{"messages": 300}, {"last_seq": 301}])

@@ -19,6 +19,7 @@ from jetsync._deadline import Deadline
 from jetsync._files import whole_file
 from jetsync.client.link_inbox import LinkInbox
 from jetsync.errors import (
+    APIError,
     BackupError,
     ConfigError,
     Error,
@@ -26,7 +27,7 @@ from jetsync.errors import (
     TimeoutError,
 )
 from jetsync.errors.api import api_error
-from jetsync.jetstream.api import API, reading
+from jetsync.jetstream.api import API, decode, reading
 from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.config.stream_info import StreamState
 from jetsync.jetstream.streams.requests import stream_info
@@ -34,6 +35,7 @@ from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
     from jetsync.client import Msg
+    from jetsync.client.port import Exchange
 
 __all__ = ["BackupInfo", "back_up", "restore", "saved_config"]
 
@@ -160,9 +162,7 @@ def restore(
         raise ConfigError(f"{str(place / _DATA)!r} cannot be read: {error.strerror}") from error
     with file:
         request = {"config": about["config"], "state": about["state"]}
-        answer = api.request(f"STREAM.RESTORE.{name}", request, timeout=deadline.remaining())
-        with reading("the answer to STREAM.RESTORE"):
-            subject = str(answer["deliver_subject"])
+        subject = _begin(api, name, request, deadline)
         making = False
         try:
             _send(api, subject, file, size, progress, deadline)
@@ -176,13 +176,55 @@ def restore(
             failure = _undo(api, name, subject, making)
             if failure is None:
                 raise
-            text = f"the restore failed, and stream {name!r} may be left, in part: delete it"
-            left = BackupError(f"{text} ({failure})")
+            left = _left(name, failure)
             if not isinstance(error, Exception):
                 api.port.report(left)
                 raise
             raise left from error
     return name
+
+
+def _begin(api: API, name: str, request: dict[str, Any], deadline: Deadline) -> str:
+    """Ask the server to begin a restore, and return the subject of the pieces.
+
+    A restore that begins behind an interrupt or a timeout is undone. Without its answer nobody can
+    tell it from a stream that another client has made, so the answer is waited for, up to ``_UNDO``
+    seconds.
+    """
+    operation = f"STREAM.RESTORE.{name}"
+    data = json.dumps(request).encode()
+    with api.port.exchange(api.subject(operation), data, wild=True) as exchange:
+        try:
+            answer = api.request(operation, timeout=deadline.remaining(), ahead=exchange)
+        except BaseException as error:
+            if not isinstance(error, Error) or isinstance(error, TimeoutError):
+                failure = _undo_late(api, name, operation, exchange)
+                if failure is not None and not isinstance(error, Exception):
+                    api.port.report(_left(name, failure))
+            raise
+    return _pieces(answer)
+
+
+def _undo_late(api: API, name: str, operation: str, exchange: Exchange) -> Error | None:
+    """Undo a restore that the server may have begun. Returns why that was not possible."""
+    try:
+        answer = decode(exchange.another(Deadline(_UNDO)).data, operation)
+    except APIError:
+        return None  # it has refused
+    except Error as error:
+        return error
+    return _undo(api, name, _pieces(answer), False)
+
+
+def _pieces(answer: dict[str, Any]) -> str:
+    """The subject that the server takes the pieces of a backup on."""
+    with reading("the answer to STREAM.RESTORE"):
+        return str(answer["deliver_subject"])
+
+
+def _left(name: str, failure: Error) -> BackupError:
+    text = f"the restore failed, and stream {name!r} may be left, in part: delete it"
+    return BackupError(f"{text} ({failure})")
 
 
 def _check_whole(
