@@ -9,6 +9,7 @@ import stat
 import pytest
 
 import jetsync
+from jetsync.client.port import Port
 from jetsync.client.requests import Exchange
 from jetsync.jetstream.streams import backup
 from jetsync.server import NatsCluster, NatsServer
@@ -184,6 +185,24 @@ def test_a_restore_that_is_stopped_before_its_first_answer_leaves_no_stream(
         with pytest.raises(jetsync.StreamNotFoundError):
             js.stream("EARLY")
         js.restore_stream(tmp_path / "b")
+
+
+def test_a_restore_waits_until_the_servers_know_where_its_pieces_go(
+    stream, js, tmp_path, monkeypatch
+):
+    stream.backup(tmp_path)
+    js.delete_stream("SAVED")
+    send, early = Port.send, []
+
+    def sent(self, subject, *arguments, **options):
+        if subject.startswith("$JS.SNAPSHOT.RESTORE.") and len(early) < 2:
+            early.append(subject)
+            subject = "nobody.listens"
+        return send(self, subject, *arguments, **options)
+
+    monkeypatch.setattr(Port, "send", sent)
+    assert js.restore_stream(tmp_path).cached_info.state.messages == 299
+    assert len(early) == 2
 
 
 @pytest.mark.parametrize("more", [{"messages": 300}, {"last_seq": 301}])

@@ -281,25 +281,37 @@ def _send(
     sent = confirmed = done = 0
     with port.open_reply(subject) as reply:
 
-        def confirm() -> None:
+        def put(data: bytes) -> None:
+            port.send(subject, data, f"{reply.subject}-{sent}", seconds=deadline.remaining())
+
+        def answer() -> Msg:
             msg = reply.mailbox.get(deadline.within(_SILENCE))
             if msg is None:
                 sent = counted(done, "byte", form=",")
                 text = f"the server did not confirm what was sent, after {sent}"
                 raise reply.mailbox.error or TimeoutError(text, operation="restore_stream")
-            _refusal(msg)
+            return msg
 
         while data := file.read(piece):
             if sent - confirmed == _UNDER_WAY:
-                confirm()
+                _refusal(answer())
                 confirmed += 1
-            port.send(subject, data, f"{reply.subject}-{sent}", seconds=deadline.remaining())
+            put(data)
+            if not sent:
+                # Alone, since it comes again: in a cluster the server of this link may not know yet
+                # that another one takes the pieces.
+                grace = Deadline(_UNDO)
+                while (msg := answer()).status == 503 and not grace.expired:
+                    port.sleep(deadline.within(0.05))
+                    put(data)
+                _refusal(msg)
+                confirmed += 1
             sent += 1
             done += len(data)
             if progress is not None:
                 progress(done, size)
         for _ in range(sent - confirmed):
-            confirm()
+            _refusal(answer())
 
 
 def _refusal(msg: Msg) -> None:
