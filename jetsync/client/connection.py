@@ -388,7 +388,7 @@ class Connection(Publishing):
     def connected_url(self) -> str | None:
         """The address of the current server, or None."""
         link = self._session._link
-        return None if link is None or self._forked else str(link.server)
+        return None if link is None or self._forked else link.url
 
     @property
     def servers(self) -> tuple[ServerState, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import os
 import random
@@ -75,6 +76,11 @@ class Link:
     """Why this side shut the socket down, or why the server is about to close it."""
     leaves: Once = dataclasses.field(default_factory=Once)
     """True for the first caller: that one acts on the announced shutdown of the server."""
+
+    @functools.cached_property
+    def url(self) -> str:
+        """The server as text, without secrets."""
+        return str(self.server)
 
 
 def dial(

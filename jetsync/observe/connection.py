@@ -95,7 +95,7 @@ class ObservedConnection(Connection):
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
     ) -> None:
         plan = self.watch.plan("publish")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             super().publish(subject, data, reply=reply, headers=joined(plan.headers, headers))
             return
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
@@ -107,7 +107,7 @@ class ObservedConnection(Connection):
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> Msg:
         plan = self.watch.plan("request")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             return super().request(subject, data, headers=joined(plan.headers, headers), **options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
@@ -137,7 +137,7 @@ class ObservedConnection(Connection):
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> RequestFuture:
         plan = self.watch.plan("request")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             return super().request_async(
                 subject, data, headers=joined(plan.headers, headers), **options
             )

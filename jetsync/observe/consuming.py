@@ -46,7 +46,7 @@ class ObservedSubscription(Subscription):
 
     def next(self, timeout: Any = None) -> Msg:
         plan = self.watch.plan("receive")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             return super().next(timeout)
         op = Operation("receive", "next", self.connection, subject=self.subject)
         op.consumer, op.state = self.queue, plan
@@ -62,7 +62,7 @@ def _operation(receive: Any, tell: Callable[[Operation, Any], None]) -> Any:
     @wraps(receive)
     def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
         plan = self.watch.plan("receive")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             return receive(self, *arguments, **options)
         stream, consumer = self.origin()
         op = Operation(

@@ -118,11 +118,19 @@ class Operation:
 class LeftOut:
     """An operation that hooks leave out: see :meth:`Hooks.plan`."""
 
-    __slots__ = ("headers",)
+    __slots__ = ("headers", "measure")
 
-    def __init__(self, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        headers: dict[str, str] | None = None,
+        measure: Callable[[Operation], object] | None = None,
+    ) -> None:
         self.headers: dict[str, str] | None = headers
         """Headers for its messages all the same; a name that the caller gave is kept."""
+        self.measure: Callable[[Operation], object] | None = measure
+        """Called with the operation when it is over, instead of ``begin``, ``inject`` and ``end``;
+        None: it is not even made. A message that is processed is told of by subject, stream,
+        consumer and count only."""
 
     def end(self) -> None:
         """The operation has ended. Not called for one without messages to process."""
@@ -185,8 +193,22 @@ class Watch:
         """Return a context manager that tells of the beginning and the end."""
         return Running(self, op)
 
+    def ended(self, op: Operation) -> None:
+        """Tell of the end of an operation. Never raises."""
+        left_out = op.state
+        if not isinstance(left_out, LeftOut):
+            self.call("end", op)
+        elif left_out.measure is not None:
+            try:
+                left_out.measure(op)
+            except Exception:
+                self._hooks = Hooks()
+                log.exception(_DROPPED, "measure")
+
     def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of the caller with those of the hooks."""
+        if isinstance(op.state, LeftOut):
+            return joined(op.state.headers, given)
         added: dict[str, str] = {}
         self.call("inject", op, added)
         return joined(added, given)
@@ -213,14 +235,15 @@ class Running:
 
     def begin(self) -> None:
         """Tell of the beginning."""
-        self._watch.call("begin", self.op)
+        if not isinstance(self.op.state, LeftOut):
+            self._watch.call("begin", self.op)
         self._start = time.perf_counter()
 
     def end(self, error: BaseException | None) -> None:
         """Tell of the end."""
         self.op.duration = time.perf_counter() - self._start
         self.op.error = error
-        self._watch.call("end", self.op)
+        self._watch.ended(self.op)
 
     def __enter__(self) -> Operation:
         self.begin()
@@ -241,25 +264,20 @@ def size_of(data: Any) -> int | None:
 
 
 def _processed(
-    connection: Connection | None, handler: Any, msg: Any, queue: str | None = None
+    connection: Connection | None, handler: Any, msg: Any, queue: str | None, plan: Any
 ) -> Operation:
     """The operation of a handler that gets a message."""
-    headers = msg.headers
-    op = Operation(
-        "process",
-        getattr(handler, "__name__", type(handler).__name__),
-        connection,
-        subject=msg.subject,
-        consumer=queue,
-        count=1,
-        size=len(msg.data),
-        headers=headers,
-    )
+    name = getattr(handler, "__name__", type(handler).__name__)
+    op = Operation("process", name, connection, subject=msg.subject, consumer=queue)
+    op.state, whole = plan, not isinstance(plan, LeftOut)
     if isinstance(msg, JetStreamMsg):
         metadata = msg.metadata
         op.stream, op.consumer = metadata.stream, metadata.consumer
-        op.seq, op.num_delivered = metadata.stream_seq, metadata.num_delivered
-        op.msg_id = headers.get("Nats-Msg-Id")
+        if whole:
+            op.seq, op.num_delivered = metadata.stream_seq, metadata.num_delivered
+            op.msg_id = msg.headers.get("Nats-Msg-Id")
+    if whole:
+        op.bytes, op.headers = len(msg.data), msg.headers
     return op
 
 
@@ -293,23 +311,23 @@ def observe_handler(
     if outer is msg:
         return handler(msg)
     plan = watch.plan("process", _block_of(msg))
+    left_out = isinstance(plan, LeftOut)
     _handling.msg = msg
     try:
-        if isinstance(plan, LeftOut):
-            try:
-                return handler(msg)
-            finally:
-                plan.end()
-        op = _processed(connection, handler, msg, queue)
-        op.count, op.state = 1 if counts else None, plan
+        if left_out and plan.measure is None:
+            return handler(msg)
+        op = _processed(connection, handler, msg, queue, plan)
+        op.count = 1 if counts else None
         with watch.running(op):
             try:
                 return handler(msg)
             finally:
-                if isinstance(msg, JetStreamMsg):
+                if not left_out and isinstance(msg, JetStreamMsg):
                     op.settled = settled_by(msg)
     finally:
         _handling.msg = outer
+        if left_out:
+            plan.end()
 
 
 def handled(

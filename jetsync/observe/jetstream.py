@@ -113,7 +113,7 @@ class ObservedJetStream(JetStream):
 
     def publish(self, subject: str, data: bytes = b"", **options: Any) -> PubAck:
         plan = self.watch.plan("publish")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             if plan.headers:
                 options["headers"] = joined(plan.headers, options.get("headers"))
             return super().publish(subject, data, **options)
@@ -129,7 +129,7 @@ class ObservedJetStream(JetStream):
         self, subject: str, data: bytes = b"", **options: Any
     ) -> PubAckFuture:
         plan = self.watch.plan("publish")
-        if isinstance(plan, LeftOut):
+        if isinstance(plan, LeftOut) and plan.measure is None:
             if plan.headers:
                 options["headers"] = joined(plan.headers, options.get("headers"))
             return super().publish_async(subject, data, **options)

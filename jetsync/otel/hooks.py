@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.observe import Hooks, LeftOut, Operation
 from jetsync.otel.sampling import Sampling
-from jetsync.otel.senders import Senders
+from jetsync.otel.senders import Senders, Sent, SentSpan
 from jetsync.otel.shapes import Shape, Shapes
 from jetsync.otel.totals import Totals
 
@@ -56,6 +56,8 @@ class SpanHooks(Hooks):
         self._max_links = max_links
         self.each_message = message_spans
         self._sampling = Sampling(tracer_provider, __version__)
+        self._kinds = {kind.name: kind for kind in trace.SpanKind}
+        self._measured = LeftOut(None, self._measure_left_out)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -72,67 +74,71 @@ class SpanHooks(Hooks):
         self._totals = Totals.of(meter_provider, __version__)
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
-        plan = self._planned(kind, block)
-        if plan.tracer is not None or self._totals.wanted():
+        plan = self._planned(block)
+        if plan.tracer is not None:
             return plan
+        measured = self._totals.wanted()
         if kind == "process":
-            return _Unsampled(self._context, self._inside(plan, None))
-        return _NOTHING if kind == "receive" else LeftOut(self._carried(plan))
+            measure = self._measure_left_out if measured else None
+            return _Unsampled(self._context, self._inside(plan, None), measure)
+        if kind == "receive":
+            return self._measured if measured else _NOTHING
+        return LeftOut(self._carried(plan), self._measure_left_out if measured else None)
 
-    def _planned(self, kind: str, block: bytes) -> _Plan:
+    def _planned(self, block: bytes) -> _Plan:
         """Decide where the span of an operation belongs, and whether it is sampled."""
         context = self._context.get_current()
-        current = None
+        sent = self._senders.sent(block) if block else None
         if context:  # else there is nothing in it, a span neither
             current = self._trace.get_current_span(context).get_span_context()
-            current = current if current.is_valid else None
-        sent, link = self._senders.sent(block) if block else (None, None)
-        if sent is None or link is None or self._link_only or current is not None:
-            return _Plan(self._sampling.tracer(current), current, link)
-        joined = self._senders.joined(sent, context) if context else sent
-        return _Plan(self._sampling.tracer(link), link, link, joined)
+            if current.is_valid:
+                sampled = current.trace_flags.sampled
+                return _Plan(self._sampling.below(sampled, current.is_remote), True, context, sent)
+        if sent is None or not sent.has_span or self._link_only:
+            return _Plan(self._sampling.first(), False, context, sent)
+        joined = sent.joined(self._senders, context)
+        return _Plan(self._sampling.below(sent.sampled, True), True, context, sent, joined)
 
     def _inside(self, plan: _Plan, span: Span | None) -> Context | None:
         """Return the context for a handler, in which what it does belongs to its span; None where
         that is the present one."""
-        if span is None and plan.parent is None:
-            span = self._left_out()
-        return plan.context if span is None else self._trace.set_span_in_context(span, plan.context)
+        if span is not None:
+            return self._trace.set_span_in_context(span, plan.context)
+        if plan.is_below:
+            return plan.context
+        return self._senders.within(_left_out(self._trace), plan.around)
 
     def _carried(self, plan: _Plan) -> dict[str, str]:
         """Return the headers of messages that are sent in the span of a plan."""
-        headers: dict[str, str] = {}
         span, inside = plan.span, None
-        if span is None and plan.parent is None:
-            if self._senders.is_w3c and not self._context.get_current():
+        if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
+            if span is None and not plan.is_below:
                 return _begun()
-            span = self._left_out()
+            if span is not None and not (of := span.get_span_context()).trace_state:
+                return {
+                    "traceparent": f"00-{of.trace_id:032x}-{of.span_id:016x}-{of.trace_flags:02x}"
+                }
+        headers: dict[str, str] = {}
+        if span is None and not plan.is_below:
+            span = self._trace.NonRecordingSpan(_left_out(self._trace)())
         if span is not None:
             inside = self._trace.set_span_in_context(span)
         self._propagator.inject(headers, inside)
         return headers
 
-    def _left_out(self) -> Span:
-        """The beginning of a trace that is not sampled, so that nothing below it is either."""
-        context = self._trace.SpanContext(
-            random.getrandbits(128) or 1,
-            random.getrandbits(64) or 1,
-            is_remote=False,
-        )
-        return self._trace.NonRecordingSpan(context)
-
     def begin(self, op: Operation) -> None:
         kind = op.kind
         if kind == "api":  # no operation of the conventions for messaging
             return
-        plan: _Plan = op.state or self._planned(kind, b"")
+        plan: _Plan = op.state or self._planned(b"")
         op.state = plan
         if kind in _LATE:
             plan.began = time.time_ns()
             return
         if plan.tracer is not None:
-            links = [] if plan.link is None else [self._trace.Link(plan.link)]
-            self._start(plan, op, _attributes(op, self._shapes.of(op)), links)
+            link = None if plan.sent is None else plan.sent.span
+            links = [] if link is None else [self._trace.Link(link)]
+            self._start(plan, op, links)
             if op.batch is not None:  # the span of the batch links to those of its messages
                 whole = op.batch.state.span
                 if whole is not None:
@@ -141,15 +147,12 @@ class SpanHooks(Hooks):
             inside = self._inside(plan, plan.span)
             plan.token = None if inside is None else self._context.attach(inside)
 
-    def _start(self, plan: _Plan, op: Operation, attributes: Any, links: Any) -> None:
+    def _start(self, plan: _Plan, op: Operation, links: Any) -> None:
         shape = self._shapes.of(op)
+        plan.known = {**_attributes(op, shape), **_outcome(op)}
+        kind = self._kinds[shape.kind]
         plan.span = plan.tracer.start_span(
-            shape.name,
-            plan.context,
-            self._trace.SpanKind[shape.kind],
-            attributes,
-            links,
-            plan.began,
+            shape.name, plan.context, kind, plan.known, links, plan.began
         )
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
@@ -165,14 +168,14 @@ class SpanHooks(Hooks):
             self._context.detach(plan.token)
         if plan.tracer is not None:
             if op.kind in _LATE:
-                links = self._links(op.headers) if op.headers else ()
-                attributes = {**_attributes(op, self._shapes.of(op)), **_outcome(op)}
-                self._start(plan, op, attributes, links)
+                self._start(plan, op, self._links(op.headers) if op.headers else ())
             elif plan.span.is_recording():
-                plan.span.set_attributes(_outcome(op))
+                found = _outcome(op)
+                if found != plan.known:
+                    plan.span.set_attributes(dict(found.items() - plan.known.items()))
             self._finish(plan.span, op)
         if self._totals.wanted():
-            self._measure(op, self._shapes.of(op))
+            self._measure(op, self._totals.record)
 
     def _links(self, blocks: Iterable[bytes]) -> _Links:
         senders = itertools.islice(self._senders.spans(blocks), self._max_links)
@@ -185,17 +188,21 @@ class SpanHooks(Hooks):
             self._failed(span, op.error)
         span.end()
 
-    def _measure(self, op: Operation, shape: Shape) -> None:
+    def _measure_left_out(self, op: Operation) -> None:
+        self._measure(op, self._totals.record_later)
+
+    def _measure(self, op: Operation, record: Callable[..., None]) -> None:
+        shape = self._shapes.of(op)
         labels, items, seconds = shape.shared, shape.items, op.duration or 0.0
         if op.error is not None:
             labels = {**labels, "error.type": type(op.error).__name__}
             items = frozenset(labels.items())
         if op.kind == "process":
-            self._totals.record(self._processing, seconds, labels)
+            record(self._processing, seconds, labels)
             if op.count is not None:  # else the operation that received it has counted it
                 self._totals.add("consumed", op.count, items)
         elif op.kind != "create":  # a message that is created is counted when it is sent
-            self._totals.record(self._duration, seconds, labels)
+            record(self._duration, seconds, labels)
             if op.kind == "receive":
                 self._totals.add("consumed", op.count or 0, items)
             elif op.kind != "settle" and (op.error is None or op.kind != "publish_many"):
@@ -208,32 +215,55 @@ class SpanHooks(Hooks):
 
 def _begun() -> dict[str, str]:
     """Return the headers of a trace that begins here and is not sampled."""
-    trace_id, span_id = random.getrandbits(128) or 1, random.getrandbits(64) or 1
-    return {"traceparent": f"00-{trace_id:032x}-{span_id:016x}-00"}
+    both = random.getrandbits(192).to_bytes(24, "big").hex()  # zero once in 2**64 times
+    return {"traceparent": f"00-{both[:32]}-{both[32:]}-00"}
+
+
+def _left_out(trace: Any) -> Callable[[], SpanContext]:
+    """Return what makes the beginning of a trace that is not sampled, so that nothing below it is
+    either."""
+    return lambda: trace.SpanContext(
+        random.getrandbits(128) or 1, random.getrandbits(64) or 1, is_remote=False
+    )
 
 
 class _Plan:
     """The decision on an operation, made before it begins, and what it has while it runs."""
 
-    __slots__ = ("began", "context", "link", "parent", "span", "token", "tracer")
+    __slots__ = (
+        "around",
+        "began",
+        "context",
+        "is_below",
+        "known",
+        "sent",
+        "span",
+        "token",
+        "tracer",
+    )
 
     def __init__(
         self,
         tracer: Tracer | None,
-        parent: SpanContext | None,
-        link: SpanContext | None = None,
+        is_below: bool,
+        around: Context,
+        sent: Sent | SentSpan | None,
         context: Context | None = None,
     ) -> None:
         self.tracer: Any = tracer
         """Makes the span; None where the sampler leaves it out."""
-        self.parent: SpanContext | None = parent
-        """The span above; None where a trace begins."""
-        self.link: SpanContext | None = link
-        """The span that sent the message that is processed."""
+        self.is_below: bool = is_below
+        """Whether there is a span above; else a trace begins."""
+        self.around: Context = around
+        """The context of the call."""
+        self.sent: Sent | SentSpan | None = sent
+        """What the sender of the message that is processed has given."""
         self.context: Context | None = context
-        """The context that the span is made in; None: the present one."""
+        """The context that the span is made in; None: that of the call."""
         self.began: int | None = None
         """When it began, where its span is made at the end."""
+        self.known: dict[str, Any] = {}
+        """The attributes that its span was made with."""
         self.span: Any = None
         self.token: Any = None
 
@@ -243,8 +273,14 @@ class _Unsampled(LeftOut):
 
     __slots__ = ("_api", "_token")
 
-    def __init__(self, api: Any, context: Context | None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        api: Any,
+        context: Context | None,
+        measure: Callable[[Operation], object] | None,
+    ) -> None:
+        self.headers = None
+        self.measure = measure
         self._api = api
         self._token = None if context is None else api.attach(context)
 

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import SpanContext, Tracer, TracerProvider
+    from opentelemetry.trace import Tracer, TracerProvider
 
 __all__ = ["Sampling"]
 
@@ -44,27 +44,31 @@ class Sampling:
         self._tracer: Tracer = self._find()
         self._rules = _Rules.of(self._tracer)
 
-    def tracer(self, parent: SpanContext | None) -> Tracer | None:
-        """Return what makes a span below this one (None: one that begins a trace), or None when the
-        sampler leaves it out."""
-        tracer, rules = self._tracer, self._rules
-        if rules is None:
-            if isinstance(tracer, self._trace.ProxyTracer):  # until the program has a provider
-                self._tracer = tracer = self._find()
-                self._rules = _Rules.of(tracer)
-            return tracer
-        if parent is not None:
-            if parent.trace_flags.sampled:
-                return tracer
-            return None if (rules.off_remote if parent.is_remote else rules.off_local) else tracer
-        if rules.rate is None:
-            return tracer
+    def below(self, sampled: bool, remote: bool) -> Tracer | None:
+        """Return what makes a span below one that is sampled or not, and remote or not; None when
+        the sampler leaves it out."""
+        rules = self._rules
+        if rules is None or sampled:
+            return self._asked()
+        return None if (rules.off_remote if remote else rules.off_local) else self._tracer
+
+    def first(self) -> Tracer | None:
+        """Return what makes a span that begins a trace, or None when the sampler leaves it out."""
+        rules = self._rules
+        if rules is None or rules.rate is None:
+            return self._asked()
         if random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
             return None
-        chosen: Any = copy.copy(tracer)
+        chosen: Any = copy.copy(self._tracer)
         chosen.id_generator = _Sampled(chosen.id_generator, rules.rate)
         found: Tracer = chosen
         return found
+
+    def _asked(self) -> Tracer:
+        if isinstance(self._tracer, self._trace.ProxyTracer):  # until the program has a provider
+            self._tracer = self._find()
+            self._rules = _Rules.of(self._tracer)
+        return self._tracer
 
     def _find(self) -> Tracer:
         return self._trace.get_tracer("jetsync", self._version, self._provider)

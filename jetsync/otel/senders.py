@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from jetsync.client import trace_parents
@@ -13,9 +13,45 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import SpanContext
 
-__all__ = ["Senders"]
+__all__ = ["Senders", "Sent", "SentSpan"]
 
 _W3C = {"traceparent", "tracestate", "baggage"}
+
+
+class Sent:
+    """What a sender has put into the headers of a message, as a propagator read it."""
+
+    __slots__ = ("_context", "has_span", "sampled", "span")
+
+    def __init__(self, context: Context, span: SpanContext | None) -> None:
+        self._context = context
+        self.span: SpanContext | None = span
+        """The place of the span that sent it."""
+        self.has_span: bool = span is not None
+        self.sampled: bool = span is not None and span.trace_flags.sampled
+
+    def joined(self, senders: Senders, context: Context) -> Context:
+        """Return a context with all that the sender has given."""
+        return senders.joined(self._context, context) if context else self._context
+
+
+class SentSpan:
+    """The same of a sender that gave a ``traceparent`` only."""
+
+    __slots__ = ("_flags", "_senders", "_span_id", "_trace_id", "has_span", "sampled")
+
+    def __init__(self, senders: Senders, trace_id: int, span_id: int, flags: int) -> None:
+        self._senders = senders
+        self._trace_id, self._span_id, self._flags = trace_id, span_id, flags
+        self.has_span: bool = True
+        self.sampled: bool = bool(flags & 1)
+
+    @property
+    def span(self) -> SpanContext:
+        return self._senders.span(self._trace_id, self._span_id, self._flags)
+
+    def joined(self, senders: Senders, context: Context) -> Context:
+        return senders.within(lambda: self.span, context)
 
 
 class Senders:
@@ -24,29 +60,41 @@ class Senders:
     def __init__(self, propagator: TextMapPropagator) -> None:
         from opentelemetry import context, trace
 
+        from jetsync.otel.later import LaterSpan
+
         self._trace = trace
         self._context = context
+        self._later = LaterSpan
+        (self._span_key,) = trace.set_span_in_context(trace.INVALID_SPAN, context.Context())
         self._propagator = propagator
-        self._empty = context.Context()
         self._flags = [trace.TraceFlags(flags) for flags in range(256)]
         fields = propagator.fields
         # A propagator of these fields alone reads them as the W3C says, and so does this class,
         # without the objects that a propagator makes for each message.
         self.is_w3c: bool = "traceparent" in fields and fields <= _W3C
 
-    def sent(self, block: bytes) -> tuple[Context | None, SpanContext | None]:
-        """Return the context that a sender has put into a header block (its span, its baggage) and
-        the span in it."""
+    def sent(self, block: bytes) -> Sent | SentSpan | None:
+        """Return what a sender has put into a header block; None: nothing."""
         parents = trace_parents([block], baggage=True) if self.is_w3c else None
         if parents is None:
-            sent = self._extracted(Headers.parse(block))
-            return sent, self._span(sent)
-        if not parents:
-            return None, None
-        ((trace_id, span_id, flags),) = parents
-        span = self._trace.SpanContext(trace_id, span_id, True, self._flags[flags])
-        only = self._trace.set_span_in_context(self._trace.NonRecordingSpan(span), self._empty)
-        return only, span
+            context = self._extracted(Headers.parse(block))
+            return None if context is None else Sent(context, self._span(context))
+        return SentSpan(self, *parents[0]) if parents else None
+
+    def span(self, trace_id: int, span_id: int, flags: int) -> SpanContext:
+        """Return the place of a sender in its trace."""
+        return self._trace.SpanContext(trace_id, span_id, True, self._flags[flags])
+
+    def within(self, make: Callable[[], SpanContext], context: Context) -> Context:
+        """Return a context with a span that records nothing, whose place is made when it is asked
+        for."""
+        span = self._later(make)
+        # As the API does it, but without a copy of the values that an empty context does not have.
+        return (
+            self._trace.set_span_in_context(span, context)
+            if context
+            else self._context.Context({self._span_key: span})
+        )
 
     def _extracted(self, headers: Headers) -> Context | None:
         # Names as they were sent, in lower case, and as the propagator spells them.
@@ -77,9 +125,8 @@ class Senders:
             found = self._by_propagator(read)
             yield from {(sender.trace_id, sender.span_id): sender for sender in found}.values()
             return
-        make, flags_of = self._trace.SpanContext, self._flags
         for trace_id, span_id, flags in parents:
-            yield make(trace_id, span_id, True, flags_of[flags])
+            yield self.span(trace_id, span_id, flags)
 
     def _by_propagator(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:
         for block in blocks:

@@ -41,11 +41,19 @@ class Shapes:
     """The shapes of operations; those that were used last are kept. Thread-safe."""
 
     def __init__(self, subject_template: Callable[[str], str], message_spans: bool) -> None:
-        template = lru_cache(1024)(subject_template)
         # A batch whose messages have spans of their own is no producer of them.
         kinds = {**_KINDS, "publish_many": ("publish", "send", "CLIENT")}
-        self._template = template
-        self._made = lru_cache(1024)(_maker(kinds if message_spans else _KINDS))
+        made = lru_cache(1024)(_maker(kinds if message_spans else _KINDS))
+
+        def found(
+            kind: str, name: str, destination: str | None, consumer: str | None, url: str | None
+        ) -> Shape:
+            temporary = destination is not None and destination.startswith("_INBOX.")
+            known = None if destination is None or temporary else subject_template(destination)
+            return made(kind, name, known, temporary, consumer, url)
+
+        # Subjects may be many more than templates: neither may push the others out.
+        self._found = lru_cache(1024)(found)
 
     def of(self, op: Operation) -> Shape:
         """Return the shape of an operation."""
@@ -58,10 +66,8 @@ class Shapes:
         destination = op.stream if op.kind == "receive" and op.stream is not None else op.subject
         if destination is None:
             destination = op.stream
-        temporary = destination is not None and destination.startswith("_INBOX.")
-        known = None if destination is None or temporary else self._template(destination)
         name = op.name if op.kind == "settle" else ""
-        shape: Shape = self._made(op.kind, name, known, temporary, op.consumer, url)
+        shape = self._found(op.kind, name, destination, op.consumer, url)
         if op.memo is not None:
             op.memo["shape"] = shape
         return shape

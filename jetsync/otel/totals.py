@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync._locks import rlock
@@ -23,6 +24,8 @@ _MOST_LABELS = 1000
 """Sets of labels that are remembered; with more of them the numbers of all others are one, under
 the label that the SDK has for it."""
 _OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
+_LOOK = 0.05
+"""Seconds between two looks for a provider."""
 _KEPT = 64
 """Durations that are kept: to record them takes less than a millisecond."""
 
@@ -35,6 +38,7 @@ class Totals:
         from opentelemetry import metrics, trace
 
         self._is_set = not _is_empty(provider)
+        self._look_at = 0.0
         self._provider_now = metrics.get_meter_provider
         self._observation = metrics.Observation
         self._current = trace.get_current_span
@@ -65,9 +69,12 @@ class Totals:
             return _made[found]
 
     def wanted(self) -> bool:
-        """Whether the program has a provider of meters; until then nothing is counted."""
-        if not self._is_set and not _is_empty(self._provider_now()):
-            self._is_set = True
+        """Whether the program has a provider of meters; until then nothing is counted. One that it
+        sets later is found within ``_LOOK`` seconds: to ask for it takes as long as all the rest of
+        an operation that is left out."""
+        if not self._is_set and (now := monotonic()) >= self._look_at:
+            self._look_at = now + _LOOK
+            self._is_set = not _is_empty(self._provider_now())
         return self._is_set
 
     def add(self, name: str, count: int, labels: frozenset[Any]) -> None:
@@ -83,7 +90,11 @@ class Totals:
         example, else together with others."""
         if self._current().get_span_context().trace_flags.sampled:
             histogram.record(seconds, labels)
-            return
+        else:
+            self.record_later(histogram, seconds, labels)
+
+    def record_later(self, histogram: Histogram, seconds: float, labels: Mapping[str, Any]) -> None:
+        """Record a duration that is in no sampled span, together with others."""
         self._durations.append((histogram, seconds, labels))
         if len(self._durations) >= _KEPT:
             self._record_all()

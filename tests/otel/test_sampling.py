@@ -288,7 +288,7 @@ def test_a_wrong_number_of_links_is_refused(wrong):
 
 def test_the_provider_may_be_set_after_instrument(url):
     program = """
-        import sys
+        import sys, time
         import jetsync, jetsync.otel
         from opentelemetry import metrics, trace
         from opentelemetry.sdk.metrics import MeterProvider
@@ -306,6 +306,7 @@ def test_the_provider_may_be_set_after_instrument(url):
             provider.add_span_processor(SimpleSpanProcessor(exporter))
             trace.set_tracer_provider(provider)
             metrics.set_meter_provider(MeterProvider([reader]))
+            time.sleep(0.06)  # a provider of meters is found within 0.05 seconds
             nc.publish("after")
         print([span.name for span in exporter.get_finished_spans()])
         (scope,) = reader.get_metrics_data().resource_metrics[0].scope_metrics

@@ -137,10 +137,13 @@ class Publisher(AsyncPublishing):
         msg_id = self._resolve_id(msg_id)
         given = None if msg_id is AUTO else msg_id
         block = b""
-        if headers or options or given is not None:
+        if options or given is not None:
             block = encode_headers(publish_headers(headers, msg_id=given, **options)[0])
+        elif headers:
+            block = encode_headers(headers)
         self._port.check()
-        self._api.check_needs(publish_needs(options))
+        if options:
+            self._api.check_needs(publish_needs(options))
         seconds = self._budget(timeout)
         stream = options.get("expected_stream")
         expected = None if stream is None else str(stream).encode()

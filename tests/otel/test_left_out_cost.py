@@ -1,0 +1,120 @@
+"""What tracing adds to a call that is not sampled: few Python functions, with and without meters,
+and the meters count all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+
+import jetsync
+import jetsync.otel
+from tests.harness.frames import frames
+from tests.harness.waiting import wait_until
+
+
+class Metered:
+    """A connection whose spans are all left out, with a provider of meters or without."""
+
+    def __init__(self, url, metered):
+        self.reader = InMemoryMetricReader()
+        meters = MeterProvider([self.reader]) if metered else None
+        sampler = ParentBased(ALWAYS_OFF)
+        jetsync.otel.instrument(
+            tracer_provider=TracerProvider(sampler=sampler), meter_provider=meters
+        )
+        try:
+            self.nc = jetsync.connect(url)
+        finally:
+            jetsync.otel.uninstrument()
+
+    def points(self) -> Any:
+        """Every point, by metric, operation, template and kind of error."""
+        data: Any = self.reader.get_metrics_data()
+        assert data is not None
+        (scope,) = data.resource_metrics[0].scope_metrics
+        return {
+            (
+                metric.name.removeprefix("messaging."),
+                point.attributes["messaging.operation.name"],
+                point.attributes["messaging.destination.template"],
+                point.attributes.get("error.type"),
+            ): getattr(point, "value", getattr(point, "count", None))
+            for metric in scope.metrics
+            for point in metric.data.data_points
+        }
+
+
+@pytest.fixture
+def stream(js):
+    yield js.create_stream(name="LEFT", subjects=["left.>"], storage="memory")
+    js.delete_stream("LEFT")
+
+
+def calls(nc):
+    """Calls of a connection by their names, each made once: what is worked out once is not
+    counted."""
+    js = nc.jetstream()
+    consumer = js.create_consumer("LEFT", ack_policy="none")
+    js.publish_many([("left.a", b"x")] * 20)
+    found = {
+        "core": lambda: nc.publish("left.core", b"x"),
+        "publish": lambda: js.publish("left.a", b"x"),
+        "publish_async": lambda: js.publish_async("left.a", b"x"),
+        "next": lambda: consumer.next(timeout=9),
+    }
+    for call in found.values():
+        call()
+    return found
+
+
+def fewest(call):
+    """The functions that a call enters when it does nothing that only some calls do."""
+    return min((frames(call) for _ in range(5)), key=lambda entered: entered.total())
+
+
+@pytest.mark.parametrize("metered", [False, True])
+def test_a_call_that_is_left_out_enters_few_functions_more(stream, nc, url, metered):
+    bounds = {
+        False: {"core": 14, "publish": 16, "publish_async": 20, "next": 10},
+        True: {"core": 31, "publish": 33, "publish_async": 43, "next": 32},
+    }[metered]
+    made = Metered(url, metered)
+    with made.nc:
+        plain, observed = calls(nc), calls(made.nc)
+        for name, bound in bounds.items():
+            added = fewest(observed[name]) - fewest(plain[name])
+            assert added.total() <= bound, (name, added.most_common())
+
+
+def test_what_is_left_out_is_measured(stream, url):
+    made = Metered(url, True)
+    with made.nc as nc:
+        js, handled = nc.jetstream(), []
+        nc.publish("left.core", b"x")
+        js.publish("left.a", b"x")
+        js.publish_async("left.a", b"x").result(9)
+        with pytest.raises(jetsync.NoRespondersError):
+            nc.request("nobody", b"x", timeout=9)
+        consumer = js.create_consumer("LEFT", filter_subject="left.a", ack_policy="none")
+        consumer.next(timeout=9)
+        with consumer.consume(handled.append):
+            wait_until(lambda: handled)
+
+        def points():
+            return {key[:3]: value for key, value in made.points().items() if key[3] is None}
+
+        sent, duration = "client.sent.messages", "client.operation.duration"
+        wait_until(lambda: ("process.duration", "process", "left.a") in points())
+        wait_until(lambda: points().get((sent, "publish", "left.a")) == 2)
+        found = points()
+        assert found[sent, "publish", "left.core"] == 1
+        assert found[duration, "publish", "left.a"] == 2
+        assert found["client.consumed.messages", "receive", "LEFT"] == 1
+        assert found["client.consumed.messages", "process", "left.a"] == 1
+        assert found["process.duration", "process", "left.a"] == 1
+        assert made.points()[duration, "request", "nobody", "NoRespondersError"] == 1
