@@ -116,6 +116,8 @@ install_system_packages() {
         command -v tinyproxy >/dev/null || wanted+=(tinyproxy-bin)
         command -v microsocks >/dev/null || wanted+=(microsocks)
         command -v socat >/dev/null || wanted+=(socat)
+        # A clock that is wrong, for `jetsync doctor`.
+        command -v faketime >/dev/null || wanted+=(faketime)
         # The browser that looks at the documentation.
         command -v chromedriver >/dev/null || wanted+=(chromium chromium-driver)
     fi

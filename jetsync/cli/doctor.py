@@ -28,6 +28,7 @@ _SLOW = 0.1
 _SKEW = 1.0
 _NEAR = 0.8
 _SILENT = 60.0
+_UNHEARD = 5.0
 _LISTING = "allow this user $JS.API.CONSUMER.LIST.>, or ask again when the cluster is calm"
 
 
@@ -214,11 +215,13 @@ def _stream(info: StreamInfo) -> Iterator[Finding]:
                 f"its replica on {peer.name} is offline",
                 "start that server, or remove the peer",
             )
-        elif not peer.current and peer.lag:
+        elif not peer.current and (peer.lag or (peer.active or 0.0) > _UNHEARD):
+            lag = counted(peer.lag, "operation", form=",")
+            heard = values.format_duration(peer.active or 0.0)
             yield Finding(
                 about,
                 "warning",
-                f"its replica on {peer.name} is {peer.lag:,} behind",
+                f"its replica on {peer.name} is behind by {lag}, last heard of {heard} ago",
                 "it catches up by itself; if it does not, look at disk and network of that server",
             )
     if state.lost is not None and state.lost.msgs:

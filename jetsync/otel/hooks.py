@@ -257,7 +257,7 @@ class _Plan:
         self.around: Context = around
         """The context of the call."""
         self.sent: Sent | SentSpan | None = sent
-        """What the sender of the message that is processed has given."""
+        """The context in the headers of the message that is processed."""
         self.context: Context | None = context
         """The context that the span is made in; None: that of the call."""
         self.began: int | None = None

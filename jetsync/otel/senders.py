@@ -19,7 +19,7 @@ _W3C = {"traceparent", "tracestate", "baggage"}
 
 
 class Sent:
-    """What a sender has put into the headers of a message, as a propagator read it."""
+    """The context in the headers of a message, as a propagator read it."""
 
     __slots__ = ("_context", "has_span", "sampled", "span")
 
@@ -36,7 +36,7 @@ class Sent:
 
 
 class SentSpan:
-    """The same of a sender that gave a ``traceparent`` only."""
+    """The context in the headers of a message with a ``traceparent`` only."""
 
     __slots__ = ("_flags", "_senders", "_span_id", "_trace_id", "has_span", "sampled")
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import jetsync
 from jetsync.cli import doctor, extras
 from jetsync.jetstream.config.stream_info import StreamInfo
-from jetsync.server import NatsServer
+from jetsync.server import NatsCluster, NatsServer
 from tests.cli.run_command import run
+from tests.harness.conditioner import Link
+from tests.harness.older import OLDER_VERSIONS, older_server
 from tests.harness.waiting import wait_until
 
 CONFIG = """jetstream {}
@@ -92,6 +101,32 @@ def test_a_clock_that_is_wrong_is_told() -> None:
     assert wrong.remedy is not None
 
 
+@pytest.mark.parametrize(("shift", "way"), [("+120s", "ahead of"), ("-120s", "behind")])
+def test_a_machine_whose_clock_is_wrong_is_told(tmp_path: Path, shift: str, way: str) -> None:
+    """The command runs with another time than the server."""
+    faketime = shutil.which("faketime")
+    if faketime is None:
+        pytest.skip("needs faketime; the next test knows the sentences")
+    with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
+        nc.jetstream().create_stream(name="CLOCK", subjects=["clock"])
+        done = subprocess.run(
+            [
+                *(faketime, "--exclude-monotonic", "-f", shift),
+                *(sys.executable, "-m", "jetsync", "doctor", "--json", "-s", server.url),
+            ],
+            env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    (clock,) = (one for one in json.loads(done.stdout) if one["about"] == "clock")
+    assert clock["result"] == "warning"
+    assert f"{way} the server" in clock["text"]
+    assert re.search("is (1m5|2m)", clock["text"])
+
+
 def test_a_mirror_that_hears_nothing_is_told() -> None:
     about = {"config": {"name": "M", "mirror": {"name": "O"}}, "state": {}}
     for active, text in ((-1, "nothing yet"), (300_000_000_000, "nothing for a while")):
@@ -109,17 +144,74 @@ def test_replicas_that_are_behind_or_away_are_told() -> None:
             "cluster": {
                 "leader": "a",
                 "replicas": [
-                    {"name": "b", "current": False, "lag": 1_234},
+                    {"name": "b", "current": False, "lag": 1_234, "active": 2_000_000_000},
                     {"name": "c", "current": False, "offline": True},
                 ],
             },
         }
     )
     behind, away = doctor._stream(info)
-    assert (behind.result, behind.text) == ("warning", "its replica on b is 1,234 behind")
+    assert (behind.result, behind.text) == (
+        "warning",
+        "its replica on b is behind by 1,234 operations, last heard of 2s ago",
+    )
     assert (away.result, away.text) == ("problem", "its replica on c is offline")
     assert behind.remedy
     assert away.remedy
+
+
+def test_a_replica_that_stands_still_is_told_until_it_has_caught_up() -> None:
+    """Of three real servers one that follows stands still, goes on, and is shut down."""
+
+    def told() -> list[str]:
+        done = run("doctor", "--json", "-s", ",".join(there), "--timeout", "20")
+        stream = [one for one in done.json if one["about"] == "stream LAGS"]
+        assert done.code == (1 if any(one["result"] == "problem" for one in done.json) else 0)
+        return [one["text"] for one in stream if one["result"] != "ok"]
+
+    with NatsCluster(3) as cluster, jetsync.connect(cluster.urls) as nc:
+        stream = nc.jetstream(timeout=20).create_stream(
+            name="LAGS", subjects=["lags"], num_replicas=3
+        )
+
+        def settled() -> object:
+            found = stream.info(timeout=20).cluster
+            return found and found.leader and all(peer.current for peer in found.replicas) and found
+
+        state: Any = wait_until(settled, timeout=60)
+        meta = cluster.servers[0].monitor("jsz")["meta_cluster"]["leader"]
+        still = next(peer.name for peer in state.replicas if peer.name != meta)
+        server = next(one for one in cluster.servers if one.name == still)
+        there = [one.url for one in cluster.servers if one is not server]
+        with jetsync.connect(there) as near:
+            server.pause()
+            near.jetstream(timeout=20).publish_many([("lags", b"x")] * 500).raise_for_failed()
+            behind = f"its replica on {still} is behind by "
+            wait_until(lambda: [text for text in told() if text.startswith(behind)], timeout=60)
+            server.resume()
+            wait_until(lambda: not told(), timeout=60)
+            server.stop()
+            gone = f"its replica on {still} is offline"
+            wait_until(lambda: gone in told(), timeout=60)
+
+
+def test_a_real_server_of_the_oldest_line_is_fine() -> None:
+    with older_server(OLDER_VERSIONS[0]) as server, jetsync.connect(server.url) as nc:
+        stream = nc.jetstream().create_stream(name="OLD", subjects=["old"])
+        stream.create_consumer(durable_name="worker")
+        done = run("doctor", "--all", "--json", "-s", server.url)
+    assert done.code == 0
+    texts = {one["about"]: one["text"] for one in done.json if one["result"] == "ok"}
+    assert texts["server"].endswith(f"runs nats-server {OLDER_VERSIONS[0]}")
+    assert texts["stream OLD"] == "it and its consumers are fine"
+
+
+def test_a_real_server_far_away_is_slow(server: NatsServer) -> None:
+    with Link(server.url, rtt=0.3) as link:
+        done = run("doctor", "--json", "-s", link.url, "--user", "b", "--password", "b")
+    (slow,) = (one for one in done.json if one["about"] == "connection")
+    assert slow["result"] == "warning"
+    assert slow["text"].startswith("an answer takes 3")
 
 
 def test_an_old_server_that_is_slow_and_about_to_end_is_told() -> None:

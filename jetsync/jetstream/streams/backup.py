@@ -187,9 +187,8 @@ def restore(
 def _begin(api: API, name: str, request: dict[str, Any], deadline: Deadline) -> str:
     """Ask the server to begin a restore, and return the subject of the pieces.
 
-    A restore that begins behind an interrupt or a timeout is undone. Without its answer nobody can
-    tell it from a stream that another client has made, so the answer is waited for, up to ``_UNDO``
-    seconds.
+    A restore that begins behind an interrupt or a timeout is undone. Only its answer tells it from
+    a stream that another client has made, so this waits for the answer, up to ``_UNDO`` seconds.
     """
     operation = f"STREAM.RESTORE.{name}"
     data = json.dumps(request).encode()
