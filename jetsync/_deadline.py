@@ -53,9 +53,11 @@ class Deadline:
     __slots__ = ("at", "timeout")
 
     def __init__(self, timeout: Seconds | None) -> None:
-        self.timeout: float | None = None if timeout is None else to_seconds(timeout)
+        if timeout is not None and not (type(timeout) is float and timeout >= 0.0):
+            timeout = to_seconds(timeout)
+        self.timeout: float | None = timeout
         """The seconds that there were at the beginning, for what is told when they are over."""
-        self.at: float | None = None if self.timeout is None else time.monotonic() + self.timeout
+        self.at: float | None = None if timeout is None else time.monotonic() + timeout
         """That point, or None."""
 
     def remaining(self) -> float | None:
@@ -63,7 +65,10 @@ class Deadline:
 
         It is never more than a wait of the system takes, so it can be given to any of them.
         """
-        return None if self.at is None else self.within(_LONGEST)
+        if self.at is None:
+            return None
+        left = self.at - time.monotonic()  # as `within`: one call less on the way of every call
+        return 0.0 if left <= 0.0 else left if left < _LONGEST else _LONGEST
 
     def within(self, limit: float) -> float:
         """Return the seconds left, but at most ``limit``."""

@@ -290,7 +290,8 @@ class Port:
         ``wild``: the subject may hold wildcards, and no headers go with it; some subjects of the
         server's own API are so.
         """
-        return self._nc._requests.exchange(subject, data, headers, wild=wild)
+        header = None if wild else encode_headers(headers)
+        return Exchange(self._nc._requests, subject, data, header)
 
     def open_reply(self, subject: str) -> Reply:
         """Return a reply subject of its own with its mailbox, for a question on ``subject`` that

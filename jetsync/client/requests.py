@@ -202,16 +202,9 @@ class Requests:
         wild: bool = False,
     ) -> Msg:
         """See ``Connection.request``, and :meth:`exchange` for ``wild``."""
-        with self.exchange(subject, data, headers, wild=wild) as exchange:
+        header = None if wild else encode_headers(headers)
+        with Exchange(self, subject, data, header) as exchange:
             return exchange.ask(Deadline(timeout))
-
-    def exchange(
-        self, subject: str, data: bytes, headers: HeaderInput | None = None, *, wild: bool = False
-    ) -> Exchange:
-        """Return a question that has not been asked yet, to be closed by ``with``. ``wild``: the
-        subject may hold wildcards, and no headers go with it; some subjects of the server's own API
-        are so."""
-        return Exchange(self, subject, data, None if wild else encode_headers(headers))
 
     def request_many(
         self,
@@ -336,15 +329,6 @@ class Exchange:
         is_asked, self._is_asked = self._is_asked, False
         if reply is None or not (is_asked or reply.mailbox.pending_messages):
             reply = self._send(deadline, link)
-        return self._take(reply, deadline)
-
-    def another(self, deadline: Deadline) -> Msg:
-        """Wait for one more answer, without asking again. Blocks and raises like :meth:`ask`."""
-        if self._reply is None:
-            return self.ask(deadline)
-        return self._take(self._reply, deadline)
-
-    def _take(self, reply: Reply, deadline: Deadline) -> Msg:
         msg = reply.mailbox.get(deadline.remaining())
         if msg is None:
             raise reply.mailbox.error or TimeoutError(
@@ -356,6 +340,11 @@ class Exchange:
                 f"no subscriber listens on {self._subject!r}", subject=self._subject
             )
         return msg
+
+    def another(self, deadline: Deadline) -> Msg:
+        """Wait for one more answer, without asking again. Blocks and raises like :meth:`ask`."""
+        self._is_asked = True
+        return self.ask(deadline)
 
     @property
     def answered(self) -> bool:
@@ -372,19 +361,18 @@ class Exchange:
         requests.put(self._subject, self._data, reply, self._header, deadline, link)
         return reply
 
-    def close(self) -> None:
-        """Expect no answer any more."""
-        reply, self._reply = self._reply, None
-        if reply is not None:
-            self._requests.forget(reply.mailbox)
-
     def __enter__(self) -> Exchange:
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        tb: TracebackType | None = None,
     ) -> None:
-        self.close()
+        """Expect no answer any more."""
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            self._requests.forget(reply.mailbox)
+
+    close = __exit__

@@ -139,6 +139,10 @@ class Routes:
         # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
         self._by_subject: _Index[tuple[str, str | None], int] = _Index()
         self._by_asked: _Index[str, Ending] = _Index()
+        self.watch: Callable[[str, Ending], None] = self._by_asked.add
+        """Ends a mailbox with the PermissionsError when publishing to the subject is refused."""
+        self.unwatch: Callable[[str, Ending], None] = self._by_asked.discard
+        """Undoes ``watch``. Safe to repeat."""
         self._dropped_by_ended = 0
         self._unconfirmed = Unconfirmed()
         self.ping: Callable[[], object] | None = None
@@ -269,14 +273,6 @@ class Routes:
                 route.mailbox.finish(error)
 
     # -- refused by the server -------------------------------------------------------------------
-
-    def watch(self, subject: str, mailbox: Ending) -> None:
-        """End ``mailbox`` with the PermissionsError when publishing to ``subject`` is refused."""
-        self._by_asked.add(subject, mailbox)
-
-    def unwatch(self, subject: str, mailbox: Ending) -> None:
-        """Undo ``watch``. Safe to repeat."""
-        self._by_asked.discard(subject, mailbox)
 
     def refused(self, error: PermissionsError) -> None:
         """End what a permission violation is about."""

@@ -265,10 +265,10 @@ def origin(msg: JetStreamMsg) -> tuple[str | None, str | None]:
     """The stream and the consumer that a message came from; None and None for what any publisher
     sent to the inbox of a consumer."""
     try:
-        about = msg.metadata
+        fields = message_jsack(msg)
     except NotJetStreamMessageError:
         return None, None
-    return about.stream, about.consumer
+    return fields[2], fields[3]
 
 
 def _seq_of(msg: JetStreamMsg) -> int | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 
 from jetsync._counted import counted
 from jetsync.errors import ConfigError
@@ -48,13 +49,9 @@ class Nuid(threading.local):
             self._refill()
 
 
-_nuid = Nuid()
-
-
-def next_nuid() -> str:
-    """Return a new NUID: 22 random base62 characters, 131 bits. It is unique across machines and
-    cannot be guessed."""
-    return _nuid.next()
+next_nuid: Callable[[], str] = Nuid().next
+"""Return a new NUID: 22 random base62 characters, 131 bits. It is unique across machines and cannot
+be guessed."""
 
 
 def new_inbox(prefix: str = "_INBOX") -> str:

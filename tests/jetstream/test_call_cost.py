@@ -44,13 +44,13 @@ def calls(nc, js):
 
 def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
     bounds = {
-        "request": 30,
-        "publish": 52,
-        "ack_sync": 44,
-        "next": 24,
-        "get_msg": 78,
-        "put": 66,
-        "get": 72,
+        "request": 22,
+        "publish": 42,
+        "ack_sync": 30,
+        "next": 20,
+        "get_msg": 66,
+        "put": 53,
+        "get": 60,
     }
     assert calls.keys() == bounds.keys()
     entered = {}

@@ -38,7 +38,7 @@ def confirm(port: Port, reply: str, seconds: float) -> None:
     Raises NoRespondersError when the servers say that the consumer is gone, TimeoutError."""
     deadline = Deadline(seconds)
     again_after = _AGAIN_AFTER
-    patience = Deadline(_ASK_AFTER)
+    patience: Deadline | None = None  # begins with the first answer that no subscriber is there
     with port.exchange(reply, b"+ACK") as exchange:
         while True:
             port.check()
@@ -49,7 +49,9 @@ def confirm(port: Port, reply: str, seconds: float) -> None:
             except DisconnectedError:
                 port.sleep(deadline.within(0.05))
             except NoRespondersError as error:
-                if patience.expired and not deadline.expired:
+                if patience is None:
+                    patience = Deadline(_ASK_AFTER)
+                elif patience.expired and not deadline.expired:
                     if _is_gone(port, reply, deadline.within(_AGAIN_AFTER)):
                         raise
                     patience = Deadline(_ASK_AFTER)
