@@ -164,21 +164,22 @@ def test_a_restore_that_is_stopped_after_the_last_piece_leaves_no_stream(
 def test_a_restore_that_is_stopped_before_its_first_answer_leaves_no_stream(
     tmp_path, monkeypatch, stop
 ):
-    take, stopped, undone = Exchange._take, [], []
+    send, stopped, undone = Exchange._send, [], []
 
-    def taken(self, reply, deadline):
+    def sent(self, deadline, link):
+        reply = send(self, deadline, link)
         if ".STREAM.RESTORE." in self._subject and not stopped:
             stopped.append(True)
             raise stop("while the server makes the stream")
         if ".STREAM.DELETE." in self._subject:
             undone.append(True)
-        return take(self, reply, deadline)
+        return reply
 
     with NatsCluster(3) as cluster, jetsync.connect(cluster.urls) as nc:
         js = nc.jetstream(timeout=20)
         js.create_stream(name="EARLY", subjects=["early"], num_replicas=3).backup(tmp_path / "b")
         js.delete_stream("EARLY")
-        monkeypatch.setattr(Exchange, "_take", taken)
+        monkeypatch.setattr(Exchange, "_send", sent)
         with pytest.raises(stop):
             js.restore_stream(tmp_path / "b")
         assert undone
