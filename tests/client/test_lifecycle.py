@@ -196,6 +196,36 @@ def test_what_the_last_pong_lets_the_connection_do_is_done_before_it_closes(serv
         wait_until(lambda: heard == [b"given back"])
 
 
+def test_close_wakes_every_waiter(server):
+    nc = jetsync.connect(server.url)
+    sub = nc.subscribe("a")
+    held = nc.subscribe("held")
+    results = []
+
+    def wait(call):
+        try:
+            call()
+        except Exception as error:
+            results.append(type(error))
+
+    threads = [
+        threading.Thread(target=wait, args=(call,))
+        for call in (
+            lambda: sub.next(timeout=30),
+            lambda: nc.request("held", timeout=30),
+        )
+    ]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: nc.stats.out_messages >= 1, timeout=5)
+    nc.close()
+    for thread in threads:
+        thread.join(2)
+        assert not thread.is_alive()
+    assert results == [jetsync.ConnectionClosedError] * 2
+    assert not held.is_active
+
+
 def test_a_forked_child_gets_an_error_and_the_parent_goes_on(server):
     with jetsync.connect(server.url) as nc:
         sub = nc.subscribe("a")
