@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+import jetsync
 from tests.jetstream.scripted import scripted_consumer
+
+
+@pytest.fixture
+def errors():
+    """What ``on_error`` of the connection was told."""
+    return []
+
+
+@pytest.fixture
+def nc(url, errors):
+    connection = jetsync.connect(url, on_error=lambda event: errors.append(event.error))
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
@@ -14,6 +28,11 @@ def stream(js, request):
     made = js.create_stream(name=name, subjects=[f"{name}.>"], storage="memory")
     yield made
     made.delete()
+
+
+@pytest.fixture
+def subject(stream):
+    return f"{stream.name}.a"
 
 
 @pytest.fixture

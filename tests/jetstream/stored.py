@@ -9,7 +9,3 @@ def fill(js, stream, count=10):
     for n in range(count):
         headers = {"N": [str(n), "again"], "Only": "odd"} if n % 2 else None
         js.publish(f"{stream.name}.{n % 3}", b"%d" % n, headers=headers, msg_id=None)
-
-
-def sequences(batch):
-    return [msg.metadata.stream_seq for msg in batch]

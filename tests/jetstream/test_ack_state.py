@@ -8,16 +8,9 @@ import pytest
 
 import jetsync
 from tests.harness.waiting import wait_until
+from tests.jetstream.messages import fill, sequences
 
 LONG = 20.0
-
-
-def fill(js, stream, count):
-    js.publish_many((f"{stream.name}.a", b"%d" % n) for n in range(count))
-
-
-def sequences(messages):
-    return [msg.metadata.stream_seq for msg in messages]
 
 
 @pytest.fixture

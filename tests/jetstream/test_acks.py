@@ -15,16 +15,9 @@ from jetsync.jetstream.acks.confirm import confirm
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
+from tests.jetstream.messages import fill, sequences
 
 LONG = 20.0
-
-
-def fill(js, stream, count, start=0):
-    js.publish_many((f"{stream.name}.a", b"%d" % n) for n in range(start, start + count))
-
-
-def sequences(messages):
-    return [msg.metadata.stream_seq for msg in messages]
 
 
 def settled(consumer):

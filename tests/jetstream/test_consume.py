@@ -10,20 +10,13 @@ import pytest
 
 import jetsync
 from tests.harness.waiting import wait_until
-
-
-def fill(js, stream, count, start=0):
-    js.publish_many((f"{stream.name}.a", b"%d" % n) for n in range(start, start + count))
+from tests.jetstream.messages import fill, numbers
 
 
 @pytest.fixture
 def consumer(stream):
     with stream.create_consumer(durable_name="c", ack_wait=30) as made:
         yield made
-
-
-def numbers(messages):
-    return [int(msg.data) for msg in messages]
 
 
 def test_fetch_returns_what_is_there_with_metadata(js, stream, consumer):

@@ -11,7 +11,8 @@ import pytest
 import jetsync
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
-from tests.jetstream.stored import COLUMNS, fill, sequences
+from tests.jetstream.messages import sequences
+from tests.jetstream.stored import COLUMNS, fill
 
 # -- what comes ------------------------------------------------------------------------------------
 

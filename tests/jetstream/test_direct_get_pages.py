@@ -10,7 +10,8 @@ import pytest
 import jetsync
 from jetsync.jetstream.streams import direct
 from tests.harness.waiting import wait_until
-from tests.jetstream.stored import fill, sequences
+from tests.jetstream.messages import sequences
+from tests.jetstream.stored import fill
 
 
 def test_pages_follow_each_other_without_hole_or_repetition(js, nc, open_stream, monkeypatch):

@@ -11,7 +11,8 @@ from jetsync.jetstream.streams import direct
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
-from tests.jetstream.stored import fill, sequences
+from tests.jetstream.messages import sequences
+from tests.jetstream.stored import fill
 
 
 def test_without_allow_direct_it_says_so(js, stream):

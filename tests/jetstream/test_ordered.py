@@ -13,6 +13,7 @@ import pytest
 
 import jetsync
 from tests.harness.waiting import wait_until
+from tests.jetstream.messages import sequences
 
 LONG = 20.0
 
@@ -21,10 +22,6 @@ def fill(js, stream, count, start=0, subjects=3):
     js.publish_many(
         (f"{stream.name}.{n % subjects}", b"%d" % n) for n in range(start, start + count)
     )
-
-
-def sequences(messages):
-    return [msg.metadata.stream_seq for msg in messages]
 
 
 def lose(js, ordered):

@@ -17,7 +17,8 @@ from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
-from tests.jetstream.test_ordered import LONG, fill, lose, sequences
+from tests.jetstream.messages import sequences
+from tests.jetstream.test_ordered import LONG, fill, lose
 
 
 def names(stream):

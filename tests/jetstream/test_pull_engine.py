@@ -16,16 +16,9 @@ from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
 from tests.harness.signals import ctrl_c_when_waiting
 from tests.harness.waiting import wait_until
+from tests.jetstream.messages import fill, numbers
 
 PATIENCE = 30.0
-
-
-def fill(js, stream, count, start=0):
-    js.publish_many((f"{stream.name}.a", b"%d" % n) for n in range(start, start + count))
-
-
-def numbers(messages):
-    return [int(msg.data) for msg in messages]
 
 
 class Wire:

@@ -10,15 +10,7 @@ import pytest
 import jetsync
 from jetsync.errors import ConfigError, ConsumerDeletedError, PullTerminatedError
 from tests.harness.waiting import wait_until
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
-
-
-def fill(js, subject, count, start=0):
-    js.publish_many((subject, b"%d" % n) for n in range(start, start + count))
+from tests.jetstream.messages import fill
 
 
 def test_a_durable_is_made_and_pulled(js, stream, subject):

@@ -14,32 +14,7 @@ from jetsync.errors import (
 )
 from tests.harness.signals import ctrl_c_when_waiting
 from tests.harness.waiting import wait_until
-
-
-@pytest.fixture
-def errors():
-    return []
-
-
-@pytest.fixture
-def nc(url, errors):
-    connection = jetsync.connect(url, on_error=lambda event: errors.append(event.error))
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
-
-
-def fill(js, subject, count, start=0):
-    js.publish_many((subject, b"%d" % n) for n in range(start, start + count))
-
-
-def of_kind(errors, kind):
-    return [error for error in list(errors) if isinstance(error, kind)]
-
+from tests.jetstream.messages import fill, of_kind
 
 # -- taking ---------------------------------------------------------------------------------------
 

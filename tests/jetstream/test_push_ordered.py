@@ -13,15 +13,7 @@ from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
-
-
-def fill(js, subject, count, start=0):
-    js.publish_many((subject, b"%d" % n) for n in range(start, start + count))
+from tests.jetstream.messages import fill
 
 
 def take(sub, count, timeout=20):

@@ -24,23 +24,7 @@ from tests.harness.insides import api_of
 from tests.harness.proxy import Proxy
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
-
-
-@pytest.fixture
-def errors():
-    return []
-
-
-@pytest.fixture
-def nc(url, errors):
-    connection = jetsync.connect(url, on_error=lambda event: errors.append(event.error))
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
-def subject(stream):
-    return f"{stream.name}.a"
+from tests.jetstream.messages import fill, of_kind
 
 
 @pytest.fixture
@@ -50,10 +34,6 @@ def raw(url):
         yield client
 
 
-def fill(js, subject, count, start=0):
-    js.publish_many((subject, b"%d" % n) for n in range(start, start + count))
-
-
 def status(raw, subject, line, reply="", **headers):
     """Send a status as the server would, and wait until the server has it."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
@@ -61,10 +41,6 @@ def status(raw, subject, line, reply="", **headers):
     words = f"{subject} {reply}".rstrip()
     raw.send(f"HPUB {words} {len(block)} {len(block)}\r\n".encode() + block + b"\r\nPING\r\n")
     raw.read_until(b"PONG\r\n")
-
-
-def of_kind(errors, kind):
-    return [error for error in list(errors) if isinstance(error, kind)]
 
 
 def first(errors, kind):
