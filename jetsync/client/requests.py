@@ -312,6 +312,10 @@ class Exchange:
         self._reply: Reply | None = None
         self._is_asked = False
 
+    def change(self, subject: str, data: bytes) -> None:
+        """Let the next asking be of something else; answers to what was asked before count too."""
+        self._subject, self._data = subject, data
+
     def ask_ahead(self, deadline: Deadline) -> None:
         """Ask without waiting: the next :meth:`ask` waits for the answer and does not ask again.
         Blocks only while the buffer is full. Raises OutboundFullError, DisconnectedError."""
@@ -345,6 +349,12 @@ class Exchange:
         """Wait for one more answer, without asking again. Blocks and raises like :meth:`ask`."""
         self._is_asked = True
         return self.ask(deadline)
+
+    def wake(self) -> None:
+        """Have a wait for an answer end with TimeoutError now. Any thread may call this."""
+        reply = self._reply
+        if reply is not None:
+            reply.mailbox.wake()
 
     @property
     def answered(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
@@ -31,10 +32,17 @@ if TYPE_CHECKING:
 
 __all__ = ["API", "decode", "reading"]
 
-_FIRST_SILENCE = 2.0
-"""After so many seconds without an answer a repeatable request is sent again."""
-_LONGEST_SILENCE = 3.0
-"""The longest such wait, in seconds: an answer may be known that much later than possible."""
+Another = Callable[[], tuple[str, Mapping[str, Any]]]
+"""Returns the operation and the body of another request."""
+
+_SILENCE = 0.5
+"""After so many seconds without an answer, or the round trip if that is longer, a repeatable
+request is sent again: servers lose it while they elect a leader."""
+_LISTING_SILENCE = 3.0
+"""The same for a listing, which takes servers of a damaged cluster four seconds."""
+_SILENCE_SHARE = 1 / 8
+"""Later waits last this share of the time since the first asking, so that servers which are slow
+get ever fewer copies."""
 _UNSERVED_WAIT = 0.25
 """Seconds after which a request that no server could answer is sent again."""
 
@@ -108,6 +116,7 @@ class API:
         timeout: Seconds | None = None,
         repeatable: bool = False,
         ahead: Exchange | None = None,
+        again: Another | None = None,
     ) -> dict[str, Any]:
         """Ask and return the decoded answer. Blocks up to ``timeout`` seconds.
 
@@ -116,7 +125,9 @@ class API:
         In neither case was it carried out. A ``repeatable`` one is also sent again when the link
         broke before the answer came, and after silence (no server answers for a stream that is
         getting a new leader). ``ahead``: the exchange to ask by instead of one with ``body``, such
-        as :meth:`ask_ahead` returns; the answer to what it has asked already counts.
+        as :meth:`ask_ahead` returns; the answer to what it has asked already counts. ``again``
+        returns the operation and body that are sent after silence instead; the first answer to any
+        of them is returned.
 
         Raises APIError (a subclass by ``err_code``), JetStreamNotEnabledError when no server serves
         the API, JetStreamUnavailableError when none does any more, TimeoutError,
@@ -124,9 +135,12 @@ class API:
         """
         subject = self.subject(operation)
         verb = ".".join(operation.split(".", 2)[:2])
+        silence = None
+        if repeatable or again is not None:
+            silence = _LISTING_SILENCE if verb.endswith(".LIST") else _SILENCE
         with self.port.operation("api", verb, subject=subject):
             return self._request(
-                operation, subject, body, self.deadline(timeout), repeatable, ahead
+                operation, subject, body, self.deadline(timeout), silence, ahead, again
             )
 
     def _request(
@@ -135,21 +149,25 @@ class API:
         subject: str,
         body: Mapping[str, Any] | None,
         deadline: Deadline,
-        repeatable: bool,
+        silence: float | None,
         ahead: Exchange | None,
+        again: Another | None,
     ) -> dict[str, Any]:
+        """See :meth:`request`; ``silence`` is None for what is not repeatable."""
         payload = b"" if body is None else json.dumps(body).encode()
         while True:
             try:
                 self.port.check()
-                left = self.port.seconds(deadline.remaining())
-                if repeatable:
-                    answer = self._ask_until_answered(subject, payload, Deadline(left), ahead)
+                if silence is not None:
+                    answer = self._ask_until_answered(
+                        subject, payload, deadline, silence, ahead, again
+                    )
                 elif ahead is not None:
-                    answer = ahead.ask(Deadline(left))
+                    answer = ahead.ask(Deadline(self.port.seconds(deadline.remaining())))
                 else:
                     # Wildcards are allowed: a consumer's filter is part of the subject that creates
                     # it.
+                    left = self.port.seconds(deadline.remaining())
                     answer = self.port.request(subject, payload, left, wild=True)
                 decoded = decode(answer.data, operation)
             except NoRespondersError as error:
@@ -165,7 +183,7 @@ class API:
                     ) from error
                 self.port.sleep(_UNSERVED_WAIT)
             except DisconnectedError:
-                if not repeatable or deadline.expired:
+                if silence is None or deadline.expired:
                     raise
                 self.port.sleep(deadline.within(0.05))
             except APIError as error:
@@ -188,19 +206,40 @@ class API:
         return exchange
 
     def _ask_until_answered(
-        self, subject: str, payload: bytes, deadline: Deadline, ahead: Exchange | None
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: Deadline,
+        silence: float,
+        ahead: Exchange | None,
+        again: Another | None,
     ) -> Msg:
-        """Ask, and again after silence. The first answer counts, also one to an earlier copy: a
-        listing takes servers of a damaged cluster four seconds."""
-        silence = _FIRST_SILENCE
+        """Ask, and again after so many seconds of silence. The first answer counts, also one to an
+        earlier copy."""
+        begun = time.monotonic()
         with ahead or self.port.exchange(subject, payload, wild=True) as exchange:
             while True:
+                reads = self.port.reads
+                share = (time.monotonic() - begun) * _SILENCE_SHARE
                 try:
-                    return exchange.ask(deadline.step(silence))
+                    return exchange.ask(
+                        deadline.step(max(silence, self.port.round_trip.seconds, share))
+                    )
                 except (TimeoutError, OutboundFullError):
                     if deadline.expired:
                         raise
-                silence = min(2 * silence, _LONGEST_SILENCE)
+                if self.port.reads != reads:
+                    # The answer may be behind the bytes that arrive, or among them. The PONG comes
+                    # behind it, so an answer that is not there by then is not under way.
+                    self.port.after_pong(exchange.wake)
+                    try:
+                        return exchange.another(deadline)
+                    except TimeoutError:
+                        if deadline.expired:
+                            raise
+                if again is not None:
+                    operation, body = again()
+                    exchange.change(self.subject(operation), json.dumps(body).encode())
 
     @property
     def is_clustered(self) -> bool:

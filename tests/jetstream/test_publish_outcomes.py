@@ -148,7 +148,7 @@ def test_a_refusal_of_a_copy_says_nothing_about_the_first_one(publish):
 
 def test_no_stream_takes_it_until_the_end(publish):
     with playing(NO_STREAM) as (js, stream), pytest.raises(jetsync.NotStoredError):
-        publish(js, timeout=0.7)
+        publish(js, timeout=2.0)
     assert len(stream.published) >= 2
 
 

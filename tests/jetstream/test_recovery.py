@@ -28,11 +28,19 @@ def recovery():
 def test_the_first_failure_is_repaired_at_once_and_the_next_ones_ever_later(recovery):
     waits = []
     for _ in range(10):
+        recovery.attempt(NOW)
         assert recovery.failed("gone", NOW) is None
         waits.append(recovery.not_before - NOW)
     assert waits[:3] == [0.0, pytest.approx(0.1), pytest.approx(0.2)]
     assert waits == sorted(waits)
     assert waits[-1] == 2.0
+
+
+def test_an_attempt_that_waited_for_an_answer_has_waited_already(recovery):
+    for failures in range(4):
+        assert recovery.attempt(NOW) == 2.0 + failures
+        recovery.failed("no answer", NOW + 1.0)
+        assert recovery.not_before == NOW + 1.0
 
 
 def test_a_message_or_a_heartbeat_ends_a_row_of_failures(recovery):

@@ -6,6 +6,7 @@ Every room that needs a consumer of its own calls these functions with its ``API
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -16,7 +17,7 @@ from jetsync.errors import (
     JetStreamUnavailableError,
 )
 from jetsync.jetstream._wire import format_time
-from jetsync.jetstream.api import API
+from jetsync.jetstream.api import API, reading
 from jetsync.jetstream.config.consumer import ConsumerConfig
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.levels import consumer_needs
@@ -27,6 +28,7 @@ __all__ = [
     "consumer_info",
     "delete_consumer",
     "pause_consumer",
+    "put_any_consumer",
     "put_consumer",
     "reset_consumer",
     "resume_consumer",
@@ -75,43 +77,94 @@ def put_consumer(
     timeout: Seconds | None,
     *,
     pedantic: bool = False,
+    again: Callable[[], ConsumerConfig] | None = None,
 ) -> ConsumerInfo:
     """Create a consumer (``action`` "create"), change it ("update"), or do what is needed (None).
+
+    ``again`` returns another consumer to ask for as well, after silence; the first that was made is
+    returned. See :func:`put_any_consumer`.
 
     Blocks. Raises ApiLevelRequiredError before anything is sent, else the server's APIError.
     """
     check_name("stream", stream)
     deadline = api.deadline(timeout)
-    wire = config.to_wire(include_extra=action == "update")
-    api.check_needs(consumer_needs(wire))
-    name = config.name or config.durable_name
-    if name is None:
-        if action == "update":
-            raise ConfigError("updating a consumer needs its name or durable_name")
-        name = next_nuid()
-        wire["name"] = name
-    operation = _operation("CREATE", stream, name)
-    if config.filter_subject:
-        operation += f".{config.filter_subject}"
-    body: dict[str, Any] = {"stream_name": stream, "config": wire}
-    if action is not None:
-        body["action"] = action
     if pedantic:
         api.require("pedantic", "2.11")
-        body["pedantic"] = True
-    filled = config.durable_name is None and "inactive_threshold" not in wire
-    if filled:
-        # The server adds this default itself; sending it keeps a repeated create identical.
-        wire["inactive_threshold"] = _EPHEMERAL_THRESHOLD
+    # The server adds this default itself; sending it keeps a repeated create identical.
+    threshold: int | None = _EPHEMERAL_THRESHOLD
+    if config.durable_name is not None or config.inactive_threshold is not None:
+        threshold = None
+
+    def request_for(config: ConsumerConfig) -> tuple[str, dict[str, Any]]:
+        wire = config.to_wire(include_extra=action == "update")
+        api.check_needs(consumer_needs(wire))
+        name = config.name or config.durable_name
+        if name is None:
+            if action == "update":
+                raise ConfigError("updating a consumer needs its name or durable_name")
+            wire["name"] = name = next_nuid()
+        if threshold is not None:
+            wire["inactive_threshold"] = threshold
+        operation = _operation("CREATE", stream, name)
+        if config.filter_subject:
+            operation += f".{config.filter_subject}"
+        body: dict[str, Any] = {"stream_name": stream, "config": wire}
+        if action is not None:
+            body["action"] = action
+        if pedantic:
+            body["pedantic"] = True
+        return operation, body
+
+    def ask() -> ConsumerInfo:
+        operation, body = request_for(config)
+        answer = api.request(
+            operation,
+            body,
+            timeout=deadline.remaining(),
+            again=None if again is None else lambda: request_for(again()),
+        )
+        return ConsumerInfo.from_wire(answer)
+
     try:
-        answer = api.request(operation, body, timeout=deadline.remaining())
+        return ask()
     except InvalidConsumerConfigError as error:
-        if not filled or error.err_code != _THRESHOLD_ABOVE_LIMIT:
+        if threshold is None or error.err_code != _THRESHOLD_ABOVE_LIMIT:
             raise
         # The stream has a lower limit, which is then the default too.
-        del wire["inactive_threshold"]
-        answer = api.request(operation, body, timeout=deadline.remaining())
-    return ConsumerInfo.from_wire(answer)
+        threshold = None
+        return ask()
+
+
+def put_any_consumer(
+    api: API,
+    stream: str,
+    prefix: str,
+    config_of: Callable[[str], ConsumerConfig],
+    timeout: Seconds | None,
+    unused: Callable[[str], object],
+) -> ConsumerInfo:
+    """Create a consumer under a unique name that begins with ``prefix``. Blocks; raises like
+    :func:`put_consumer`.
+
+    An election may lose the request, and servers choose one that died for up to half a minute, from
+    which no answer comes. So after silence another name is asked for as well, with what
+    ``config_of`` returns for it. ``unused`` is called with each name but the one that is returned:
+    a server may have made that consumer, or may make it yet.
+    """
+    names: list[str] = []
+
+    def another() -> ConsumerConfig:
+        names.append(prefix + next_nuid())
+        return config_of(names[-1])
+
+    try:
+        info = put_consumer(api, stream, another(), "create", timeout, again=another)
+        with reading("the answer about a new consumer"):
+            names.remove(info.name)
+        return info
+    finally:
+        for name in names:
+            unused(name)
 
 
 def delete_consumer(

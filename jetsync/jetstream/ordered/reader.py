@@ -32,20 +32,18 @@ from jetsync.errors import (
     PullTerminatedError,
     ServerError,
     StreamNotFoundError,
-    TimeoutError,
 )
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream_info import StreamInfo
-from jetsync.jetstream.consumers.requests import put_consumer
+from jetsync.jetstream.consumers.requests import put_any_consumer
 from jetsync.jetstream.consumers.shared import SharedConsumer
 from jetsync.jetstream.message import MsgBatch
 from jetsync.jetstream.ordered.orphans import Orphans
 from jetsync.jetstream.ordered.recovery import FIRST_WAIT, Recovery
 from jetsync.jetstream.pull.inbox import PullInbox
 from jetsync.jetstream.pull.statuses import Fate
-from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 if TYPE_CHECKING:
@@ -55,9 +53,6 @@ if TYPE_CHECKING:
 __all__ = ["Generation", "OrderedReader"]
 
 logger: Log = Log("jetsync.pull")
-
-# A request that is not answered is repeated after this; after silence again, twice as long.
-_FIRST_SILENCE = 2.0
 
 Position = tuple[int, int]
 """The stream sequence to go on behind, and up to which sequence the first values are repeated."""
@@ -147,16 +142,13 @@ class OrderedReader:
         return info or self._make_first(deadline)
 
     def _make_first(self, deadline: Deadline) -> ConsumerInfo:
-        """Make the first server consumer. A request without an answer is repeated under another
-        name: an election may have lost it, or the server chosen for it may be gone."""
-        silence = _FIRST_SILENCE
+        """Make the first server consumer; wait for a link when it breaks meanwhile."""
         while True:
             try:
-                return self._make(deadline.within(silence))
-            except (TimeoutError, JetStreamUnavailableError):
+                return self._make(deadline.remaining())
+            except JetStreamUnavailableError:
                 if deadline.expired:
                     raise
-                silence *= 2
             except DisconnectedError:
                 if deadline.expired:
                     raise
@@ -195,10 +187,9 @@ class OrderedReader:
         if self.error is not None:
             raise self.error
         try:
-            # A request that is not answered is repeated soon: it may be lost in an election.
-            patience = min(self.api.timeout, 1.0 + self._recovery.failures)
-            self._make(deadline.within(patience))
-            self._compare(deadline.within(patience))
+            within = min(self.api.timeout, self._recovery.attempt(time.monotonic()))
+            self._make(deadline.within(within))
+            self._compare(deadline.within(within))
         except (ConnectionClosedError, PermissionsError) as error:
             self.error = None if isinstance(error, ConnectionClosedError) else error
             raise
@@ -215,9 +206,8 @@ class OrderedReader:
         )
         return StreamInfo.from_wire(answer)
 
-    def _make(self, timeout: float) -> ConsumerInfo:
+    def _make(self, timeout: float | None) -> ConsumerInfo:
         """Make a server consumer that begins behind ``last``."""
-        name = self._prefix + next_nuid()
         initial = self._begun and self._boundary > 0
         fields: dict[str, object] = {}
         if self._begun and not initial:
@@ -226,14 +216,20 @@ class OrderedReader:
                 "opt_start_seq": self.last + 1,
                 "opt_start_time": None,
             }
-        config = dataclasses.replace(self._config, name=name, **fields)  # type: ignore[arg-type]
-        try:
-            info = put_consumer(self.api, self.stream, config, "create", timeout)
-        except BaseException:
-            self._orphans.add(name, is_certain=False)
-            raise
+
+        def config_of(name: str) -> ConsumerConfig:
+            return dataclasses.replace(self._config, name=name, **fields)  # type: ignore[arg-type]
+
+        info = put_any_consumer(
+            self.api,
+            self.stream,
+            self._prefix,
+            config_of,
+            timeout,
+            unused=lambda name: self._orphans.add(name, is_certain=False),
+        )
         self.info = info
-        self.name = name
+        self.name = info.name
         self._recovery.found()
         self.generation = Generation(SharedConsumer(self.api, info), initial)
         self._orphans.delete()

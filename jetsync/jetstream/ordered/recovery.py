@@ -27,6 +27,8 @@ FIRST_WAIT = 0.1
 """Seconds before the second attempt in a row; the first one is made at once."""
 
 _LONGEST_WAIT = 2.0
+# Seconds for each request of the first attempt; those after failures have a second more each time.
+_FIRST_PATIENCE = 2.0
 # Seconds: a stream that is not found may come back after a restart; after this it is gone.
 _GONE_AFTER = 2.0
 # Seconds: a new leader may have fewer messages than were read, until it has caught up.
@@ -48,6 +50,7 @@ class Recovery:
         """Resets in a row without a message or a heartbeat between them."""
         self.not_before: float = 0.0
         """When the next attempt may be made, on the monotonic clock."""
+        self._attempted_at: float = 0.0
         self._gone_since: float | None = None
         self._behind_since: float | None = None
 
@@ -72,14 +75,20 @@ class Recovery:
         """The stream was found."""
         self._gone_since = None
 
+    def attempt(self, now: float) -> float:
+        """Begin an attempt; return the seconds for each request of it."""
+        self._attempted_at = now
+        return _FIRST_PATIENCE + self.failures
+
     def failed(self, reason: str, now: float) -> JetStreamError | None:
-        """Count a failure: the first in a row is repaired at once, the next ones ever later.
-        Returns the error when there were too many."""
+        """Count a failure: the first in a row is repaired at once; the next attempts begin ever
+        longer after the one before. Returns the error when there were too many."""
         self.failures += 1
         wait = 0.0
         if self.failures > 1:
             wait = min(FIRST_WAIT * 2.0 ** min(self.failures - 2, 8), _LONGEST_WAIT)
-        self.not_before = now + wait
+        # An attempt that waited for an answer has waited already.
+        self.not_before = max(now, self._attempted_at + wait)
         if 0 <= self._max_resets < self.failures:
             return JetStreamError(
                 f"the ordered consumer of {self.stream!r} was reset "

@@ -20,7 +20,7 @@ from jetsync.errors import ConnectionClosedError, Error
 from jetsync.jetstream.config.consumer import ConsumerConfig, DeliverPolicy
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.config.stream_info import StreamInfo
-from jetsync.jetstream.consumers.requests import put_consumer
+from jetsync.jetstream.consumers.requests import put_any_consumer
 from jetsync.jetstream.ordered.recovery import Recovery
 from jetsync.jetstream.push.receiver import SHORTEST_REQUEST, PushOptions
 from jetsync.jetstream.push.status import ConsumerSequence
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["OrderedPushSubscription"]
 
 logger: Log = Log("jetsync.pull")
-
-_PATIENCE = 2.0
-"""Seconds for one request while a consumer is made anew: it may get lost in an election."""
 
 
 class OrderedPushSubscription(PushSubscription):
@@ -120,9 +117,10 @@ class OrderedPushSubscription(PushSubscription):
         if self._over or self._mailbox.finished:
             return
         self._suspect_since = None
+        patience = self._recovery.attempt(time.monotonic())
         try:
-            self._check_stream(max(deadline.within(_PATIENCE), SHORTEST_REQUEST))
-            self._renew(max(deadline.within(_PATIENCE), SHORTEST_REQUEST))
+            self._check_stream(max(deadline.within(patience), SHORTEST_REQUEST))
+            self._renew(max(deadline.within(patience), SHORTEST_REQUEST))
         except ConnectionClosedError:
             self._mailbox.finish()
         except Error as error:
@@ -161,15 +159,24 @@ class OrderedPushSubscription(PushSubscription):
         # From here on only the new inbox is read, even if the answer below gets lost.
         self._deliveries.sequences = ConsumerSequence(0, self._last)
         self._flow = None
-        config = self._to_create(self.subject)
-        if self._last or config.deliver_policy == DeliverPolicy.NEW:
-            config = dataclasses.replace(
+        inboxes: dict[str, str] = {}
+
+        def config_of(name: str) -> ConsumerConfig:
+            # A consumer that is not needed sends nothing: nothing listens on its inbox.
+            inboxes[name] = self._port.new_inbox() if inboxes else self.subject
+            config = dataclasses.replace(self._to_create(inboxes[name]), name=name)
+            if not self._last and config.deliver_policy != DeliverPolicy.NEW:
+                return config
+            return dataclasses.replace(
                 config,
                 deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
                 opt_start_seq=self._last + 1,
                 opt_start_time=None,
             )
-        info = put_consumer(self._api, self._stream, config, "create", timeout)
+
+        info = put_any_consumer(self._api, self._stream, "", config_of, timeout, self._discard)
+        if inboxes[info.name] != self.subject:
+            self._listen(inboxes[info.name])
         self._bound.info = info
         self._flow = self._flow_control(info)
         if self._watch is not None:

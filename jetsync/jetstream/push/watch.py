@@ -55,10 +55,18 @@ class HeartbeatWatch:
 
     def tick(self) -> None:
         """Check, and schedule the next check."""
-        sign = self._last_sign()
-        if sign is None or self._port.closed:
+        until_alarm = self._check()
+        if until_alarm is None:
             return
         self._on_tick()
+        wait = min(self.beat, until_alarm) if until_alarm > 0 else self.beat
+        self._port.later(max(wait, 0.01), self.tick)
+
+    def _check(self) -> float | None:
+        """Judge the present silence; return the seconds until it is too long, None at the end."""
+        sign = self._last_sign()
+        if sign is None or self._port.closed:
+            return None
         last, sign_reads = sign
         now, reads = time.monotonic(), self._port.reads
         if reads != self._reads:
@@ -70,9 +78,7 @@ class HeartbeatWatch:
             self._told, self._asked_at = False, 0.0
         elif not self._told:
             self._judge(now, reads != sign_reads)
-        until_alarm = self.alarm - silent
-        wait = min(self.beat, until_alarm) if until_alarm > 0 else self.beat
-        self._port.later(max(wait, 0.01), self.tick)
+        return self.alarm - silent
 
     def _judge(self, now: float, is_receiving: bool) -> None:
         """Send a PING, wait for its PONG, or call ``on_silence``: nothing came for too long."""
@@ -95,3 +101,4 @@ class HeartbeatWatch:
     def _on_pong(self, asked_at: float) -> None:
         if asked_at == self._asked_at:  # else a sign of life came meanwhile
             self._ponged = True
+            self._check()
