@@ -105,14 +105,14 @@ class Tally:
         # Messages that were done in less than the first bound, counted apart: nearly all are.
         self._quick = 0
         self._quick_seconds = 0.0
-        self._last: float | None = None
+        self._last: float | None = None  # on the monotonic clock
 
-    def done(self, seconds: float) -> None:
-        """Count a message that is done."""
+    def done(self, seconds: float, now: float) -> None:
+        """Count a message that is done ``now``, on the monotonic clock."""
         if seconds <= _FIRST:
             self._quick += 1
             self._quick_seconds += seconds
-            self._last = time.time()
+            self._last = now
         else:
             self.count("done", seconds)
 
@@ -120,7 +120,7 @@ class Tally:
         """Count an outcome."""
         counts = self._counts
         setattr(counts, kind, getattr(counts, kind) + 1)
-        self._last = time.time()
+        self._last = time.monotonic()
         if kind != "released":
             counts.handled += 1
             counts.handle_seconds += seconds
@@ -135,7 +135,9 @@ class Tally:
         total.handled += quick
         total.buckets[0] += quick
         total.handle_seconds += self._quick_seconds
-        add_counts(total, {"last_outcome": self._last})
+        if self._last is not None:
+            passed = time.monotonic() - self._last
+            add_counts(total, {"last_outcome": time.time() - passed})
 
 
 class Tallies:
