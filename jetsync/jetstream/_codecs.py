@@ -12,7 +12,6 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from decimal import ROUND_HALF_EVEN, Decimal
 from enum import Enum
 from typing import Any
 
@@ -70,6 +69,9 @@ def to_nanoseconds(value: Seconds, name: str = "duration") -> int:
     amount = to_seconds(value, name)
     if amount > INT64_MAX / 1e9:
         raise ConfigError(f"{name} must be below 292 years, got {value!r}")
+    # Here and not at the top: a program that gives no duration does without the module.
+    from decimal import ROUND_HALF_EVEN, Decimal
+
     # repr() has the digits that were written; float arithmetic would add its own.
     exact = (Decimal(repr(amount)) * 1_000_000_000).to_integral_value(ROUND_HALF_EVEN)
     return min(int(exact), INT64_MAX)

@@ -11,6 +11,7 @@ import sys
 
 _NOT_AT_START = {
     "bz2",
+    "decimal",
     "difflib",
     "hashlib",
     "html",
