@@ -8,9 +8,11 @@ from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import argument
 
-__all__ = ["FORCE", "confirm"]
+__all__ = ["FORCE", "UNASKED", "confirm"]
 
 FORCE = argument("-f", "--force", action="store_true", help="do not ask")
+UNASKED = argument("-f", "--force", action="store_true", help="as elsewhere; nothing is asked here")
+"""For what the ``nats`` command asks before, and this one does not."""
 
 
 def confirm(invocation: Invocation, question: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from jetsync.cli import consumer_views as views
 from jetsync.cli import values
 from jetsync.cli.config_flags import CONFIG, CONSUMER, config_fields
-from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
@@ -55,6 +55,8 @@ def _info(invocation: Invocation) -> None:
 def _add(invocation: Invocation) -> None:
     args = invocation.args
     fields = _fields(invocation)
+    if args.pull and fields.get("deliver_subject"):
+        raise UsageError("give --pull or --target: a consumer delivers in one of these ways.")
     if args.consumer:
         fields["name" if args.ephemeral else "durable_name"] = args.consumer
         if not args.ephemeral:
@@ -202,6 +204,7 @@ COMMANDS = (
             _STREAM,
             argument("CONSUMER", nargs="?", help="its name; it is durable"),
             argument("--ephemeral", action="store_true", help="not durable"),
+            argument("--pull", action="store_true", help="clients pull from it (the default)"),
             _DELIVER_FLAG,
             CONFIG,
             *CONSUMER,
@@ -213,7 +216,7 @@ COMMANDS = (
         "edit",
         "change the configuration of a consumer",
         _edit,
-        (*_BOTH, CONFIG, *CONSUMER),
+        (*_BOTH, UNASKED, CONFIG, *CONSUMER),
         example="jetsync consumer edit ORDERS billing --max-pending 5000",
         aliases=("update",),
     ),

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from jetsync.cli.confirm import FORCE, confirm
-from jetsync.cli.failure import CommandError
+from jetsync.cli.failure import CommandError, NotFoundError
 from jetsync.cli.flags import argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
@@ -52,6 +52,16 @@ def _chosen(invocation: Invocation) -> str:
     return str(name)
 
 
+def _load(name: str) -> Context:
+    """Return the context that a command is about. Raises NotFoundError where there is none."""
+    folder = ContextFolder()
+    if not folder.has(name):
+        raise NotFoundError(
+            f"there is no context {name!r}; 'jetsync context ls' shows those that there are"
+        )
+    return folder.load(name)
+
+
 def _given(invocation: Invocation) -> dict[str, Any]:
     args = vars(invocation.args)
     return {field: args[flag] for flag, field in _FIELDS.items() if args.get(flag) is not None}
@@ -91,7 +101,7 @@ def _add(invocation: Invocation) -> None:
 
 def _edit(invocation: Invocation) -> None:
     folder = ContextFolder()
-    before = folder.load(invocation.args.name)
+    before = _load(invocation.args.name)
     given = _given(invocation)
     if not given:
         raise ConfigError("nothing to change: give connection flags, such as --server.")
@@ -101,14 +111,14 @@ def _edit(invocation: Invocation) -> None:
 
 def _rm(invocation: Invocation) -> None:
     folder, name = ContextFolder(), invocation.args.name
-    folder.load(name)
+    _load(name)
     confirm(invocation, f"Delete context {name}?")
     folder.delete(name)
     invocation.out.show({"deleted": name}, f"deleted context {name}")
 
 
 def _select(invocation: Invocation) -> None:
-    name = invocation.args.name
+    name = _load(invocation.args.name).name
     ContextFolder().select(name)
     invocation.out.show({"selected": name}, f"selected context {name}")
 
@@ -128,14 +138,14 @@ def _previous(invocation: Invocation) -> None:
 
 
 def _info(invocation: Invocation) -> None:
-    _show(invocation, ContextFolder().load(_chosen(invocation)))
+    _show(invocation, _load(_chosen(invocation)))
 
 
 def _copy(invocation: Invocation) -> None:
     args, folder = invocation.args, ContextFolder()
     if args.destination in folder.names():
         raise CommandError(f"there is a context {args.destination!r} already.")
-    folder.save(Context(args.destination, folder.load(args.name).fields))
+    folder.save(Context(args.destination, _load(args.name).fields))
     _show(invocation, folder.load(args.destination))
 
 

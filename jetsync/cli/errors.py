@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from jetsync.cli.failure import CommandError
+from jetsync.cli.failure import NotFoundError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
@@ -17,7 +17,7 @@ def run(invocation: Invocation) -> None:
     """Carry out the command."""
     code = invocation.args.code
     if code is not None and code not in ERR_CODES:
-        raise CommandError(f"jetsync has no class of its own for err_code {code}: APIError.")
+        raise NotFoundError(f"jetsync has no class of its own for err_code {code}: APIError.")
     chosen = sorted(ERR_CODES.items()) if code is None else [(code, ERR_CODES[code])]
     data = [
         {"err_code": number, "type": kind.__name__, "description": _meaning(kind)}

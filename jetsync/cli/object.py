@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jetsync.cli import values
-from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import COMPRESS, argument
 from jetsync.cli.invocation import Invocation
@@ -267,6 +267,7 @@ COMMANDS = (
             _BUCKET,
             argument("FILE", help='path of the file; "-" reads standard input'),
             argument("--name", metavar="NAME", help="name of the object (default: of the file)"),
+            UNASKED,
         ),
         example="jetsync object put FILES ./report.pdf",
     ),

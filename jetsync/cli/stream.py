@@ -9,7 +9,7 @@ from jetsync._counted import counted
 from jetsync.cli import stream_data, values
 from jetsync.cli import stream_views as views
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
-from jetsync.cli.confirm import FORCE, confirm
+from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
@@ -215,6 +215,7 @@ COMMANDS = (
         (
             _STREAM,
             argument("--dry-run", action="store_true", help="show what would change"),
+            UNASKED,
             CONFIG,
             *STREAM,
         ),

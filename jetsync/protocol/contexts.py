@@ -111,10 +111,14 @@ class ContextFolder:
                     found.append(path.stem)
         return sorted(found)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a context of this name. Raises ConfigError for what is no name."""
+        return self._path(name).exists()
+
     def load(self, name: str) -> Context:
         """Read one context. Raises ConfigError when there is none, or it is not readable."""
         path = self._path(name)
-        if not path.exists():
+        if not self.has(name):
             known = ", ".join(self.names()) or "none"
             raise ConfigError(f"there is no context {name!r} in {self.root} (known: {known})")
         return read_context(path)

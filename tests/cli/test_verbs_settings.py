@@ -30,7 +30,17 @@ def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
     assert (checked.code, [one["ok"] for one in checked.json]) == (1, [True, False])
     assert at_home("context", "select", "there").code == 0
     assert at_home("context", "rm", "here", "-f").code == 0
-    assert at_home("context", "info", "here").code == 2
+    for verb in ("info", "select", "rm", "edit"):
+        gone = at_home("context", verb, "here", *(("-f",) if verb == "rm" else ()), "--json")
+        assert (gone.code, "no context 'here'" in gone.json["error"]["message"]) == (3, True), verb
+    assert at_home("context", "copy", "here", "again").code == 3
+    assert at_home("context", "info", "a/b").code == 2
+    assert at_home("rtt", "--context", "here").code == 2
+
+
+def test_a_code_without_a_class_is_not_found() -> None:
+    assert run("errors", "10059", "--json").json[0]["type"] == "StreamNotFoundError"
+    assert run("errors", "1").code == 3
 
 
 def test_no_command_shows_the_secrets_of_a_context(tmp_path: Path) -> None:

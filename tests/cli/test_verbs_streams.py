@@ -60,6 +60,18 @@ def test_a_group_that_the_consumer_does_not_have_is_not_found(stream, jet) -> No
     assert jet("consumer", "unpin", stream.name, "pinned", "g").code == 0
 
 
+def test_flags_of_the_nats_command_are_taken(stream, jet, tmp_path: Path) -> None:
+    """``--pull``, and ``--force`` where only that command asks."""
+    added = jet("consumer", "add", stream.name, "c", "--pull", "--wait", "9s", "--json")
+    assert added.json["config"].get("deliver_subject") is None
+    both = jet("consumer", "add", stream.name, "d", "--pull", "--target", "there")
+    assert (both.code, "--pull or --target" in both.err) == (2, True)
+    edited = jet("consumer", "edit", stream.name, "c", "--wait", "8s", "-f", "--json")
+    assert edited.json["config"]["ack_wait"] == 8 * 10**9
+    changed = jet("stream", "edit", stream.name, "--max-msgs", "9", "--force", "--json")
+    assert changed.json["config"]["max_msgs"] == 9
+
+
 def test_messages_are_taken_from_a_consumer_and_acknowledged(stream, nc, jet) -> None:
     js = nc.jetstream()
     js.publish(f"{stream.name}.x", b"one")
