@@ -16,6 +16,7 @@ from typing import Any
 from jetsync._counted import counted
 from jetsync._threads import start_thread
 from jetsync.cli import values
+from jetsync.cli.bench_peer import bench_peer, publish_to
 from jetsync.cli.failure import CommandError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields
@@ -27,7 +28,7 @@ _PATIENCE = 600.0
 _FETCH = 500
 
 
-@dataclass(frozen=True)
+@dataclass
 class Part:
     """The work of one client: a number of messages over a connection of its own."""
 
@@ -35,10 +36,14 @@ class Part:
     number: int
     messages: int
     data: bytes
+    begun: float = 0.0
+    """When the time of this client begins: with its work, unless the work says otherwise."""
+    ended: float = 0.0
 
 
 def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> None:
-    """Run ``work`` in every client at once, and print the total rate."""
+    """Run ``work`` in every client at once, and print the total rate: all messages by the time from
+    the first client's beginning to the last one's end."""
     from jetsync.client import connect
 
     args = invocation.args
@@ -51,22 +56,23 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
 
     def client(part: Part) -> None:
         try:
+            part.begun = time.perf_counter()
             done.append(work(part))
+            part.ended = time.perf_counter()
         except BaseException as error:  # noqa: BLE001 - raised by the main thread
             failed.append(error)
 
+    parts = [
+        Part(nc, number, size, data)
+        for number, (nc, size) in enumerate(zip(connections, sizes, strict=True))
+    ]
     try:
-        started = time.perf_counter()
         threads = [
             start_thread("bench", lambda part=part: client(part))  # type: ignore[misc]
-            for part in (
-                Part(nc, number, size, data)
-                for number, (nc, size) in enumerate(zip(connections, sizes, strict=True))
-            )
+            for part in parts
         ]
         for thread in threads:
             thread.join(_PATIENCE)
-        seconds = time.perf_counter() - started
     finally:
         for nc in connections:
             nc.close()
@@ -76,6 +82,8 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
     if total != args.msgs:
         sent = counted(args.msgs, "message", form=",")
         raise CommandError(f"{total:,} of {sent} in {_PATIENCE:.0f} seconds.")
+    busy = [part for part in parts if part.messages]
+    seconds = max(part.ended for part in busy) - min(part.begun for part in busy)
     _show(invocation, name, total, seconds)
 
 
@@ -141,37 +149,37 @@ def _pub(invocation: Invocation) -> None:
 
 
 def _sub(invocation: Invocation) -> None:
-    """Each client receives its share, which another connection publishes as fast as it can."""
+    """Each client receives its share, which another process publishes as fast as it can. The time
+    of a client begins with its first message."""
     prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
-    source = invocation.connect()
 
     def work(part: Part) -> int:
         subject = f"{prefix}.{part.number}"
         with part.nc.subscribe(
             subject, pending_messages_limit=0, pending_bytes_limit=0
         ) as subscription:
-            part.nc.flush()
-            for _ in range(part.messages):
-                source.publish(subject, part.data)
-            for _ in range(part.messages):
+            part.nc.publish(f"{prefix}.publish", publish_to(subject, part.messages, len(part.data)))
+            for number in range(part.messages):
                 subscription.next(_PATIENCE)
+                if not number:
+                    part.begun = time.perf_counter()
         return part.messages
 
-    _measure(invocation, "sub", work)
+    with bench_peer(invocation.options(), prefix):
+        _measure(invocation, "sub", work)
 
 
 def _req(invocation: Invocation) -> None:
-    """Requests one after the other in each client; a responder of its own answers."""
-    subject = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
-    server = invocation.connect()
+    """Requests one after the other in each client; another process answers."""
+    prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
+    subject = f"{prefix}.echo"
 
     def work(part: Part) -> int:
         for _ in range(part.messages):
             part.nc.request(subject, part.data)
         return part.messages
 
-    with server.subscribe(subject, callback=lambda msg: msg.respond(msg.data)):
-        server.flush()
+    with bench_peer(invocation.options(), prefix):
         _measure(invocation, "req", work)
 
 
@@ -285,7 +293,7 @@ COMMANDS = (
     ),
     Command(
         "sub",
-        "receive what another connection publishes",
+        "receive what another process publishes",
         _sub,
         _sizes(100_000),
         example="jetsync bench sub --size 1KiB",

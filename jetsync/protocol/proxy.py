@@ -54,9 +54,9 @@ class ProxyURL:
         except ValueError:
             raise ConfigError("proxy is no URL such as socks5://host:1080") from None
         if parts.scheme not in _PORTS:
+            given = f"with {parts.scheme}://" if "://" in text else "with the host"
             raise ConfigError(
-                "proxy must begin with http://, https://, socks5:// or socks5h://, "
-                f"not {parts.scheme or 'nothing'}"
+                f"proxy must begin with http://, https://, socks5:// or socks5h://, not {given}"
             )
         if not host or parts.path.strip("/") or parts.query or parts.fragment:
             raise ConfigError("proxy must be scheme://[user:password@]host[:port] and no more")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import jetsync
+from jetsync.cli.bench_peer import bench_peer, publish_to
 from jetsync.cli.reference import reference
 from jetsync.server import NatsServer
 from tests.cli.run_command import Done, run
@@ -101,6 +103,18 @@ def test_a_benchmark_moves_all_messages_and_leaves_nothing(nc, jet, kind: str) -
     assert (done.json["messages"], done.json["clients"]) == (51, 2)
     assert done.json["msgs_per_second"] > 0
     assert set(nc.jetstream().stream_names()) == before
+
+
+def test_the_other_side_of_a_benchmark_is_a_process_that_ends_with_it(nc, url) -> None:
+    """What publishes and answers takes no time of the process that is measured."""
+    got = nc.subscribe("bench.side.got")
+    with bench_peer(jetsync.ConnectOptions(url), "bench.side"):
+        assert nc.request("bench.side.echo", b"x", timeout=20).data == b"x"
+        nc.publish("bench.side.publish", publish_to("bench.side.got", 3, 7))
+        assert [len(got.next(20).data) for _ in range(3)] == [7, 7, 7]
+    with pytest.raises(jetsync.NoRespondersError):
+        nc.request("bench.side.echo", b"x", timeout=20)
+    got.unsubscribe()
 
 
 def test_what_the_permissions_forbid_is_a_failure_and_a_finding() -> None:
