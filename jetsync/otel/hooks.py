@@ -57,7 +57,7 @@ class SpanHooks(Hooks):
         self.each_message = message_spans
         self._sampling = Sampling(tracer_provider, __version__)
         self._kinds = {kind.name: kind for kind in trace.SpanKind}
-        self._measured = LeftOut(None, self._measure_left_out)
+        self._measured = LeftOut(None, self._measure)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -79,11 +79,11 @@ class SpanHooks(Hooks):
             return plan
         measured = self._totals.wanted()
         if kind == "process":
-            measure = self._measure_left_out if measured else None
+            measure = self._measure if measured else None
             return _Unsampled(self._context, self._inside(plan, None), measure)
         if kind == "receive":
             return self._measured if measured else _NOTHING
-        return LeftOut(self._carried(plan), self._measure_left_out if measured else None)
+        return LeftOut(self._carried(plan), self._measure if measured else None)
 
     def _planned(self, block: bytes) -> _Plan:
         """Decide where the span of an operation belongs, and whether it is sampled."""
@@ -175,7 +175,7 @@ class SpanHooks(Hooks):
                     plan.span.set_attributes(dict(found.items() - plan.known.items()))
             self._finish(plan.span, op)
         if self._totals.wanted():
-            self._measure(op, self._totals.record)
+            self._measure(op, True)
 
     def _links(self, blocks: Iterable[bytes]) -> _Links:
         senders = itertools.islice(self._senders.spans(blocks), self._max_links)
@@ -188,25 +188,27 @@ class SpanHooks(Hooks):
             self._failed(span, op.error)
         span.end()
 
-    def _measure_left_out(self, op: Operation) -> None:
-        self._measure(op, self._totals.record_later)
-
-    def _measure(self, op: Operation, record: Callable[..., None]) -> None:
+    def _measure(self, op: Operation, is_example: bool = False) -> None:
         shape = self._shapes.of(op)
-        labels, items, seconds = shape.shared, shape.items, op.duration or 0.0
+        kind, labels, items = op.kind, shape.shared, shape.items
         if op.error is not None:
             labels = {**labels, "error.type": type(op.error).__name__}
             items = frozenset(labels.items())
-        if op.kind == "process":
-            record(self._processing, seconds, labels)
+        counter: str | None = None
+        if kind == "process":
             if op.count is not None:  # else the operation that received it has counted it
-                self._totals.add("consumed", op.count, items)
-        elif op.kind != "create":  # a message that is created is counted when it is sent
-            record(self._duration, seconds, labels)
-            if op.kind == "receive":
-                self._totals.add("consumed", op.count or 0, items)
-            elif op.kind != "settle" and (op.error is None or op.kind != "publish_many"):
-                self._totals.add("sent", 1 if op.count is None else op.count, items)
+                counter = "consumed"
+        elif kind == "create":  # a message that is created is counted when it is sent
+            return
+        elif kind == "receive":
+            counter = "consumed"
+        elif kind != "settle" and (op.error is None or kind != "publish_many"):
+            counter = "sent"
+        count = op.count
+        if count is None:
+            count = 0 if kind == "receive" else 1
+        histogram = self._processing if kind == "process" else self._duration
+        self._totals.note(histogram, op.duration or 0.0, labels, counter, count, items, is_example)
 
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)

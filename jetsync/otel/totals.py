@@ -77,27 +77,33 @@ class Totals:
             self._is_set = not _is_empty(self._provider_now())
         return self._is_set
 
-    def add(self, name: str, count: int, labels: frozenset[Any]) -> None:
-        """Add messages to "sent" or "consumed". ``labels`` are the items of the attributes."""
-        with self._lock:
-            numbers = self._numbers[name]
-            if len(numbers) >= _MOST_LABELS and labels not in numbers:
-                labels = _OVERFLOW
-            numbers[labels] = numbers.get(labels, 0) + count
+    def note(
+        self,
+        histogram: Histogram,
+        seconds: float,
+        labels: Mapping[str, Any],
+        counter: str | None,
+        count: int,
+        items: frozenset[Any],
+        is_example: bool,
+    ) -> None:
+        """Note a duration, and a number of messages for the ``counter`` "sent" or "consumed".
 
-    def record(self, histogram: Histogram, seconds: float, labels: Mapping[str, Any]) -> None:
-        """Record a duration: at once within a span that is sampled, which the SDK may show as its
-        example, else together with others."""
-        if self._current().get_span_context().trace_flags.sampled:
+        ``items`` are those of ``labels``. A duration within a span that is sampled is recorded at
+        once where it ``is_example``, for the SDK may show it so, else together with others.
+        """
+        if is_example and self._current().get_span_context().trace_flags.sampled:
             histogram.record(seconds, labels)
         else:
-            self.record_later(histogram, seconds, labels)
-
-    def record_later(self, histogram: Histogram, seconds: float, labels: Mapping[str, Any]) -> None:
-        """Record a duration that is in no sampled span, together with others."""
-        self._durations.append((histogram, seconds, labels))
-        if len(self._durations) >= _KEPT:
-            self._record_all()
+            self._durations.append((histogram, seconds, labels))
+            if len(self._durations) >= _KEPT:
+                self._record_all()
+        if counter is not None:
+            with self._lock:
+                numbers = self._numbers[counter]
+                if len(numbers) >= _MOST_LABELS and items not in numbers:
+                    items = _OVERFLOW
+                numbers[items] = numbers.get(items, 0) + count
 
     def _record_all(self) -> None:
         while self._durations:
