@@ -49,11 +49,41 @@ static jet_segment *pool_take(jet_pool *p) {
     return NULL;
 }
 
+/* Whoever finds the list of small segments in use does without it: no thread waits for another. */
+static int small_enter(jet_pool *p) { return !__atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE); }
+static void small_leave(jet_pool *p) { __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE); }
+
+static jet_segment *small_take(jet_pool *p) {
+    if (p == NULL || !small_enter(p)) return NULL;
+    jet_segment *s = p->small;
+    if (s) {
+        p->small = s->next;
+        p->smalls--;
+        s->next = NULL;
+        __atomic_add_fetch(&p->takes, 1, __ATOMIC_RELAXED);
+    }
+    small_leave(p);
+    return s;
+}
+
+static int small_give(jet_pool *p, jet_segment *s) {
+    if (p == NULL || !small_enter(p)) return 0;
+    int room = p->smalls < JET_POOL_SMALL;
+    if (room) {
+        s->next = p->small;
+        p->small = s;
+        p->smalls++;
+    }
+    small_leave(p);
+    return room;
+}
+
 /* Give a segment back, or free it where it does not fit or no place is left. */
 static void segment_give(jet_pool *p, jet_segment *s) {
     s->next = NULL;
     s->len = s->pos = 0;
     s->adopted = 0;
+    if (s->cap == JET_SEGMENT_FIRST && small_give(p, s)) return;
     for (size_t i = 0; p && s->cap == JET_SEGMENT_MAX && i < JET_POOL_SLOTS; i++) {
         jet_segment *none = NULL;
         if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL &&
@@ -66,6 +96,7 @@ static void segment_give(jet_pool *p, jet_segment *s) {
 
 void jet_pool_free(jet_pool *p) {
     for (jet_segment *s; (s = pool_take(p)) != NULL;) segment_free(s);
+    for (jet_segment *s; (s = small_take(p)) != NULL;) segment_free(s);
 }
 
 void jet_pool_rest(jet_pool *p) {
@@ -110,7 +141,11 @@ size_t jet_record_bytes(const jet_record *r) {
 static uint8_t *room(jet_chain *c, size_t n) {
     jet_segment *t = c->tail;
     if (t && t->cap - t->len >= n) return t->data + t->len;
-    if (t && t->len + n <= JET_SEGMENT_MAX && !t->adopted) {
+    /* Few and small ones have one segment of the first size behind the other: such come back from
+     * the pool, where many queues take turns. */
+    int small = n <= JET_SEGMENT_FIRST / 8 && t && t->cap == JET_SEGMENT_FIRST &&
+                c->bytes < 16 * JET_SEGMENT_FIRST;
+    if (t && t->len + n <= JET_SEGMENT_MAX && !t->adopted && !small) {
         size_t cap = t->cap;
         while (cap < t->len + n) cap *= 2;
         uint8_t *data = realloc(t->data, cap);
@@ -119,9 +154,11 @@ static uint8_t *room(jet_chain *c, size_t n) {
         t->cap = cap;
         return t->data + t->len;
     }
-    size_t cap = t ? JET_SEGMENT_MAX : c->first_cap ? c->first_cap : JET_SEGMENT_FIRST;
+    size_t cap = small ? JET_SEGMENT_FIRST : t ? JET_SEGMENT_MAX : c->first_cap;
+    if (cap == 0) cap = JET_SEGMENT_FIRST;
     while (cap < n) cap *= 2;
     jet_segment *s = NULL;
+    if (cap == JET_SEGMENT_FIRST) s = small_take(c->pool);
     if (cap > JET_SEGMENT_MAX / 8 && cap <= JET_SEGMENT_MAX) s = pool_take(c->pool);
     if (s == NULL) s = segment_new(cap);
     if (s == NULL) return NULL;

@@ -9,7 +9,9 @@
 #include "jet_buf.h"
 #include "jet_types.h"
 
-/* A segment grows by doubling up to this size; a larger message gets a segment of its own. */
+/* A queue of small messages begins with segments of the first size; with more waiting, or larger
+ * ones, the last segment grows by doubling, up to the full size. A larger message gets a segment of
+ * its own. */
 #define JET_SEGMENT_FIRST 4096u
 #define JET_SEGMENT_MAX (256u * 1024u)
 
@@ -32,11 +34,16 @@ typedef struct jet_segment {
     int adopted;   /* its memory was a receive buffer: it does not grow */
 } jet_segment;
 
-/* Segments of full size that wait to be used again: getting memory from the system and giving it
- * back costs more than all that is done in it. Any thread takes and gives at any time. Zero it. */
+/* Segments of full size, and of the first size, that wait to be used again: getting memory from the
+ * system and giving it back costs more than all that is done in it. Of each size so many that they
+ * take 16 MiB at most. Any thread takes and gives at any time. Zero it. */
 #define JET_POOL_SLOTS 64
+#define JET_POOL_SMALL (JET_POOL_SLOTS * (JET_SEGMENT_MAX / JET_SEGMENT_FIRST))
 typedef struct jet_pool {
-    jet_segment *slot[JET_POOL_SLOTS]; /* owned, or NULL; atomic */
+    jet_segment *slot[JET_POOL_SLOTS]; /* full ones, owned, or NULL; atomic */
+    int busy;                          /* whether a thread uses the next two (atomic) */
+    jet_segment *small;                /* the others, a list by `next`, owned */
+    uint32_t smalls;                   /* how many these are */
     uint32_t takes;                    /* how often one was taken (atomic) */
     uint32_t takes_before;             /* the same at the last jet_pool_rest (atomic) */
 } jet_pool;

@@ -98,6 +98,47 @@ static void check_pool(void) {
     CHECK(waiting(&pool) == 0);
 }
 
+/* A queue of few and small messages has segments of the first size, which go around too: with as
+ * many waiting as before, nothing of it needs memory from the system. */
+static void check_small_ones(void) {
+    static jet_pool pool;
+    jet_chain a;
+    jet_record r = record(0, 200);
+    size_t segments = 0;
+    jet_chain_init(&a);
+    a.pool = &pool;
+    while (a.bytes < 15 * JET_SEGMENT_FIRST) CHECK(jet_chain_append(&a, &r) == JET_OK);
+    for (const jet_segment *s = a.head; s; s = s->next, segments++)
+        CHECK(s->cap == JET_SEGMENT_FIRST);
+    CHECK(segments > 15);
+    for (size_t round = 0; round < 3; round++) {
+        size_t n = a.count;
+        if (round) jet_chain_free(&a);
+        else while (drop(&a)) continue;
+        CHECK(pool.smalls == segments && waiting(&pool) == 0);
+        fail_allocation(1);
+        while (n--) CHECK(jet_chain_append(&a, &r) == JET_OK);
+        fail_allocation(0);
+        CHECK(pool.smalls == 0 && pool.small == NULL);
+    }
+    /* More than that grow: one segment for all that comes now, of full size in the end. */
+    for (size_t i = 0; i < 1000; i++) CHECK(jet_chain_append(&a, &r) == JET_OK);
+    CHECK(a.tail->cap > 16 * JET_SEGMENT_FIRST);
+    jet_chain_free(&a);
+    CHECK(pool.smalls >= segments - 1); /* the last one has grown */
+    for (size_t i = 0; i < JET_POOL_SMALL + 9; i++) {
+        jet_chain b;
+        jet_chain_init(&b);
+        CHECK(jet_chain_append(&b, &r) == JET_OK); /* from the system */
+        b.pool = &pool;
+        jet_chain_free(&b);
+    }
+    CHECK(pool.smalls == JET_POOL_SMALL);
+    jet_pool_rest(&pool);
+    jet_pool_rest(&pool);
+    CHECK(pool.smalls == 0 && pool.small == NULL);
+}
+
 /* A large message is left in the memory that it was received in: the header and payload stay where
  * they are, and the shortest line has room for what stands before them. */
 static void check_adopted(const char *line, size_t subject_at, size_t subject, size_t reply_at,
@@ -197,6 +238,7 @@ void suite_chain(void) {
     jet_chain_free(&a);
     jet_chain_free(&b);
     check_pool();
+    check_small_ones();
     check_adopted("MSG s 1 70000\r\n", 4, 1, 0, 0, 0);
     check_adopted("MSG a.long.subject 7 an.answer 70000\r\n", 4, 14, 21, 9, 0);
     check_adopted("HMSG s 1 40 70000\r\n", 5, 1, 0, 0, 40);

@@ -35,7 +35,7 @@ static void put_heartbeat(link_queue *q, jet_span header, double now) {
 }
 
 void suite_heartbeats(void) {
-    jet_pool pool = {{NULL}, 0, 0};
+    jet_pool pool = {{NULL}, 0, NULL, 0, 0, 0};
     link_queue q;
     link_queue_init(&q, &pool, 0, 0);
     link_queue_absorb(&q);
@@ -96,7 +96,7 @@ static void check_busy(void) {
 }
 
 void suite_queue(void) {
-    jet_pool pool = {{NULL}, 0, 0};
+    jet_pool pool = {{NULL}, 0, NULL, 0, 0, 0};
     link_queue q;
     check_busy();
     link_queue_init(&q, &pool, 3, 0);

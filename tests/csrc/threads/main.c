@@ -83,7 +83,8 @@ int main(int argc, char **argv) {
     in.pool = &pool;
     for (int k = 0; k < QUEUES; k++) {
         link_queue_init(&queues[k], &pool, k ? 500 : 0, 0);
-        queues[k].chain.first_cap = JET_SEGMENT_MAX; /* all segments come from the pool */
+        /* All segments come from the pool, of either size. */
+        queues[k].chain.first_cap = k % 2 ? JET_SEGMENT_MAX : JET_SEGMENT_FIRST;
         sids[k] = link_inbound_add(&in, &queues[k]);
     }
     link_group_init(&group, 2);
