@@ -49,7 +49,7 @@ static jet_segment *pool_take(jet_pool *p) {
     return NULL;
 }
 
-/* Whoever finds the list of small segments in use does without it: no thread waits for another. */
+/* A thread that finds the list of small segments in use goes to the system: none waits for another. */
 static int small_enter(jet_pool *p) { return !__atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE); }
 static void small_leave(jet_pool *p) { __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE); }
 

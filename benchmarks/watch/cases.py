@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,7 +24,7 @@ from jetsync._core.futures import AsyncWindow
 from jetsync._core.handles import AsyncPublishing, Publishing
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
-from jetsync._core.message import message_jsack, parse_puback
+from jetsync._core.message import Msg, message_jsack, parse_puback
 from jetsync._core.outbound import Outbound
 from jetsync._core.stored import StoredFactory
 from jetsync._core.window import PublishWindow
@@ -177,6 +178,36 @@ def _publish() -> Callable[[], None]:
     return run
 
 
+def _call_back() -> Callable[[], None]:
+    wire = Wire(128)
+    nc = Publishing(wire.outbound)
+    nc._refusal = None
+    deliveries = Deliveries(nc, wire.mailbox)
+    deliveries.is_open = True
+
+    def callback(msg: Msg) -> None:
+        len(msg.data)
+
+    def ignore(*_arguments: object) -> None:
+        """Nothing goes wrong here, and nothing is left to the slow way."""
+
+    def run() -> None:
+        deliveries.sequences = Sequences(0)
+        wire.receive()
+        deliveries.deliver(callback, ignore, ignore, False, COUNT)
+
+    return run
+
+
+ROWS = [("orders.new", b"x" * 128)] * COUNT
+
+
+def _add_rows(window: BulkWindow) -> None:
+    start = 0
+    while start < COUNT:
+        start += window.add_rows(ROWS, start)
+
+
 class _Confirmed:
     """The wire of a window of publishes: each of COUNT messages is confirmed."""
 
@@ -184,14 +215,19 @@ class _Confirmed:
         self.inbound = Inbound(Outbound())
         self.mailbox = Mailbox()
         sid = self.inbound.add(self.mailbox)
+        window = self.window(BulkWindow)
+        _add_rows(window)
+        replies = re.findall(rb"HPUB orders.new (\S+) ", self.outbound.peek())
         self.bytes = b"".join(
-            b'MSG _INBOX.1234567890.%d %d 32\r\n{"stream":"ORDERS","seq":1%05d}\r\n' % (n, sid, n)
-            for n in range(COUNT)
+            b'MSG %s %d 32\r\n{"stream":"ORDERS","seq":1%05d}\r\n' % (reply, sid, n)
+            for n, reply in enumerate(replies)
         )
 
     def window(self, kind: type[W]) -> W:
-        outbound = Outbound(offline_limit=1 << 30)
-        return kind(outbound, self.mailbox, b"_INBOX.1234567890.", b"1234567890.", b"", COUNT)
+        """A window whose reply subjects have a proof, as all have that are in use."""
+        self.outbound = Outbound(offline_limit=1 << 30)
+        prefix, key = b"_INBOX.1234567890.", bytes(range(16))
+        return kind(self.outbound, self.mailbox, prefix, b"1234567890.", b"", COUNT, key=key)
 
     def settle(self, window: PublishWindow) -> None:
         self.inbound.feed(self.bytes)
@@ -201,14 +237,23 @@ class _Confirmed:
 
 def _publish_in_bulk() -> Callable[[], None]:
     wire = _Confirmed()
-    rows = [("orders.new", b"x" * 128)] * COUNT
 
     def run() -> None:
         window = wire.window(BulkWindow)
-        start = 0
-        while start < COUNT:
-            start += window.add_rows(rows, start)
+        _add_rows(window)
         wire.settle(window)
+
+    return run
+
+
+def _turn_of_a_window() -> Callable[[], None]:
+    """Whose turn it is, asked once for each message that is in flight."""
+    window = _Confirmed().window(BulkWindow)
+    _add_rows(window)
+
+    def run() -> None:
+        for _ in range(COUNT):
+            assert window.has_turn
 
     return run
 
@@ -266,6 +311,7 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
     "build messages, 128 B": lambda: _build_messages(128),
     "iterate a batch, 128 B": lambda: _iterate_batch(128),
     "hand out deliveries, 128 B": lambda: _hand_out_deliveries(128),
+    "call back with deliveries, 128 B": _call_back,
     "batch to Arrow, 128 B": _arrow,
     "iterate stored messages, 128 B": lambda: _stored(_look_at_each),
     "stored messages to Arrow, 128 B": lambda: _stored(_stored_to_arrow),
@@ -275,6 +321,7 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
     "ack each message": _ack_each,
     "encode a publish": _publish,
     "publish in bulk, 128 B": _publish_in_bulk,
+    "turn of a window in flight": _turn_of_a_window,
     "publish with a future, 128 B": _publish_async,
     "encode headers": _encode_headers,
     "ids by content, 128 B": _content_ids,
