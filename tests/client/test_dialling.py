@@ -15,6 +15,7 @@ from jetsync._threads import library_threads
 from jetsync.client.dialling import DIALS, DialQueue
 from jetsync.server import NatsCluster, NatsServer
 from tests.harness.fakeserver import FakeServer
+from tests.harness.insides import label_of
 from tests.harness.older import older_binary
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -248,7 +249,7 @@ def test_a_connection_that_waits_for_its_turn_closes_at_once(monkeypatch):
         begun = time.monotonic()
         nc.close()
         assert time.monotonic() - begun < LONG / 2
-        assert not [t for t in library_threads() if t.name == f"jetsync-reader-{nc._label}"]
+        assert not [t for t in library_threads() if t.name == f"jetsync-reader-{label_of(nc)}"]
     wait_until(lambda: not len(DIALS), timeout=LONG)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import jetsync
+from tests.harness.insides import label_of
 from tests.harness.waiting import wait_until
 
 
@@ -72,7 +73,7 @@ def pulling(nc):
 @pytest.mark.parametrize("use", [idle, subscribed, unread, asked, called_back, pulling])
 def test_a_forgotten_connection_warns_and_ends_its_threads(url, use):
     nc = jetsync.connect(url)
-    label = nc._label
+    label = label_of(nc)
     assert threads_of(label)
     held = [nc, *use(nc)]
     del nc
@@ -83,7 +84,7 @@ def test_one_that_is_still_of_use_is_not_forgotten(url):
     """A subscription, an iterator, a batch or a message keeps its connection alive."""
     for keep in ("sub", "iterator", "msg"):
         nc = jetsync.connect(url)
-        label = nc._label
+        label = label_of(nc)
         sub = nc.subscribe("b")
         sender = jetsync.connect(url)
         nc.flush()
@@ -107,7 +108,7 @@ def test_one_that_is_still_of_use_is_not_forgotten(url):
 
 def test_a_closed_connection_says_nothing(url):
     nc = jetsync.connect(url)
-    label = nc._label
+    label = label_of(nc)
     nc.close()
     held = [nc]
     del nc
@@ -116,7 +117,7 @@ def test_a_closed_connection_says_nothing(url):
 
 def test_also_without_a_server_in_reach(fresh_server):
     held = [jetsync.connect(fresh_server.url, reconnect_wait=0.05)]
-    label = held[0]._label
+    label = label_of(held[0])
     fresh_server.kill()
     wait_until(lambda: not held[0].is_connected)
     assert len(forget(held, label)) == 1

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import jetsync
+from jetsync._core.outbound import Outbound
+from jetsync.client.members import Members
 from jetsync.client.port import port_of
 from jetsync.jetstream.access import api_of
 
-__all__ = ["api_of", "connection_of", "left_open", "waits_for_pong"]
+__all__ = [
+    "api_of",
+    "connection_of",
+    "label_of",
+    "left_open",
+    "members_of",
+    "outbound_of",
+    "waits_for_pong",
+]
 
 
 def connection_of(js: jetsync.JetStream) -> jetsync.Connection:
     """The connection that a JetStream object uses."""
     return api_of(js).port.connection
+
+
+def label_of(nc: jetsync.Connection) -> str:
+    """The name that the threads of a connection begin with."""
+    return nc._label
+
+
+def members_of(nc: jetsync.Connection) -> Members:
+    """What follows the life of a connection."""
+    return nc._members
+
+
+def outbound_of(nc: jetsync.Connection) -> Outbound:
+    """The bytes that wait to be sent, and their limits."""
+    return nc._outbound
 
 
 def left_open(nc: jetsync.Connection) -> dict[str, int]:

@@ -16,6 +16,7 @@ import pytest
 
 from jetsync._threads import library_threads
 from jetsync.client import shared
+from tests.harness.insides import label_of
 
 __all__ = ["descriptors", "library_threads", "no_leaks"]
 
@@ -94,7 +95,7 @@ def _pool(thread: threading.Thread) -> str:
 
 def of_shared_connections() -> set[threading.Thread]:
     """Those that serve connections of ``shared_connection``, which a process keeps."""
-    labels = {nc._label for nc in shared._connections.values()}
+    labels = {label_of(nc) for nc in shared._connections.values()}
     return {one for one in library_threads() if labels & set(one.name.split("-"))}
 
 

@@ -259,6 +259,14 @@ class Traffic:
 
         wait_until(enough, timeout=timeout, message=lambda: f"stuck: {self!r}")
 
+    def record(self, record_figure: Callable[..., object], what: str) -> None:
+        """Note what the traffic came to, in figures that begin with ``what``."""
+        record_figure(f"{what}: confirmed", len(self.ledger.stored))
+        record_figure(f"{what}: outcome unknown", len(self.ledger.unknown))
+        record_figure(f"{what}: lost, doubled, late calls", self.faults, goal="0")
+        record_figure(f"{what}: longest call", self.slowest, "s")
+        record_figure(f"{what}: longest wait of a reader", self.longest_wait, "s")
+
     def __repr__(self) -> str:
         counts = {name: len(set(seen)) for name, seen in self.seen.items()}
         return f"{len(self.ledger.stored)} stored, {len(self.ledger.unknown)} unknown, {counts}"

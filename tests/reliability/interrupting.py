@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 
 import jetsync
+from tests.harness.insides import label_of, outbound_of
 from tests.harness.signals import is_waiting
 from tests.harness.stalls import Stalls
 from tests.harness.waiting import wait_until
@@ -64,7 +65,7 @@ def again_and_again(call: Callable[[], object]) -> None:
 
 def threads_of_others(*living: jetsync.Connection) -> list[str]:
     """The library's threads that belong to none of these connections."""
-    labels = {nc._label for nc in living}
+    labels = {label_of(nc) for nc in living}
     names = [t.name for t in threading.enumerate() if t.name.startswith("jetsync-")]
     return [name for name in names if name.split("-")[2] not in labels]
 
@@ -76,10 +77,10 @@ def main(url: str, deaf: str, count: int) -> None:
     stuck = jetsync.connect(deaf, write_timeout=FOREVER, ping_interval=3600)
     try:
         while True:  # until there is no room
-            stuck._outbound.write_timeout = 0.2
+            outbound_of(stuck).write_timeout = 0.2
             stuck.publish("flood", b"x" * 900_000)
     except jetsync.OutboundFullError:
-        stuck._outbound.write_timeout = FOREVER
+        outbound_of(stuck).write_timeout = FOREVER
     one, two, three = (nc.subscribe("numbers") for _ in range(3))
     _silent = nc.subscribe("silent")  # it lasts as long as it is held
     js = nc.jetstream(max_pending=1, timeout=FOREVER)

@@ -9,6 +9,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.insides import outbound_of
 from tests.harness.proxy import Proxy
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -47,7 +48,7 @@ def lose_what_is_said(proxy, nc, say):
     proxy.blackhole()
     arrived = proxy.bytes_to_server
     say()
-    wait_until(lambda: not nc._outbound.pending_bytes, timeout=LONG)
+    wait_until(lambda: not outbound_of(nc).pending_bytes, timeout=LONG)
     assert proxy.bytes_to_server == arrived
     proxy.cut()
     proxy.unblackhole()
@@ -107,7 +108,7 @@ def test_what_has_arrived_is_forgotten(world):
         batch = mine.fetch(5_000, timeout=LONG)
         taken += len(batch)
         batch.ack()
-    wait_until(lambda: not nc._outbound.arrived(0, False), timeout=LONG)
+    wait_until(lambda: not outbound_of(nc).arrived(0, False), timeout=LONG)
     said = nc.stats.out_messages
     before = proxy.bytes_to_server
     nc.force_reconnect()

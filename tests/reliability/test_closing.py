@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import jetsync
+from tests.harness.insides import outbound_of
 from tests.harness.leaks import library_threads
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
@@ -87,7 +88,7 @@ def full(server, proxy) -> Iterator[jetsync.Connection]:
 
     thread = threading.Thread(target=publish)
     thread.start()
-    wait_until(lambda: nc._outbound.pending_bytes > 1.5 * 2**20, timeout=20)
+    wait_until(lambda: outbound_of(nc).pending_bytes > 1.5 * 2**20, timeout=20)
     yield nc
     assert ended.wait(10), "the waiting publisher was not told"
     thread.join()

@@ -14,6 +14,7 @@ import jetsync
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.fakeserver import FakeServer, Peer
+from tests.harness.insides import outbound_of
 from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
@@ -32,9 +33,9 @@ def reads_no_more(peer: Peer) -> None:
 
 def stays_full(nc: jetsync.Connection) -> bool:
     """Whether the system's own buffers are full too, so that nothing moves any more."""
-    before = nc._outbound.pending_bytes
+    before = outbound_of(nc).pending_bytes
     time.sleep(0.2)  # two looks some time apart
-    return before == nc._outbound.pending_bytes > nc._outbound.high_water - 1500
+    return before == outbound_of(nc).pending_bytes > outbound_of(nc).high_water - 1500
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def full() -> Iterator[jetsync.Connection]:
 
         def flood() -> None:
             try:
-                while nc._outbound.pending_bytes < 1_500_000:
+                while outbound_of(nc).pending_bytes < 1_500_000:
                     nc.publish("flood", b"y" * 500_000)
                 while True:
                     nc.publish("flood", b"y" * 1500)

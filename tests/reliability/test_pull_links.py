@@ -14,6 +14,7 @@ import pytest
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
+from tests.harness.insides import members_of
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 
@@ -375,7 +376,7 @@ def subscriptions(nc, server):
 def test_handles_that_are_dropped_leave_nothing_behind(use):
     """No subscription on the server and no member of the connection, however many there were."""
     with NatsServer() as server, jetsync.connect(server.url) as nc:
-        members = len(nc._members)
+        members = len(members_of(nc))
         js = nc.jetstream()
         js.create_stream(name="S", subjects=["S.>"], storage="memory")
         js.create_consumer("S", durable_name="c")
@@ -403,13 +404,13 @@ def test_handles_that_are_dropped_leave_nothing_behind(use):
 
         use_one()
         gc.collect()
-        wait_until(lambda: len(nc._members) == members, timeout=PATIENCE)
+        wait_until(lambda: len(members_of(nc)) == members, timeout=PATIENCE)
         wait_until(lambda: subscriptions(nc, server) <= 1, timeout=PATIENCE)
         threads = threading.active_count()
         for _ in range(scaled(200, 10_000)):
             use_one()
         gc.collect()
-        wait_until(lambda: len(nc._members) == members, timeout=PATIENCE)
+        wait_until(lambda: len(members_of(nc)) == members, timeout=PATIENCE)
         wait_until(lambda: subscriptions(nc, server) <= 1, timeout=PATIENCE)
         assert threading.active_count() <= threads
 

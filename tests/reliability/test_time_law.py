@@ -19,6 +19,7 @@ import pytest
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
+from tests.harness.insides import outbound_of
 from tests.harness.public_calls import CALLS, Call, World
 from tests.harness.soak import SOAKING, scaled
 from tests.harness.waiting import alongside, wait_until
@@ -96,7 +97,7 @@ def check_all(world: World, calls: dict[str, Call], stalls, record_figure, what:
 
 
 def full(nc: jetsync.Connection) -> bool:
-    return nc._outbound.pending_bytes > nc._outbound.high_water - 100_000
+    return outbound_of(nc).pending_bytes > outbound_of(nc).high_water - 100_000
 
 
 @pytest.mark.timed

@@ -24,11 +24,7 @@ RELOADS = scaled(2, 50)
 
 def record(record_figure, what, count, traffic):
     record_figure(f"G39 {what}", count)
-    record_figure(f"G39 {what}: confirmed", len(traffic.ledger.stored))
-    record_figure(f"G39 {what}: outcome unknown", len(traffic.ledger.unknown))
-    record_figure(f"G39 {what}: lost, doubled, late calls", traffic.faults, goal="0")
-    record_figure(f"G39 {what}: longest call", traffic.slowest, "s")
-    record_figure(f"G39 {what}: longest wait of a reader", traffic.longest_wait, "s")
+    traffic.record(record_figure, f"G39 {what}")
 
 
 @pytest.mark.parametrize("number", range(ROLLS))

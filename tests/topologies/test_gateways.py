@@ -45,11 +45,7 @@ def test_a_stream_moves_between_clusters_while_it_is_written_and_read(world, rec
                     wait_until(moved, timeout=120)
                     traffic.goes_on()
             record_figure("G39 stream moves between clusters", MOVES)
-            record_figure("G39 stream moves: confirmed", len(traffic.ledger.stored))
-            record_figure("G39 stream moves: outcome unknown", len(traffic.ledger.unknown))
-            record_figure("G39 stream moves: lost, doubled, late calls", traffic.faults, goal="0")
-            record_figure("G39 stream moves: longest call", traffic.slowest, "s")
-            record_figure("G39 stream moves: longest wait of a reader", traffic.longest_wait, "s")
+            traffic.record(record_figure, "G39 stream moves")
         finally:
             js.delete_stream("M")
 
@@ -75,10 +71,6 @@ def test_work_in_the_other_cluster_waits_while_the_gateways_are_away(world, reco
                         assert not isinstance(found, jetsync.Error), found
                     traffic.goes_on(timeout=120)
             record_figure("G39 gateways: cuts", CUTS)
-            record_figure("G39 gateways: confirmed", len(traffic.ledger.stored))
-            record_figure("G39 gateways: outcome unknown", len(traffic.ledger.unknown))
-            record_figure("G39 gateways: lost, doubled, late calls", traffic.faults, goal="0")
-            record_figure("G39 gateways: longest call", traffic.slowest, "s")
-            record_figure("G39 gateways: longest wait of a reader", traffic.longest_wait, "s")
+            traffic.record(record_figure, "G39 gateways")
         finally:
             owner.delete_stream("G")

@@ -39,8 +39,4 @@ def test_nothing_is_lost_or_doubled_over_a_leaf_link_that_comes_and_goes(record_
         kept = {f"k{n}": bucket.get(f"k{n}").value for n in range(WRITES)}
         assert kept == {f"k{n}": b"%d" % (CUTS - 1) for n in range(WRITES)}
         record_figure("G39 leaf link: cuts", CUTS)
-        record_figure("G39 leaf link: confirmed", len(traffic.ledger.stored))
-        record_figure("G39 leaf link: outcome unknown", len(traffic.ledger.unknown))
-        record_figure("G39 leaf link: lost, doubled, late calls", traffic.faults, goal="0")
-        record_figure("G39 leaf link: longest call", traffic.slowest, "s")
-        record_figure("G39 leaf link: longest wait of a reader", traffic.longest_wait, "s")
+        traffic.record(record_figure, "G39 leaf link")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync.client.port import Member
@@ -15,7 +16,16 @@ from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.requests import consumer_info, delete_consumer
 
-__all__ = ["BoundConsumer"]
+__all__ = ["BoundConsumer", "unsubscribe_at_exit"]
+
+
+def unsubscribe_at_exit(
+    unsubscribe: Callable[[], object], raised: type[BaseException] | None
+) -> None:
+    """Unsubscribe at the end of a ``with`` block. When the block has ``raised``, its exception
+    counts, and what unsubscribing raises is dropped."""
+    with contextlib.suppress(*([] if raised is None else [Error])):
+        unsubscribe()
 
 
 class BoundConsumer(Member):

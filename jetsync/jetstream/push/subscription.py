@@ -16,10 +16,10 @@ from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
     DisconnectedError,
-    Error,
     TimeoutError,
 )
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
+from jetsync.jetstream.consumers.bound import unsubscribe_at_exit
 from jetsync.jetstream.message import JetStreamMsg, origin
 from jetsync.jetstream.push.receiver import PushReceiver
 
@@ -274,10 +274,5 @@ class PushSubscription(PushReceiver):
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if self._port.closed:
-            return
-        if kind is None:
-            self.unsubscribe()
-        else:
-            with contextlib.suppress(Error):  # the first error is the one to raise
-                self.unsubscribe()
+        if not self._port.closed:
+            unsubscribe_at_exit(self.unsubscribe, kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds
 from jetsync._handles import Handle
 from jetsync._signatures import spells_out
-from jetsync.errors import ConnectionClosedError, Error, TimeoutError
+from jetsync.errors import ConnectionClosedError, TimeoutError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
-from jetsync.jetstream.consumers.bound import BoundConsumer
+from jetsync.jetstream.consumers.bound import BoundConsumer, unsubscribe_at_exit
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
 from jetsync.jetstream.pull.options import check_count
@@ -177,13 +176,8 @@ class PullSubscription(Handle):
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if self._port.closed:
-            return
-        if kind is None:
-            self.unsubscribe()
-        else:
-            with contextlib.suppress(Error):  # the first error is the one to raise
-                self.unsubscribe()
+        if not self._port.closed:
+            unsubscribe_at_exit(self.unsubscribe, kind)
 
     def __repr__(self) -> str:
         return f"PullSubscription({self.stream_name!r}, {self.name!r})"
