@@ -141,7 +141,15 @@ def test_servers_that_name_others_before_tls_only_are_believed_that_far(certific
     with NatsCluster(2, jetstream=False, config=config, binary=older_binary(version)) as cluster:
         first, second = cluster.servers
         tls = jetsync.TLSConfig(ca_file=certificates.ca)
-        with jetsync.connect(f"tls://localhost:{first.port}", tls=tls) as nc:
+        url = f"tls://localhost:{first.port}"
+
+        def knows_both() -> bool:
+            with jetsync.connect(url, tls=tls) as nc:
+                return any(str(second.port) in str(one.url) for one in nc.servers)
+
+        # Servers that have met tell clients of each other a moment later.
+        wait_until(knows_both, timeout=LONG)
+        with jetsync.connect(url, tls=tls) as nc:
             first.stop()
             wait_until(lambda: str(second.port) in str(nc.connected_url), timeout=LONG)
             nc.flush(timeout=LONG)
