@@ -9,6 +9,8 @@ Environment, each switched on by 1:
   optimised either.
 - JETSYNC_COVERAGE: gcov.
 - JETSYNC_QUICK: optimised less, compiled in half the time; for checks of all but speed.
+- JETSYNC_URL and JETSYNC_DOCS_URL (addresses, not 1): where the repository and the documentation
+  are, for the metadata. The release workflow sets them to its own.
 - CYTHON_CACHE_DIR (a folder, not 1): what Cython has generated once is taken from there again.
 - JETSYNC_WERROR: warnings are errors. For development and continuous integration: a compiler that
   is newer than this release may warn of more, and a user's installation must not fail for that.
@@ -89,6 +91,18 @@ if sys.platform == "linux":
         compile_args += ["-mbranch-protection=standard"]
 
 
+def project_urls() -> dict[str, str]:
+    """The addresses in the metadata, by label: those that a release is made from."""
+    urls = {}
+    if url := os.environ.get("JETSYNC_URL", "").rstrip("/"):
+        urls["Source"] = url
+        urls["Issues"] = f"{url}/issues"
+        urls["Changelog"] = f"{url}/blob/main/CHANGELOG.md"
+    if docs := os.environ.get("JETSYNC_DOCS_URL"):
+        urls["Documentation"] = docs
+    return urls
+
+
 class SourceDistribution(sdist):
     """The same bytes from the same sources on every machine: names in order, no owner, the usual
     permissions, and ``SOURCE_DATE_EPOCH`` (default: now) as the time of every file."""
@@ -157,6 +171,7 @@ def bill_of_materials(version: str) -> dict[str, object]:
 
 setup(
     cmdclass={"bdist_wheel": Wheel, "sdist": SourceDistribution},
+    project_urls=project_urls(),
     libraries=[
         (
             "jet",

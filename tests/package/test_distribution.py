@@ -95,6 +95,45 @@ def test_the_same_sources_make_the_same_source_distribution(tmp_path, monkeypatc
     assert made[0] == made[1]
 
 
+METADATA = """
+import Cython.Build, os
+Cython.Build.cythonize = lambda extensions, **_: extensions
+os.environ.update({addresses!r})
+from setuptools import build_meta
+build_meta.prepare_metadata_for_build_wheel({folder!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("addresses", "told"),
+    [
+        ({}, []),
+        (
+            {"JETSYNC_URL": "https://host.test/a/b", "JETSYNC_DOCS_URL": "https://docs.test/b/"},
+            [
+                "Source, https://host.test/a/b",
+                "Issues, https://host.test/a/b/issues",
+                "Changelog, https://host.test/a/b/blob/main/CHANGELOG.md",
+                "Documentation, https://docs.test/b/",
+            ],
+        ),
+    ],
+    ids=["development", "release"],
+)
+def test_a_release_says_where_it_comes_from(tmp_path, addresses, told):
+    """The release workflow knows its own repository; no other address is written down anywhere."""
+    tree = tmp_path / "tree"
+    for room in ("csrc", "jetsync"):
+        shutil.copytree(ROOT / room, tree / room, ignore=MADE_HERE)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, tree / name)
+    run("-c", METADATA.format(addresses=addresses, folder=str(tmp_path)), cwd=tree)
+    (path,) = tmp_path.glob("*.dist-info/METADATA")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    label = "Project-URL: "
+    assert sorted(one.removeprefix(label) for one in lines if one.startswith(label)) == sorted(told)
+
+
 def sources(*patterns: str) -> set[str]:
     found = {p for room in ("jetsync", "csrc") for s in patterns for p in (ROOT / room).rglob(s)}
     return {path.relative_to(ROOT).as_posix() for path in found}
