@@ -6,6 +6,7 @@ dumps know it.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import signal
 import sys
@@ -54,7 +55,7 @@ class Thread(threading.Thread):
 
     def run(self) -> None:
         self._runs_on = threading.get_ident()
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_BLOCK, _every_signal())
         try:
             self._job()
         except Exception:
@@ -80,6 +81,12 @@ class Thread(threading.Thread):
             return
         if self._over.wait(timeout) and self._native is None:
             super().join()
+
+
+@functools.cache
+def _every_signal() -> frozenset[int]:
+    """What a new thread blocks; to ask for it costs more than to start the thread."""
+    return frozenset(signal.valid_signals())
 
 
 def _unpatched_start() -> Callable[..., object] | None:

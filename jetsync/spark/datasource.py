@@ -23,6 +23,7 @@ from jetsync.spark.older import OlderStreamReader
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.reader import JetStreamReader
 from jetsync.spark.schema import ddl
+from jetsync.spark.sentences import sentence_first
 from jetsync.spark.stream_reader import JetStreamStreamReader
 from jetsync.spark.versions import HAS_FILTERS, HAS_READ_LIMITS
 from jetsync.spark.write_options import WriteOptions
@@ -39,12 +40,14 @@ class JetStreamDataSource(DataSource):
         """Return the name of the format."""
         return "jetstream"
 
+    @sentence_first
     def schema(self) -> str:
         """Return the columns of a read. Does not connect."""
         columns = self.options.get("columns") or ""
         names = [part.strip() for part in columns.split(",") if part.strip()]
         return ddl(names, bucket=bool(self.options.get("bucket")))
 
+    @sentence_first
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader; checks every option."""
         options = ReadOptions.parse(self.options, streaming=False)
@@ -60,12 +63,14 @@ class JetStreamDataSource(DataSource):
 
         return FilteringReader(options, schema)
 
+    @sentence_first
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader; checks every option."""
         options = ReadOptions.parse(self.options, streaming=True)
         connect_options(options.link)
         return (JetStreamStreamReader if HAS_READ_LIMITS else OlderStreamReader)(options, schema)
 
+    @sentence_first
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the batch writer; checks options, columns and the stream (blocks for that)."""
         options = WriteOptions.parse(self.options)
@@ -74,6 +79,7 @@ class JetStreamDataSource(DataSource):
         made.look_at_target()
         return made
 
+    @sentence_first
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the streaming writer; checks options, columns and the stream (blocks for that)."""
         options = WriteOptions.parse(self.options)

@@ -73,15 +73,28 @@ class SparkSourceError(JetStreamError):
 
 
 _SAID_HERE = re.compile(r"(\[JETSYNC_[A-Z_]+\][^\n]*)")
+_NOT_STARTED = "Python worker failed to connect back"
+_STARTED_LATE = (
+    f"{_NOT_STARTED}: a Python process of Spark took longer to start than the 10 seconds that "
+    "Spark gives it; the machine may be too busy. A streaming query goes on from its checkpoint "
+    "when it is started again"
+)
 _RAISED_IN_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_KNOWN = (
+    (_SAID_HERE, None),
+    (re.compile(_NOT_STARTED), _STARTED_LATE),
+    (_RAISED_IN_PYTHON, None),
+)
+"""What to look for in an error, best first, and what it means if its own text does not say."""
 
 
 def reason(error: BaseException | str) -> str:
     """Return the sentence that says what is wrong, out of an error as Spark raises it.
 
     Spark puts a Python exception as text behind stack traces of its own. Of an error of jetsync
-    this is ``[JETSYNC_...]`` with its sentence, of another one raised in Python its type and text,
-    else the first line. Takes the exception or its text; looks at causes too. Never raises.
+    this is ``[JETSYNC_...]`` with its sentence; of another one raised in Python its type and text;
+    of a Python process that started too late what that means; else the first line. Takes the
+    exception or its text; looks at causes too. Never raises.
     """
     texts = []
     seen: set[int] = set()
@@ -90,10 +103,10 @@ def reason(error: BaseException | str) -> str:
         seen.add(id(cause))
         texts.append(str(cause))
         cause = getattr(cause, "__cause__", None)
-    for pattern in (_SAID_HERE, _RAISED_IN_PYTHON):
+    for pattern, sentence in _KNOWN:
         for text in texts:
             found = pattern.search(text)
             if found:
-                return found.group(1).strip()
+                return sentence or found.group(1).strip()
     lines = texts[0].strip().splitlines()
     return lines[0] if lines else type(error).__name__

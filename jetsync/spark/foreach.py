@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.sentences import sentence_first
 from jetsync.spark.task import running_task
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def publish_partition(
     checked = WriteOptions.parse(given)
     job = job_id or uuid.uuid4().hex
 
+    @sentence_first
     def publish(items: Iterable[Any]) -> Iterator[Any]:
         from jetsync.spark.publishing import RowPublisher, make_ids
         from jetsync.spark.sink_columns import SinkColumns

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.offsets import Offset, StreamOffset
+from jetsync.spark.sentences import sentence_first
 from jetsync.spark.stream_reader import JetStreamStreamReader
 from jetsync.spark.versions import ReadAllAvailable, arrow_schema
 
@@ -35,12 +36,14 @@ class OlderStreamReader(JetStreamStreamReader):
     _position: dict[str, Any] | None = None
     _answered = False
 
+    @sentence_first
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; always the same in one process. Blocks."""
         first = super().initialOffset()
         self._position = self._position or first
         return first
 
+    @sentence_first
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         """Return the end of the next batch; the last one again if there is nothing to read.
 
@@ -57,6 +60,7 @@ class OlderStreamReader(JetStreamStreamReader):
         self._answered = True
         return self._position
 
+    @sentence_first
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the batch between two offsets into ranges. Blocks; runs on the driver."""
         self._position = end

@@ -28,6 +28,7 @@ from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange, split_ranges
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout, check_schema
+from jetsync.spark.sentences import sentence_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,6 +70,7 @@ class JetStreamReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
+    @sentence_first
     def partitions(self) -> list[InputPartition]:
         """Fix the range of each stream and cut it into pieces. Blocks; runs on the driver."""
         found = with_each(self._options.link, "planning", self._names(), self._range).values()
@@ -102,6 +104,7 @@ class JetStreamReader(DataSourceReader):
         wanted = SequenceRange(name, head.created, first, end, only_direct=only_direct)
         return wanted, head.messages
 
+    @sentence_first
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition on an executor."""
         return read_partition(self._options, self._schema, partition)

@@ -40,6 +40,7 @@ from jetsync.spark.read_options import LATEST, NONE, ReadOptions
 from jetsync.spark.reader import RangePartition, read_partition
 from jetsync.spark.releasing import prepare, release
 from jetsync.spark.schema import check_schema
+from jetsync.spark.sentences import sentence_first
 from jetsync.spark.versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -90,6 +91,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     # -- offsets (driver) ----------------------------------------------------------------------
 
+    @sentence_first
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; always the same in one process. Blocks."""
         if self._initial is None:
@@ -106,6 +108,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @sentence_first
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch, or ``start`` itself if there is nothing to read.
 
@@ -151,12 +154,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         }
         return Offset(told).to_dict()
 
+    @sentence_first
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the head: this run reads no further. Blocks."""
         self._frozen = self._ask_each(lambda _, head: StreamOffset(head.last_seq, head.created))
 
     # -- batches -------------------------------------------------------------------------------
 
+    @sentence_first
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut the batch between two offsets into ranges. Blocks; runs on the driver."""
         before, after = Offset.from_dict(start), Offset.from_dict(end)
@@ -190,10 +195,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         )
         return [RangePartition(piece) for piece in pieces]
 
+    @sentence_first
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition on an executor."""
         return read_partition(self._options, self._schema, partition)
 
+    @sentence_first
     def commit(self, end: dict[str, Any]) -> None:
         """Give up what is done, as ``onCommit`` says; positions live in the checkpoint. Blocks.
 

@@ -20,6 +20,7 @@ from jetsync.spark.connection import link_of, shared, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.foreach import counts_like
 from jetsync.spark.options import LinkOptions
+from jetsync.spark.sentences import sentence_first
 
 if TYPE_CHECKING:
     from jetsync import Consumer, JetStream, JetStreamMsg, MsgBatch
@@ -70,6 +71,7 @@ def consume_partition(
     delay = None if nak_delay is None else to_seconds(nak_delay, "nak_delay")
     link = link_of(options)
 
+    @sentence_first
     def consume(rows: Iterable[Any]) -> Iterator[Any]:
         example = None
         for row in rows:  # Spark's writer process waits until all rows are read
@@ -160,11 +162,11 @@ class _Worker:
 def _open(js: JetStream, stream: str, consumer: str) -> Consumer:
     try:
         found = js.consumer(stream, consumer)
-    except (ConsumerNotFoundError, StreamNotFoundError) as error:
+    except (ConsumerNotFoundError, StreamNotFoundError):
         raise SparkSourceError(
             f"stream {stream!r} has no consumer {consumer!r}; create a durable pull consumer first",
             code="JETSYNC_CONSUMER_NOT_FOUND",
-        ) from error
+        ) from None
     policy = found.cached_info.config.ack_policy
     if policy != "explicit":
         raise SparkSourceError(

@@ -34,6 +34,7 @@ from jetsync.spark.marker import (
 )
 from jetsync.spark.older import arrow_batches
 from jetsync.spark.publishing import Published, RowPublisher, make_ids
+from jetsync.spark.sentences import sentence_first
 from jetsync.spark.sink_columns import SinkColumns
 from jetsync.spark.target import Target, look_at_target
 from jetsync.spark.task import running_task
@@ -151,6 +152,7 @@ class JetStreamWriter(_Sink, DataSourceArrowWriter):
         # One id per write: Spark makes the writer once and ships it to every task and retry.
         self.job: str = options.query_id or uuid.uuid4().hex
 
+    @sentence_first
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition; blocks until every row is acknowledged, else raises.
 
@@ -163,6 +165,7 @@ class JetStreamWriter(_Sink, DataSourceArrowWriter):
         query = self._options.query_id or task.query or self.job
         return self._publish(iterator, query, task.batch_id, task.partition)
 
+    @sentence_first
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log what was done: every message is stored already. Purge what was overwritten."""
         self._finish("batch write", messages)
@@ -181,6 +184,7 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
         if self._options.commit_marker:
             make_bucket(self._options.link, self._target.replicas if self._target else 1)
 
+    @sentence_first
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish one partition of a batch; blocks until every row is acknowledged, else raises."""
         options = self._options
@@ -206,6 +210,7 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
                 return PublishedMessage(Published(), query, checkpoint, size, skipped=True)
         return self._publish(batches, query, batch_id, task.partition, checkpoint)
 
+    @sentence_first
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log what was done, purge what was overwritten, set the commit marker. May block."""
         self._finish(f"batch {batchId}", messages)

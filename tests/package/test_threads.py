@@ -37,6 +37,16 @@ def test_a_thread_takes_no_signals_and_does_not_hold_a_program_up():
     assert {signal.SIGINT, signal.SIGTERM} <= masked[0]
 
 
+def test_a_process_lists_its_signals_once_and_not_for_each_thread(monkeypatch):
+    """To list them costs more CPU time than to start a thread."""
+    start_thread("test", int).join(5)
+    monkeypatch.setattr(signal, "valid_signals", None)
+    said = []
+    thread = start_thread("test", lambda: said.append("ran"))
+    thread.join(5)
+    assert said == ["ran"]
+
+
 def test_functions_run_one_after_another_and_their_results_are_handed_out():
     with ThreadPool("test") as single:
         futures = [single.submit(lambda n=n: (n, threading.get_ident())) for n in range(50)]

@@ -9,6 +9,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from tests.spark.streaming import to_its_end
+
 
 def main(servers: str, source: str, target: str, checkpoint: str) -> None:
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
@@ -20,7 +22,7 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
     frame.selectExpr(changed, "data").write.format("jetstream").options(**sink).mode(
         "append"
     ).save()
-    query = (
+    writer = (
         spark.readStream.format("jetstream")
         .options(**link)
         .load()
@@ -29,9 +31,8 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
         .options(**sink)
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    to_its_end(writer.start)
     spark.stop()
 
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from jetsync.spark.versions import HAS_READ_LIMITS
+from tests.harness.waiting import wait_until
 
-__all__ = ["Collected", "needs_limits", "offset_log", "read_stream", "run_available", "to_its_end"]
+__all__ = [
+    "Collected",
+    "going",
+    "in_time",
+    "needs_limits",
+    "offset_log",
+    "read_stream",
+    "run_available",
+    "to_its_end",
+]
+
+T = TypeVar("T")
 
 needs_limits = pytest.mark.skipif(
     not HAS_READ_LIMITS,
@@ -46,22 +59,57 @@ NOT_STARTED = "failed to connect back"
 TRIES = 5
 
 
-def to_its_end(start: Callable[[], Any], timeout: float = 120) -> Any:
-    """Start a query and wait for its end; returns the ended query.
+def in_time(run: Callable[[], T]) -> T:
+    """Return what ``run()`` returns; it starts a query, and is called again if Spark is too late.
 
-    Spark gives a Python process ten seconds to start, whatever the machine is busy with. A query
-    that ended for that goes on from its checkpoint, as an operator would have it.
+    Spark gives a Python process ten seconds to start, whatever the machine is busy with, and no
+    setting changes that. A query that ended for that goes on from its checkpoint, as an operator
+    would have it.
     """
-    for left in reversed(range(TRIES)):
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(_TooLateError):
+            return _unless_late(run)
+    return run()
+
+
+class _TooLateError(Exception):
+    pass
+
+
+def _unless_late(run: Callable[[], T]) -> T:
+    try:
+        return run()
+    except Exception as error:
+        if NOT_STARTED in str(error):
+            raise _TooLateError from error
+        raise
+
+
+def to_its_end(start: Callable[[], Any], timeout: float = 120) -> Any:
+    """Start a query and wait for its end; returns the ended query."""
+
+    def ended() -> Any:
         query = start()
-        try:
-            assert query.awaitTermination(timeout), "the query did not end"
-        except Exception as error:
-            if NOT_STARTED not in str(error) or not left:
-                raise
-        else:
-            return query
-    return None
+        assert query.awaitTermination(timeout), "the query did not end"
+        return query
+
+    return in_time(ended)
+
+
+def going(start: Callable[[], Any], timeout: float = 120) -> Any:
+    """Start a query that goes on; returns it when its source has begun to answer."""
+
+    def answers() -> Any:
+        query = start()
+        wait_until(
+            lambda: query.exception() or not query.status["message"].startswith("Initializing"),
+            timeout=timeout,
+        )
+        if query.exception() is not None:
+            raise query.exception()
+        return query
+
+    return in_time(answers)
 
 
 def run_available(frame: Any, sink: Any, checkpoint: Path) -> Any:

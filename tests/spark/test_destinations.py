@@ -144,6 +144,15 @@ def test_reason_finds_the_sentence_in_what_spark_says(raised, said):
     assert reason(TRACE.format(error=raised)) == said
 
 
+def test_reason_says_what_a_process_of_spark_that_starts_late_means():
+    """Spark says no more, and its limit of ten seconds is no setting."""
+    said = "[STREAM_FAILED] Query [id = 1] terminated with exception: {}\n=== Streaming Query ===\n"
+    found = reason(RuntimeError(said.format("Python worker failed to connect back.")))
+    assert found.startswith("Python worker failed to connect back: ")
+    assert "10 seconds" in found
+    assert "goes on from its checkpoint" in found
+
+
 def test_reason_of_anything_else_is_its_first_line():
     assert reason(ValueError("one\ntwo")) == "one"
     assert reason(ValueError()) == "ValueError"

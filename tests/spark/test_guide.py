@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import jetsync
+from tests.spark.streaming import in_time
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/spark.md"
 COUNT = 200
@@ -39,11 +40,18 @@ def here(code, url, folder):
     return re.sub(r"spark = SparkSession.*\n", "", code)
 
 
-def finish(spark):
-    """Let the streams do what there is to do, and end."""
-    for query in spark.streams.active:
-        query.processAllAvailable()
-        query.stop()
+def run_streams(spark, code, names):
+    """Run an example that starts queries, let them do what there is to do, and end them."""
+
+    def run():
+        exec(code, names)
+        queries = spark.streams.active
+        for query in queries:
+            query.processAllAvailable()
+            query.stop()
+        return queries
+
+    return in_time(run)
 
 
 def run_sql(spark, url):
@@ -72,16 +80,13 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
 
         exec(read, names)
         names["daily"] = names["orders"].selectExpr("'AA' carrier", "string(seq) id")
-        exec(write, names)
-        (names["query"],) = spark.streams.active
-        finish(spark)
+        (names["query"],) = run_streams(spark, write, names)
         assert js.stream("RESULTS").info().state.messages == COUNT
         exec(batch, names)
         assert js.stream("RESULTS").get_last_msg("results.batch").seq == COUNT + 100
         js.stream("RESULTS").purge(subject="results.batch")
 
-        exec(update, names)
-        finish(spark)
+        run_streams(spark, update, names)
         assert js.stream("COUNTS").get_last_msg("counts.c0").data == b"%d" % (COUNT // 4)
 
         names["df"] = spark.range(10).selectExpr("string(id) as body")
@@ -95,7 +100,7 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         assert js.stream("RESULTS").info().state.messages == COUNT
         assert js.stream("ORDERS").info().state.messages == COUNT + 10
 
-        exec(to_files, names)
+        run_streams(spark, to_files, names)
         assert pq.read_table(tmp_path / "orders.parquet").num_rows == COUNT + 10
 
         js.stream("ORDERS").purge(subject="orders.new")
@@ -109,8 +114,7 @@ def test_the_examples_run(spark, fresh_server, tmp_path, capsys):
         exec(queue, names)
         assert js.stream("JOBS").info().state.messages == 0
 
-        exec(copy, names)
-        finish(spark)
+        run_streams(spark, copy, names)
         assert js.stream("COPY").get_msg(COUNT).subject == "copy.orders.eu.new"
         assert js.stream("COPY").info().state.messages == COUNT
         spark.streams.removeListener(names["listener"])

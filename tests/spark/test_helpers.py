@@ -19,7 +19,7 @@ from jetsync.spark import (
     register,
 )
 from tests.harness.waiting import wait_until
-from tests.spark.streaming import Collected, needs_limits, read_stream
+from tests.spark.streaming import Collected, going, needs_limits, read_stream
 
 COUNTS = "stored bigint, duplicates bigint"
 
@@ -164,12 +164,12 @@ def test_a_udf_looks_keys_up(spark, server, js):
 def test_lag_grows_while_a_query_may_not_read_everything(spark, new_stream, tmp_path):
     stream = new_stream(10)
     sink = Collected()
-    query = (
+    writer = (
         read_stream(spark, stream, maxOffsetsPerTrigger=4, minOffsetsPerTrigger=4)
         .writeStream.foreachBatch(sink)
         .option("checkpointLocation", str(tmp_path))
-        .start()
     )
+    query = going(writer.start)
     try:
         wait_until(
             lambda: lag(query) == {stream.name: {"latest": 10, "end": 8, "behind": 2}}, timeout=60

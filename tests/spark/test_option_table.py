@@ -27,7 +27,21 @@ def table():
     return found
 
 
+def rows():
+    """Return the names, the default and the meaning of each row of the table."""
+    text = GUIDE.read_text().split("## All options")[1]
+    for line in re.findall(r"^\| `.*$", text, re.MULTILINE):
+        names, _, _, _, default, meaning = (cell.strip() for cell in line.split("|")[1:7])
+        yield re.findall(r"`(\w+)`", names), default, meaning
+
+
 OPTIONS = table()
+DEFAULTS = {
+    name: default.strip("`")
+    for names, default, _ in rows()
+    for name in names
+    if re.fullmatch(r"\d+|`[\w]+`", default)
+}
 
 
 def is_known(parse, name, **base):
@@ -49,6 +63,22 @@ def test_an_option_is_for_what_the_table_says(name):
     assert is_known(lambda given: ReadOptions.parse(given, streaming=False), name) == batch
     assert is_known(lambda given: ReadOptions.parse(given, streaming=True), name) == stream
     assert is_known(WriteOptions.parse, name) == write
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_default_of_the_table_is_what_counts_without_the_option(name):
+    for used, parse, base in (
+        (OPTIONS[name][0], lambda given: ReadOptions.parse(given, streaming=False), "stream"),
+        (OPTIONS[name][1], lambda given: ReadOptions.parse(given, streaming=True), "stream"),
+        (OPTIONS[name][2], WriteOptions.parse, "publishStream"),
+    ):
+        if used:
+            assert parse({base: "S", name: DEFAULTS[name]}) == parse({base: "S"})
+
+
+def test_most_options_have_a_default_that_can_be_tried_and_all_have_a_meaning():
+    assert len(DEFAULTS) >= 25
+    assert [names for names, _, meaning in rows() if not meaning] == []
 
 
 def test_an_option_of_another_use_says_which():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jetsync.server import NatsServer
 from tests.harness.pages import ADDRESS, python_blocks
+from tests.spark.streaming import in_time
 
 
 def test_the_spark_example_of_the_readme_writes_every_message(spark, tmp_path):
@@ -14,5 +15,6 @@ def test_the_spark_example_of_the_readme_writes_every_message(spark, tmp_path):
         for there, here in ((ADDRESS, server.url), ('"out', f'"{tmp_path}/out')):
             assert there in code
             code = code.replace(there, here)
-        exec(compile(code, "README.md", "exec"), {})
+        whole = compile(code, "README.md", "exec")
+        in_time(lambda: exec(whole, {}))
     assert spark.read.parquet(f"{tmp_path}/out").count() == 100_001

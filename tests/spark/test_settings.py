@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from jetsync.spark import reason
-from tests.spark.streaming import read_stream, to_its_end
+from tests.spark.streaming import going, read_stream, to_its_end
 
 
 def copy_of(spark, source, target):
@@ -16,7 +16,7 @@ def copy_of(spark, source, target):
 
 def test_every_setting_of_a_streaming_write_is_taken(spark, new_stream, tmp_path):
     source, target = new_stream(10), new_stream()
-    query = (
+    writer = (
         copy_of(spark, source, target)
         .writeStream.format("jetstream")
         .options(**target.write_options)
@@ -26,8 +26,8 @@ def test_every_setting_of_a_streaming_write_is_taken(spark, new_stream, tmp_path
         .option("path", "/somewhere")
         .option("checkpointLocation", str(tmp_path))
         .trigger(processingTime="1 second")
-        .start()
     )
+    query = going(writer.start)
     query.processAllAvailable()
     query.stop()
     assert target.messages == 10
@@ -68,7 +68,7 @@ def test_what_spark_offers_no_python_sink_is_told_by_spark(
     copied = copy_of(spark, source, source).writeStream.format("jetstream")
     writer = copied.options(**source.write_options).option("checkpointLocation", str(tmp_path))
     with pytest.raises(Exception, match=f"(?i){sentence}"):
-        setting(writer).start().awaitTermination(120)
+        to_its_end(setting(writer).start)
 
 
 def test_sql_reads_and_writes_views(spark, new_stream):

@@ -11,7 +11,15 @@ import jetsync
 from jetsync.server import NatsServer
 from jetsync.spark import lag
 from tests.harness.waiting import wait_until
-from tests.spark.streaming import Collected, needs_limits, offset_log, read_stream, run_available
+from tests.spark.streaming import (
+    Collected,
+    going,
+    needs_limits,
+    offset_log,
+    read_stream,
+    run_available,
+    to_its_end,
+)
 
 
 @needs_limits
@@ -69,13 +77,9 @@ def test_latest_stays_pinned_although_the_first_batch_failed(spark, js, new_stre
         # The poll interval lies between the two answers, so messages arrive between them.
         frame = read_stream(spark, stream, startingOffsets="latest", pollInterval="1s")
         failing = Collected(fail_on=0)
-        with pytest.raises(PySparkException):
-            query = (
-                frame.writeStream.foreachBatch(failing)
-                .option("checkpointLocation", str(tmp_path))
-                .start()
-            )
-            query.awaitTermination(60)
+        writer = frame.writeStream.foreachBatch(failing).option("checkpointLocation", str(tmp_path))
+        with pytest.raises(PySparkException, match="the sink of this test fails here"):
+            to_its_end(writer.start)
         first = offset_log(tmp_path, 0)
         base, end = first["base"][stream.name], first["streams"][stream.name]["seq"]
         assert base < end, "nothing arrived between initialOffset and latestOffset"
@@ -188,7 +192,7 @@ def test_a_query_outlives_a_restart_of_the_server(spark, tmp_path):
         js.create_stream(name="S", subjects=["s.>"])
         js.publish_many([("s.x", b"") for _ in range(100)])
         sink = Collected()
-        query = (
+        writer = (
             spark.readStream.format("jetstream")
             .option("servers", server.url)
             .option("stream", "S")
@@ -196,8 +200,8 @@ def test_a_query_outlives_a_restart_of_the_server(spark, tmp_path):
             .load()
             .writeStream.foreachBatch(sink)
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .start()
         )
+        query = going(writer.start)
         try:
             wait_until(lambda: len(sink.rows) == 100, timeout=60)
             server.kill()
