@@ -85,7 +85,7 @@ class Thread(threading.Thread):
 
 @functools.cache
 def _every_signal() -> frozenset[int]:
-    """What a new thread blocks; to ask for it costs more than to start the thread."""
+    """Return the signals that a new thread blocks: to list them costs more than to start it."""
     return frozenset(signal.valid_signals())
 
 

@@ -85,7 +85,7 @@ _KNOWN = (
     (re.compile(_NOT_STARTED), _STARTED_LATE),
     (_RAISED_IN_PYTHON, None),
 )
-"""What to look for in an error, best first, and what it means if its own text does not say."""
+"""Patterns of an error, the best first, with their meaning where the text does not say it."""
 
 
 def reason(error: BaseException | str) -> str:

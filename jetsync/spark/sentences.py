@@ -1,4 +1,4 @@
-"""What Spark shows of an error: its sentence first, not the way through jetsync to it.
+"""Errors as Spark shows them: the sentence first, not the way through jetsync to it.
 
 Spark prints the whole traceback of a Python error, and the sentence behind it, in the middle of its
 own text. So an error with a code leaves jetsync with one frame, and has itself as its cause: where

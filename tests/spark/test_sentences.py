@@ -17,6 +17,8 @@ from pyspark.util import handle_worker_exception
 
 from jetsync.spark import SparkOptionError, SparkSourceError, consume_partition, publish_partition
 from jetsync.spark.datasource import JetStreamDataSource
+from jetsync.spark.ranges import SequenceRange
+from jetsync.spark.reader import RangePartition
 from jetsync.spark.sentences import sentence_first
 from tests.spark.streaming import NOT_STARTED, going, in_time
 
@@ -45,6 +47,11 @@ def offsets():
 def latest():
     reader = source(stream="S").streamReader(ROWS)
     return reader.latestOffset({}, reader.getDefaultReadLimit())
+
+
+def read():
+    part = RangePartition(SequenceRange("S", "", 1, 10))
+    return list(source(stream="S").reader(ROWS).read(part))
 
 
 def write():
@@ -76,6 +83,7 @@ def consume():
         (lambda: source(topic="x").writer(ROWS, overwrite=False), "JETSYNC_UNKNOWN_OPTION"),
         (lambda: source(topic="x").streamWriter(ROWS, overwrite=False), "JETSYNC_UNKNOWN_OPTION"),
         (lambda: source(stream="S").reader(ROWS).partitions(), "JETSYNC_SERVER_UNAVAILABLE"),
+        (read, "JETSYNC_SERVER_UNAVAILABLE"),
         (offsets, "JETSYNC_SERVER_UNAVAILABLE"),
         (latest, "JETSYNC_INVALID_OFFSET"),
         (write, "JETSYNC_SERVER_UNAVAILABLE"),
