@@ -98,7 +98,9 @@ def place(server: NatsServer, tmp_path: Path) -> Iterator[Place]:
 
 
 def test_what_celery_applications_are_made_of(place):
-    """On processes: results, retries, groups, chords, chains, delays, remote control."""
+    """On processes: results, retries, groups, chords, chains, delays, expiry, remote control."""
+    expired, over = place.call("record", "late", expires=0.2), time.time() + 0.2
+    wait_until(lambda: time.time() > over)
     place.worker("prefork")
     add, total = place.task("add", 1, 2), place.task("total")
     assert add.delay().get(timeout=LONG) == 3
@@ -111,6 +113,9 @@ def test_what_celery_applications_are_made_of(place):
     }
     got = {name: result.get(timeout=LONG) for name, result in results.items()}
     assert got == {"shaky": 2, "group": [0, 2, 4, 6, 8], "chord": 20, "chain": 7}
+    with pytest.raises(TaskRevokedError):
+        expired.get(timeout=LONG)
+    assert (expired.status, place.lines("late")) == ("REVOKED", [])
     # Two tasks that are delayed: neither is with a worker, and the revoked one never runs.
     due = time.time() + 1.0
     delayed, revoked = place.call("started", countdown=1.0), place.call("record", "no", countdown=1)

@@ -263,7 +263,11 @@ def test_a_tls_url_asks_for_tls_and_hides_its_password(certificates):
         host = f"127.0.0.1:{secure.port}"
         options = {"ca_certs": str(certificates.ca)}
         for url in (f"tls://ann:pw@{host}/v", f"jetsync+tls://ann:pw@{host}/v"):
-            connection = kombu.Connection(url, transport="jetsync.contrib.kombu:Transport")
+            connection = kombu.Connection(
+                url,
+                transport="jetsync.contrib.kombu:Transport",
+                transport_options={"connect_timeout": 30},  # a busy machine refuses late
+            )
             again = connection.clone()
             for one in (connection, again):
                 assert one.as_uri() == f"tls://ann:**@{host}/v"

@@ -167,7 +167,7 @@ class Channel(PublishingChannel):
         raw, metadata = loads(received.msg.data), received.msg.metadata
         properties = raw["properties"]
         record: QueueRecord = self._broker.record(received.queue)
-        limits = [expiration_of(properties), record.message_ttl]
+        limits = [expiration_of(raw), record.message_ttl]
         if limits != [None, None] and is_too_old(_stored(received), limits):
             received.term("expired")
             raise Empty

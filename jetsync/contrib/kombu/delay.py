@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-__all__ = ["due_time", "expiration_of", "is_too_old", "without_eta"]
+__all__ = ["due_time", "expiration_of", "is_too_old", "lifetime_of", "without_eta"]
 
 _AT_ONCE = timedelta(milliseconds=50)
+_EXPIRED_KEPT = 86_400.0
+"""Seconds."""
 
 
 def due_time(message: Mapping[str, Any]) -> datetime | None:
@@ -35,10 +37,33 @@ def without_eta(headers: Mapping[str, Any]) -> dict[str, Any]:
     return {**headers, "eta": None, "x-eta": headers["eta"]}
 
 
-def expiration_of(properties: Mapping[str, Any]) -> float | None:
-    """Return after how many seconds a message is of no use, as its sender says."""
-    milliseconds = properties.get("expiration")
-    return None if milliseconds is None else max(0.0, float(milliseconds) / 1000)
+def expiration_of(message: Mapping[str, Any]) -> float | None:
+    """Return after how many seconds a message is of no use, as its sender says.
+
+    None for a task that tells when it expires: the worker that gets it gives it the result
+    ``REVOKED``.
+    """
+    milliseconds = message["properties"].get("expiration")
+    if milliseconds is None or is_expiring_task(message):
+        return None
+    return max(0.0, float(milliseconds) / 1000)
+
+
+def lifetime_of(message: Mapping[str, Any]) -> float | None:
+    """Return after how many seconds the server may remove a message; None: never.
+
+    A task that has expired is kept for a day more, so that a worker can say so.
+    """
+    if not is_expiring_task(message):
+        return expiration_of(message)
+    milliseconds = message["properties"].get("expiration")
+    return None if milliseconds is None else max(0.0, float(milliseconds) / 1000) + _EXPIRED_KEPT
+
+
+def is_expiring_task(message: Mapping[str, Any]) -> bool:
+    """Whether it is a task of Celery whose headers say when it expires."""
+    headers = message.get("headers") or {}
+    return "task" in headers and headers.get("expires") is not None
 
 
 def is_too_old(stored: datetime, limits: list[float | None]) -> bool:

@@ -10,7 +10,7 @@ from kombu.utils.uuid import uuid
 
 from jetsync.contrib.gevent import call
 from jetsync.contrib.kombu.declaring import DeclaringChannel
-from jetsync.contrib.kombu.delay import due_time, expiration_of, without_eta
+from jetsync.contrib.kombu.delay import due_time, lifetime_of, without_eta
 
 __all__ = ["PublishingChannel"]
 
@@ -64,7 +64,7 @@ class PublishingChannel(DeclaringChannel):
             dumps(message).encode(),
             id=id,
             priority=self._get_message_priority(message),
-            expiration=expiration_of(properties),
+            expiration=lifetime_of(message),
             due=due,
         )
 
