@@ -14,6 +14,7 @@ from jetsync.client.requests import Exchange
 from jetsync.jetstream.streams import backup
 from jetsync.server import NatsCluster, NatsServer
 from tests.harness.conditioner import Link
+from tests.harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -179,6 +180,8 @@ def test_a_restore_that_is_stopped_before_its_first_answer_leaves_no_stream(
         js = nc.jetstream(timeout=20)
         js.create_stream(name="EARLY", subjects=["early"], num_replicas=3).backup(tmp_path / "b")
         js.delete_stream("EARLY")
+        # The leader of all streams may learn it later than the one that answers, and would refuse.
+        wait_until(lambda: "EARLY" not in js.stream_names())
         monkeypatch.setattr(Exchange, "_send", sent)
         with pytest.raises(stop):
             js.restore_stream(tmp_path / "b")
