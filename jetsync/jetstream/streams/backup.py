@@ -296,7 +296,11 @@ def _send(
                 _refusal(answer())
                 confirmed += 1
             put(data)
-            if not sent:
+            sent += 1
+            done += len(data)
+            if progress is not None:
+                progress(done, size)
+            if sent == 1:
                 # Alone, since it comes again: in a cluster the server of this link may not know yet
                 # that another one takes the pieces.
                 grace = Deadline(_UNDO)
@@ -305,10 +309,6 @@ def _send(
                     put(data)
                 _refusal(msg)
                 confirmed += 1
-            sent += 1
-            done += len(data)
-            if progress is not None:
-                progress(done, size)
         for _ in range(sent - confirmed):
             _refusal(answer())
 
