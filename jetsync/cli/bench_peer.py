@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,8 @@ _ENDS_WITHIN = 5.0
 @contextmanager
 def bench_peer(options: ConnectOptions, prefix: str) -> Iterator[None]:
     """Run it below the subjects of a prefix. Blocks until it listens there."""
+    import subprocess
+
     process = subprocess.Popen(
         [sys.executable, "-m", "jetsync.cli.bench_peer"],
         stdin=subprocess.PIPE,

@@ -196,12 +196,28 @@ def test_a_restore_that_is_stopped_before_its_first_answer_leaves_no_stream(
         # The leader of all streams may learn it later than the one that answers, and would refuse.
         wait_until(lambda: "EARLY" not in js.stream_names())
         monkeypatch.setattr(Exchange, "_send", sent)
+        monkeypatch.setattr(backup, "_LAST_WORD", 20.0)  # on whatever machine this is
         with pytest.raises(stop):
             js.restore_stream(tmp_path / "b")
         assert undone
         with pytest.raises(jetsync.StreamNotFoundError):
             js.stream("EARLY")
         js.restore_stream(tmp_path / "b")
+
+
+def test_a_restore_that_gets_no_answer_tells_what_may_be_left(fresh_server, tmp_path):
+    """It ends with its time, and an interrupt is not held up either: see test_every_call."""
+    told = []
+    with jetsync.connect(fresh_server.url, on_error=lambda event: told.append(event.error)) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="EARLY", subjects=["early"]).backup(tmp_path)
+        js.delete_stream("EARLY")
+        fresh_server.pause()
+        with pytest.raises(jetsync.TimeoutError):
+            js.restore_stream(tmp_path, timeout=0.2)
+        fresh_server.resume()
+        wait_until(lambda: told)
+    assert "stream 'EARLY' may be left, in part: delete it" in str(told[0])
 
 
 def test_a_restore_waits_until_the_servers_know_where_its_pieces_go(

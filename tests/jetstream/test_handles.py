@@ -72,8 +72,9 @@ def test_stores_refuse_to_be_pickled(js, request):
         js.delete_object_store(name)
 
 
-def test_what_travels_is_the_options_and_the_names(nc, stream):
+def test_what_travels_is_the_options_and_the_names(url, stream):
     """As the error says."""
-    options, name = pickle.loads(pickle.dumps((nc.options, stream.info().config.name)))
+    with jetsync.connect(url) as nc:
+        options, name = pickle.loads(pickle.dumps((nc.options, stream.info().config.name)))
     with jetsync.shared_connection(options) as there:
         assert there.jetstream().stream(name).info().config.name == name

@@ -51,6 +51,9 @@ _UNDER_WAY = 8
 """Pieces of a restore that the server has not confirmed."""
 _UNDO = 5.0
 """Seconds in which the stream of a failed restore is deleted."""
+_LAST_WORD = 0.05
+"""Seconds for which an interrupt or the end of the time is held up, so that the answer of a server
+nearby can still tell whether it has begun a restore."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,9 @@ def restore(
 def _begin(api: API, name: str, request: dict[str, Any], deadline: Deadline) -> str:
     """Ask the server to begin a restore, and return the subject of the pieces.
 
-    A restore that begins behind an interrupt or a timeout is undone. Only its answer tells it from
-    a stream that another client has made, so this waits for the answer, up to ``_UNDO`` seconds.
+    A restore that begins behind an interrupt or a timeout is undone if its answer comes within
+    ``_LAST_WORD`` seconds: only the answer tells it from a stream that another client has made.
+    Without one the user is told that the stream may be left.
     """
     operation = f"STREAM.RESTORE.{name}"
     data = json.dumps(request).encode()
@@ -198,7 +202,7 @@ def _begin(api: API, name: str, request: dict[str, Any], deadline: Deadline) -> 
         except BaseException as error:
             if not isinstance(error, Error) or isinstance(error, TimeoutError):
                 failure = _undo_late(api, name, operation, exchange)
-                if failure is not None and not isinstance(error, Exception):
+                if failure is not None:
                     api.port.report(_left(name, failure))
             raise
     return _pieces(answer)
@@ -207,7 +211,7 @@ def _begin(api: API, name: str, request: dict[str, Any], deadline: Deadline) -> 
 def _undo_late(api: API, name: str, operation: str, exchange: Exchange) -> Error | None:
     """Undo a restore that the server may have begun. Returns why that was not possible."""
     try:
-        answer = decode(exchange.another(Deadline(_UNDO)).data, operation)
+        answer = decode(exchange.another(Deadline(_LAST_WORD)).data, operation)
     except APIError:
         return None  # it has refused
     except Error as error:

@@ -227,7 +227,8 @@ class StreamManager(ConsumerManager, OrderedConsumers):
         backup, for another name and for storage in memory; StreamNameInUseError; BackupError and
         the server's APIError when it gives up; TimeoutError, DisconnectedError, PermissionsError,
         ConnectionClosedError. A call that raises deletes what it made, in up to 5 seconds more, or
-        says in a BackupError that the stream may be left.
+        says in a BackupError that the stream may be left; ``on_error`` gets that one when the call
+        ended by an interrupt or its timeout before the server had answered.
         """
         name = restore(self._api, folder, config, progress, self._api.deadline(timeout))
         return self.stream(name)
