@@ -17,6 +17,7 @@ For faults of single bytes (swallowed answers, crumbs, flipped bits) there is ``
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import subprocess
@@ -62,9 +63,11 @@ class LinkProcess:
         """End the process and with it every connection of every link."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        with self._lock:  # no thread is in the middle of a command
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(BrokenPipeError):  # a command that was not read
+                    pipe.close()
 
     def __enter__(self) -> LinkProcess:
         return self

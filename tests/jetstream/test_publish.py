@@ -172,16 +172,18 @@ def test_a_confirmation_has_its_time_although_the_source_is_slow_meanwhile(
 ):
     monkeypatch.setattr(many, "STALL", 2.0)
     with Link(server.url) as link, jetsync.connect(link.url) as nc:
+        resuming = threading.Timer(0.3, link.resume)
 
         def rows():
             for n in range(600):
                 if n == 512:  # those before are sent; what follows is read before they are heard of
                     time.sleep(2.5)  # a source slower than the limit
-                    threading.Timer(0.3, link.resume).start()
+                    resuming.start()
                 yield f"{stream.name}.a", b"%d" % n
 
         link.stall(way="to_client")
         report = nc.jetstream().publish_many(rows())
+        resuming.join()
     assert (report.stored, report.complete, report.failed) == (600, True, [])
 
 
