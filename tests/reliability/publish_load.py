@@ -199,7 +199,8 @@ def contents(js: jetsync.JetStream, stream: str) -> tuple[Counter[bytes], dict[b
     found: Counter[bytes] = Counter()
     sequences: dict[bytes, int] = {}
     while sum(found.values()) < total:
-        batch = reader.fetch(min(5000, total - sum(found.values())), timeout=10)
+        # The consumer may be on a server that was killed and has to catch up first.
+        batch = reader.fetch(min(5000, total - sum(found.values())), timeout=60)
         assert len(batch), f"only {sum(found.values())} of {total} messages can be read"
         for msg in batch:
             found[msg.data] += 1
