@@ -128,7 +128,7 @@ class Waiters:
                 self._events.remove(event)
 
     def settle(self, future: Any) -> None:
-        """The future is settled: tell those who wait. Does not block; once."""
+        """The future is settled: tell the threads that wait. Does not block; once."""
         self._settled = True
         for event in list(self._events):
             event.set()
@@ -147,8 +147,8 @@ class Waiters:
 
     @property
     def finished(self) -> bool:
-        """Whether the future has finished for those who hold the meeting; it stays so while they
-        do."""
+        """Whether the future has finished for the threads that hold the meeting; it stays so
+        while they do."""
         if not self._watched:
             self._watched = True
             if self._settled:  # `settle` may not have seen that there is a watcher

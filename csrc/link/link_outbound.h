@@ -28,8 +28,8 @@ typedef struct link_outbound {
     link_mutex lock; /* guards what follows, up to `send_turn` */
     link_pieces aside; /* whole frames that no sender has taken, in front of `pending` */
     jet_buf pending;   /* the same: what was put in last */
-    link_line line;  /* of those who wait for room */
-    size_t promised; /* bytes of room that belong to waiters who were woken and have not put in */
+    link_line line;  /* of threads that wait for room */
+    size_t promised; /* bytes of room that belong to threads that were woken and have not put in */
     link_gate work;  /* the writer waits here for bytes */
     link_resend resend;
     int fd; /* -1: no link. Nothing else says whether there is one */

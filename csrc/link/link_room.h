@@ -10,9 +10,9 @@ static inline size_t link_room_used(const link_outbound *o) {
     link_assert_held(&o->lock);
     return o->aside.size + jet_buf_len(&o->pending);
 }
-/* Promise the room that there is to those who stand in line, the oldest first, and wake them. */
+/* Promise the room that there is to the threads in line, the oldest first, and wake them. */
 void link_room_promise(link_outbound *o);
-/* The link or the whole buffer is gone: wake all who stand in line, to try again. */
+/* The link or the whole buffer is gone: wake all threads in line, to try again. */
 void link_room_dissolve(link_outbound *o);
 /* End the link; no other function does. Bytes that wait, and those put in from now on, stay for the
  * next one. */

@@ -30,7 +30,7 @@ cdef class PubAckFuture:
 
 
 cdef class AsyncWindow(SequencedWindow):
-    cdef readonly object keeper     # who settles the window
+    cdef readonly object keeper     # the object that settles the window
     cdef AckForm form
     cdef public bint auto_ids       # what a call without options asks for
     cdef public double timeout

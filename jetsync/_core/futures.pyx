@@ -402,7 +402,7 @@ cdef class AsyncWindow(SequencedWindow):
 # Functions for the room of publishing. Users hold futures, so these are no methods of them.
 
 def settle_waiter(PubAckFuture outcome not None):
-    """Tell those who wait for it, if there are any, that it is settled."""
+    """Tell the threads that wait for it, if there are any, that it is settled."""
     if outcome._waiter is not None:
         outcome._waiter.settle(outcome)
 

@@ -141,7 +141,7 @@ def _extras() -> Iterator[Finding]:
     missing = [extra.name for extra in found if extra.missing]
     if missing:
         names = ",".join(missing)
-        text = f"not installed, which matters to those who use them: {', '.join(missing)}"
+        text = f"not installed, which matters to programs that use them: {', '.join(missing)}"
         yield Finding("extras", "ok", text, f'pip install "jetsync[{names}]"')
     elif found:
         yield Finding("extras", "ok", "all of them are installed")

@@ -78,7 +78,7 @@ class Asking(Member):
     """The asynchronous requests of one connection. Thread-safe; takes no lock.
 
     Those of one link share one reply subject, a token that no other request has. Each adds a key of
-    its own that cannot be guessed, so who answers one of them can answer no other one.
+    its own that cannot be guessed, so a client that answers one of them can answer no other one.
     """
 
     def __init__(self, nc: Connection) -> None:

@@ -347,7 +347,7 @@ class Connection(Publishing):
         handlers go to ``on_error(error, request)``, by default to the connection's, and to the
         other side as "internal error", with their text if ``expose_errors``.
         ``stats_handler(endpoint_info)`` adds a value of its own to the statistics; ``metadata`` is
-        shown to who asks for the service.
+        shown to clients that ask for the service.
         ``on_done(service)`` is told of the end. ``prefix`` is where services are found. Raises
         ConfigError, ConnectionClosedError, DrainingError.
         """

@@ -97,7 +97,7 @@ class RequestFuture:
             if self._outcome is None:
                 return
             try:
-                callbacks.remove(function)  # who settled it may have missed the callback
+                callbacks.remove(function)  # the settling thread may have missed it
             except ValueError:
                 return
         function(self)

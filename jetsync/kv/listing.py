@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync.jetstream import JetStreamMsg
@@ -82,7 +82,7 @@ class Listing(Watching):
         patterns = check_patterns(_filters(filters))
         return (
             entry
-            for entry in self._entries(patterns, *self._for_each(timeout))
+            for entry in self._entries(self._present(patterns, *self._for_each(timeout)))
             if entry.operation is KeyValueOperation.PUT
         )
 
@@ -108,7 +108,8 @@ class Listing(Watching):
         PermissionsError, ConnectionClosedError.
         """
         patterns = check_patterns(check_any_key(key))
-        entries = list(self._entries(patterns, *self._for_all(timeout), include_history=True))
+        present = self._present(patterns, *self._for_all(timeout), include_history=True)
+        entries = list(self._entries(present))
         if not entries:
             raise self._not_found(key)
         last = len(entries) - 1
@@ -125,7 +126,8 @@ class Listing(Watching):
         JetStreamError; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         patterns = check_patterns(_filters(filters))
-        return self._entries(patterns, *self._for_each(timeout), include_history=True)
+        present = self._present(patterns, *self._for_each(timeout), include_history=True)
+        return self._entries(present)
 
     def _for_all(self, timeout: Seconds | None) -> tuple[Deadline | None, float]:
         """The time of a listing: ``timeout`` for all of it, or else a limit for each step."""
@@ -135,20 +137,10 @@ class Listing(Watching):
         """The time of a listing that is iterated over: a limit for each step."""
         return None, self._backing.api.timeout if timeout is None else to_seconds(timeout)
 
-    def _entries(
-        self,
-        patterns: Sequence[str],
-        deadline: Deadline | None,
-        step: float,
-        *,
-        include_history: bool = False,
-        meta_only: bool = False,
-    ) -> Iterator[Entry]:
-        """Iterate over the entries that are there now."""
+    def _entries(self, present: Iterable[Sequence[JetStreamMsg]]) -> Iterator[Entry]:
+        """Iterate over the entries that these messages are."""
         bucket, start = self.bucket, len(self._backing.prefix)
-        for messages in self._present(
-            patterns, deadline, step, include_history=include_history, meta_only=meta_only
-        ):
+        for messages in present:
             for msg in messages:
                 yield from_delivery(bucket, msg.subject[start:], msg)
 

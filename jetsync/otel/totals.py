@@ -24,8 +24,8 @@ _MOST_LABELS = 1000
 """Sets of labels that are remembered; with more of them the numbers of all others are one, under
 the label that the SDK has for it."""
 _OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
-_LOOK = 0.05
-"""Seconds between two looks for a provider."""
+_PROVIDER_CHECK = 0.05
+"""Seconds between two checks whether the program has a provider."""
 _KEPT = 64
 """Durations that are kept: to record them takes less than a millisecond."""
 
@@ -38,7 +38,7 @@ class Totals:
         from opentelemetry import metrics, trace
 
         self._is_set = not _is_empty(provider)
-        self._look_at = 0.0
+        self._checks_at = 0.0
         self._provider_now = metrics.get_meter_provider
         self._observation = metrics.Observation
         self._current = trace.get_current_span
@@ -70,10 +70,10 @@ class Totals:
 
     def wanted(self) -> bool:
         """Whether the program has a provider of meters; until then nothing is counted. One that it
-        sets later is found within ``_LOOK`` seconds: to ask for it takes as long as all the rest of
-        an operation that is left out."""
-        if not self._is_set and (now := monotonic()) >= self._look_at:
-            self._look_at = now + _LOOK
+        sets later is found within ``_PROVIDER_CHECK`` seconds: to ask for it takes as long as all
+        the rest of an operation that is left out."""
+        if not self._is_set and (now := monotonic()) >= self._checks_at:
+            self._checks_at = now + _PROVIDER_CHECK
             self._is_set = not _is_empty(self._provider_now())
         return self._is_set
 

@@ -79,7 +79,7 @@ class NatsCluster:
     def start(self, timeout: float = 30.0) -> NatsCluster:
         """Start every node that does not run, wait until all work together; return the cluster.
 
-        That is: all nodes know each other and, with JetStream, agree on its leader, who has seen
+        That is: all nodes know each other and, with JetStream, agree on its leader, which has seen
         every node. Blocks up to ``timeout`` seconds. Raises ``ServerUnavailableError`` if that
         does not happen in time; nodes that were started stay for ``stop()``.
         """

@@ -71,9 +71,9 @@ class _Adds:
         ``name`` has letters, digits, ``-`` and ``_``; ``subject`` (default: the name) may have
         wildcards. ``queue_group`` None: every instance gets every request. ``threads`` is how many
         handlers run at once (default: the service's number). The bytes that the ``handler`` returns
-        are the answer; None: it has answered, or will. ``metadata`` is shown to who asks for the
-        service. A ``ServiceError`` that it raises is the
-        answer, any other exception is the error 500. Endpoints cannot be removed. Raises
+        are the answer; None: it has answered, or will. ``metadata`` is shown to clients that
+        ask for the service. A ``ServiceError`` that the handler raises is the answer, any other
+        exception is the error 500. Endpoints cannot be removed. Raises
         ConfigError, ConnectionClosedError. Thread-safe.
         """
         return self._service._add(

@@ -163,7 +163,7 @@ class _RangeRead:
         found = first_at_or_after(stream, first, self._options.filter_subjects)
         return stream if found is not None and found <= wanted.last else None
 
-    # -- who delivers --------------------------------------------------------------------------
+    # -- which server delivers ---------------------------------------------------------------------
 
     def _deliver(
         self, stream: Stream, stuck: bool, made: EarlyConsumer | None
@@ -232,7 +232,7 @@ class _RangeRead:
         )
         if held is not None:
             raise PartialDeliveryError(
-                f"the leader has {held}, who answered the direct get has not"
+                f"the leader has {held}, the server that answered the direct get has not"
             )
 
     def _leader_holds(self, js: JetStream, missing: int, after: int) -> int | None:

@@ -36,7 +36,7 @@ COLUMNS: dict[str, str] = {
 DEFAULT_COLUMNS = ("subject", "data", "headers", "stream", "seq", "timestamp")
 """The columns of a read without ``.schema(...)`` and option ``columns``."""
 
-# Exact bytes instead of text with replacement characters, for those who ask for it.
+# Exact bytes instead of text with replacement characters, for readers that ask for it.
 _ALSO = {"headers": ("map<string,array<binary>>",)}
 
 # Which received columns each column is made of.

@@ -72,7 +72,7 @@ class Crew:
         while self.wake():
             pass
 
-    # -- who is needed -----------------------------------------------------------------------------
+    # -- which thread is needed --------------------------------------------------------------------
 
     def begin(self) -> None:
         """A thread begins a job: wake another one for what is left, or the one that watches."""

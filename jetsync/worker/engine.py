@@ -57,7 +57,6 @@ class Engine(Lifetime):
         self._handler = handler
         self._options = options
         self._on_outcome, self._ack_sync = options.on_outcome, options.ack_sync
-        self._is_plain = options.on_outcome is None and options.key is None
         self._tallies = Tallies()
         self._jobs = Jobs(options.most_held, self._stopping)
         self._running: set[Job] = set()
@@ -327,7 +326,7 @@ class Engine(Lifetime):
         if job.deliveries > self._options.crash_tries and not job.tries_here:
             self._give_up(job, "crashed", None, 0.0)
             return
-        msg, tries, by_seq = job.msg, job.deliveries + job.tries_here, self._jobs.by_seq
+        msg, tries = job.msg, job.deliveries + job.tries_here
         job.given = msg
         pace = self._crew.pace
         cpu = 0.0 if (is_quick := pace.is_quick) else time.thread_time()
@@ -352,13 +351,7 @@ class Engine(Lifetime):
                 self._acknowledge(job, None, seconds)
                 return
             self._has_unsent = True
-            if self._is_plain:  # what _settled does, for nearly every message
-                job.tally.done(seconds, now)
-                if by_seq.get(job.seq) is job:
-                    del by_seq[job.seq]
-                self._running.discard(job)
-            else:
-                self._settled(job, "done", None, None, seconds)
+            self._settled(job, "done", None, None, seconds)
         elif is_refused(msg):  # by its handler: the server delivers it again, or never
             kind = "terminated" if is_terminated(msg) else "retried"
             self._settled(job, kind, error, None, seconds)
@@ -441,7 +434,10 @@ class Engine(Lifetime):
         self, job: Job, kind: str, error: BaseException | None, delay: float | None, seconds: float
     ) -> None:
         """A message has left the worker."""
-        self._count(job, kind, error, delay, seconds)
+        if kind == "done" and self._on_outcome is None:
+            job.tally.done(seconds, time.monotonic())
+        else:
+            self._count(job, kind, error, delay, seconds)
         by_seq = self._jobs.by_seq
         if by_seq.get(job.seq) is job:  # the stream may have been made again
             del by_seq[job.seq]

@@ -105,7 +105,7 @@ class Jobs:
                 here.msg = msg
                 here.deliveries = max(here.deliveries, deliveries)
 
-    # -- who has a job -----------------------------------------------------------------------------
+    # -- which thread has a job --------------------------------------------------------------------
 
     def claim(self, job: Job) -> bool:
         """Give a job that waits to the caller; False when another thread has it."""
