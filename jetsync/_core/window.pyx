@@ -209,24 +209,40 @@ cdef class PublishWindow(InFlight):
         """Whether messages were not handed over yet, or wait to be sent again."""
         return max(self.unsent, self.head) < self.next_ or (self.resending and self.open_ != 0)
 
-    def mark_lost(self):
-        """Note that the answer to every message sent so far may be lost: nothing new is handed over
-        until :meth:`resend` has sent them again, on the link that there is now.
+    @property
+    def handed_over(self):
+        """The number below which all messages were handed over."""
+        return max(self.unsent, self.head)
+
+    def is_overtaken(self, uint64_t number):
+        """Whether a message below a number is open although one from the number on is settled."""
+        cdef uint64_t n
+        if self.head < number:
+            for n in range(number, self.unsent):
+                if not self.entries[n & self.mask].state & OPEN:
+                    return True
+        return False
+
+    def mark_lost(self, below=None):
+        """Note that the answer to every message sent so far may be lost (with `below`, to those with
+        smaller numbers): nothing new is handed over until :meth:`resend` has sent them again, on
+        the link that there is now.
 
         Returns the numbers of those without an id: sending them again could store them twice."""
         cdef uint64_t n
+        cdef uint64_t end = self.unsent if below is None else min(<uint64_t>below, self.unsent)
         cdef Entry *entry
         cdef list hopeless = []
         self._on_link()
         self.repeating = False
         self.repeated = self.head
-        for n in range(self.head, self.unsent):
+        for n in range(self.head, end):
             entry = &self.entries[n & self.mask]
             if entry.state & OPEN:
                 self.resending = self.lost = True
                 if not entry.state & REFUSED:
                     entry.state |= UNKNOWN | LOST
-        for n in range(self.head, self.unsent):
+        for n in range(self.head, end):
             entry = &self.entries[n & self.mask]
             if entry.state & OPEN and entry.state & LOST and not entry.state & HAS_ID:
                 hopeless.append(n)

@@ -249,3 +249,22 @@ def test_a_bound_that_was_given_is_hard():
             bench.confirm(number, seq)
         bench.window.collect(0)
     assert bench.window.capacity_now == 10
+
+
+def test_only_messages_below_a_number_are_marked_lost_and_sent_again():
+    bench = Bench(ids=b"run.")
+    bench.add(*rows(6))
+    bench.frames()
+    for number in (0, 3, 5):
+        bench.confirm(number, number + 1)
+    bench.window.collect(0)
+    assert bench.window.handed_over == 6
+    assert bench.window.oldest == 1
+    assert bench.window.is_overtaken(3)  # 1 and 2 by 3
+    assert bench.window.is_overtaken(5)
+    assert not bench.window.is_overtaken(1)  # nothing below it is open
+    assert not bench.window.is_overtaken(6)
+    assert bench.window.mark_lost(4) == []
+    assert bench.window.resend(60.0) == 2
+    assert bench.window.mark_lost() == []
+    assert bench.window.resend(60.0) == 3

@@ -13,9 +13,10 @@ KILLS = scaled(2, 40)
 BETWEEN = scaled(5_000, 20_000)
 STEPS, STEP = scaled(4, 200), 1_500
 PATIENCE = 40.0
-STALL = 8.0
+STALL = 5.0
 """Seconds. An election takes a fraction of one; a message that the old leader swallowed is sent
-again after two seconds, and after four more when the next one has done so too."""
+again after half a second, one more and two more when the next leaders have done so too; a window of
+messages after one second and two more."""
 
 IN_PROCESS = "err_code 10158"
 """A server that steps down in the middle of storing a message and leads again later refuses every

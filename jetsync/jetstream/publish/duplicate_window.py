@@ -50,9 +50,11 @@ def repeatable_for(api: API, subjects: Iterable[str], timeout: float) -> float |
 
 def _ask(api: API, subject: str, deadline: Deadline) -> tuple[float, list[str]] | None:
     """The window of the stream that takes a subject, and all its subjects."""
-    names = api.request("STREAM.NAMES", {"subject": subject}, timeout=deadline.within(60.0))
+    body = {"subject": subject}
+    names = api.request("STREAM.NAMES", body, timeout=deadline.within(60.0), repeatable=True)
     for name in names.get("streams") or ():
-        config = api.request(f"STREAM.INFO.{name}", timeout=deadline.within(60.0))["config"]
+        info = f"STREAM.INFO.{name}"
+        config = api.request(info, timeout=deadline.within(60.0), repeatable=True)["config"]
         nanoseconds = config.get("duplicate_window") or DEFAULT_WINDOW * 1e9
         return nanoseconds / 1e9, list(config.get("subjects") or (name,))
     return None

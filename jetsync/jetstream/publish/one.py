@@ -12,6 +12,7 @@ from jetsync.errors import (
     ConfigError,
     ConnectionClosedError,
     DisconnectedError,
+    DuplicateInProcessError,
     Error,
     JetStreamNotEnabledError,
     MaxPayloadError,
@@ -29,7 +30,7 @@ from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
-from jetsync.jetstream.publish.whose import Whose, ask_streams_on
+from jetsync.jetstream.publish.whose import Whose, ask_streams_on, soon
 from jetsync.protocol.subjects import check_publish_subject
 
 __all__ = ["publish"]
@@ -100,9 +101,9 @@ class _Publish:
 
     def run(self, data: bytes) -> PubAck:
         deadline, timeout = self._deadline, self._timeout
-        silence = timeout
+        silence, in_process = timeout, PERSISTENCE.refused_wait
         if self._msg_id is not None:
-            silence = min(PERSISTENCE.silence, max(1.0, timeout / 4))
+            silence = max(PERSISTENCE.silence, self._port.round_trip.seconds)
         while self._may_send(data):
             try:
                 return self._attempt(deadline.step(silence))
@@ -111,7 +112,12 @@ class _Publish:
                     raise
                 if isinstance(error, TimeoutError):
                     silence *= 2
-            self._port.sleep(deadline.within(PERSISTENCE.refused_wait))
+                elif isinstance(error, DuplicateInProcessError):
+                    # The answer to the copy that the server works on comes by itself.
+                    self._wait_before_copy(in_process)
+                    in_process *= 2
+                else:
+                    self._wait_before_copy(PERSISTENCE.refused_wait)
             if deadline.within(1.0) < PERSISTENCE.last_attempt:
                 break
         raise self._out_of_time()
@@ -145,6 +151,12 @@ class _Publish:
                 return False
             self._port.sleep(self._deadline.within(PERSISTENCE.link_wait))
         return True
+
+    def _wait_before_copy(self, seconds: float) -> None:
+        """Wait so long, or until an answer is there, which is taken instead of sending a copy."""
+        end = self._deadline.step(seconds)
+        while not (self._exchange.answered or end.expired):
+            self._port.sleep(end.within(PERSISTENCE.link_wait))
 
     def _may_repeat(self) -> bool:
         """Whether the stream would drop a copy sent now; waits until that is known, or until the
@@ -204,9 +216,8 @@ class _Publish:
     def _find_stream(self, error: NoRespondersError) -> None:
         """No stream took the message. Wait for a leader, but not for a stream that does not exist,
         which the servers have to say twice."""
-        within = Deadline(self._deadline.within(PERSISTENCE.ask_within))
         try:
-            unserved = not ask_streams_on(self._api, self._subject, within)
+            unserved = not ask_streams_on(self._api, self._subject, soon(self._api, self._deadline))
         except Error as answer:
             unserved = False
             if isinstance(answer, JetStreamNotEnabledError) and answer.err_code:

@@ -31,13 +31,16 @@ __all__ = ["PERSISTENCE", "Persistence", "Verdict", "failure", "judge", "unknown
 class Persistence:
     """How persistent a publish is. All in seconds."""
 
-    silence: float = 2.0
-    """Without an answer for so long, a message with an id is sent again: the first copy may have
-    been lost with its leader."""
+    silence: float = 0.5
+    """Without an answer for so long, or for the round trip if that is longer, a message with an id
+    is sent again: a leader that steps down may have lost it, or the answer. Each later wait is
+    twice as long."""
+    window_silence: float = 1.0
+    """The same for a window of messages, which is sent again as a whole."""
     refused_wait: float = 0.25
     """The wait before a message is sent again after a temporary refusal."""
     link_wait: float = 0.01
-    """The time between two checks for a link."""
+    """The time between two checks for a link, or for an answer before a copy is sent."""
     room_wait: float = 0.005
     """The time between two tries of messages that wait for room in the outbound buffer."""
     last_attempt: float = 0.02

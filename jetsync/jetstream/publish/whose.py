@@ -13,8 +13,9 @@ from typing import Any
 from jetsync._deadline import Deadline
 from jetsync.errors import Error
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.outcome import PERSISTENCE
 
-__all__ = ["Whose", "ask_streams_on", "streams_on"]
+__all__ = ["Whose", "ask_streams_on", "soon", "streams_on"]
 
 
 def streams_on(api: API, subject: str, deadline: Deadline) -> list[str] | None:
@@ -29,6 +30,12 @@ def ask_streams_on(api: API, subject: str, deadline: Deadline) -> list[str]:
     """Return the names of the streams that take a subject. Blocks; raises like ``API.request``."""
     answer = api.request("STREAM.NAMES", {"subject": subject}, timeout=deadline.remaining())
     return [str(name) for name in answer.get("streams") or ()]
+
+
+def soon(api: API, deadline: Deadline) -> Deadline:
+    """The time for a question that a message waits for: servers that elect a leader may not answer
+    it, and take the next copy of the message meanwhile."""
+    return deadline.step(max(PERSISTENCE.silence, api.port.rtt))
 
 
 class Whose:

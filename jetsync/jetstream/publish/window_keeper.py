@@ -26,7 +26,8 @@ from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
 from jetsync.jetstream.publish.outcome import PERSISTENCE, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
-from jetsync.jetstream.publish.whose import Whose, streams_on
+from jetsync.jetstream.publish.unanswered import Unanswered
+from jetsync.jetstream.publish.whose import Whose, soon, streams_on
 
 __all__ = ["WindowKeeper", "pending_bounds"]
 
@@ -73,7 +74,7 @@ class WindowKeeper(Member, Generic[W]):
         self._unheard: set[str] = set()  # subjects on which no stream listened
         self._denials: list[tuple[float, PermissionsError]] = []  # (when it counts, error)
         self._denied = port.connection.last_error
-        self._heard = time.monotonic()
+        self._unanswered = Unanswered(port, self.window, self._mailbox.wake)
         self._resend_at: float | None = None
         self._inbox = port.open_inbox(prefix + "*", self._mailbox, answers=True)
         port.attach(self)
@@ -118,7 +119,7 @@ class WindowKeeper(Member, Generic[W]):
             if self._mailbox.finished:
                 raise self._mailbox.error or ConnectionClosedError("the inbox has ended")
             return False
-        self._heard = time.monotonic()
+        self._unanswered.heard(time.monotonic())
         return True
 
     def _odd(self, number: int, status: int, payload: bytes) -> None:
@@ -225,20 +226,19 @@ class WindowKeeper(Member, Generic[W]):
         now = time.monotonic()
         window = self.window
         if not window.open_count:
-            self._heard = now
+            self._unanswered.restart(now)
             self._resend_at = None
             self._reasons.clear()
             window.flush()
             return
         self._check_denials(now)
         if window.link_changed:
-            self._heard = now
+            self._unanswered.restart(now)
             for number in window.mark_lost():
                 self._fail(number, "the link broke", None)
             self._resend_at = now
-        elif now - self._heard > PERSISTENCE.silence:
-            self._heard = now
-            window.mark_lost()
+        elif below := self._unanswered.lost_below(now):
+            window.mark_lost(below)
             self._resend_at = now
         if self._resend_at is None:
             if not window.flush():
@@ -268,6 +268,7 @@ class WindowKeeper(Member, Generic[W]):
         if age is None:
             self._resend_within(PERSISTENCE.refused_wait)
         else:
+            self.collect(0.0)  # what was answered meanwhile is not sent again
             self.window.resend(age)
             if self.window.waiting:
                 self._resend_within(PERSISTENCE.room_wait)
@@ -282,7 +283,8 @@ class WindowKeeper(Member, Generic[W]):
         they are given up."""
         subjects, self._unheard = self._unheard, set()
         for subject in subjects:
-            if streams_on(self._api, subject, Deadline(self.may_ask_for())) == []:
+            within = soon(self._api, Deadline(self.may_ask_for()))
+            if streams_on(self._api, subject, within) == []:
                 self._unserved[subject] = self._unserved.get(subject, 0) + 1
             else:
                 self._unserved.pop(subject, None)
