@@ -48,7 +48,7 @@ HALVES = scaled(SHORT, LONG)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(scaled(600, 3600))
 @pytest.mark.skipif(
     sys.platform != "linux", reason="preloads as Linux does; the C suites run sanitized"
 )
@@ -69,7 +69,7 @@ def test_ordinary_tests_are_clean_under_the_sanitizers(tmp_path):
                 )
             )
     try:
-        codes = [process.wait(timeout=400) for process in running]
+        codes = [process.wait(timeout=scaled(400, 3400)) for process in running]
     finally:
         for process in running:
             process.kill()

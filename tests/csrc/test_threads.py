@@ -113,6 +113,14 @@ def test_where_there_is_no_futex_they_race_for_nothing_either(tmp_path):
     check_clean(run(built(tmp_path, "-DLINK_PORTABLE"), ROUNDS, timeout=scaled(240.0, 3500.0)))
 
 
+def test_the_threads_come_to_every_lock_and_atomic(program):
+    """What no thread of the program uses is not shown to be needed, nor free of races."""
+    done = run(program, 1_000, "all")
+    assert done.returncode == 0, done.stderr[-8000:]
+    missed = set(sites()) - set(done.stderr.split())
+    assert not missed
+
+
 def is_noticed(program: Path, site: str) -> str:
     """How a library without this lock or atomic fails; "" when it does not."""
     for rounds in FEW:

@@ -70,14 +70,15 @@ static void *writer(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    pthread_t thread[20];
+    pthread_t thread[10 + PUBLISHERS + LOOKERS];
     size_t n = 0, events = 0;
     CHECK(argc >= 2);
     rounds = strtoul(argv[1], NULL, 10);
 #ifdef LINK_MUTATION
     if (argc > 2) mutant_choose(argv[2]);
 #endif
-    alarm(100); /* a wake-up that is lost must not hang what runs this */
+    /* A wake-up that is lost must not hang what runs this. */
+    alarm((unsigned)(100 + rounds / 50));
     link_outbound_init(&out, 4096, 20000);
     link_inbound_init(&in, &out, 1 << 20);
     in.pool = &pool;
@@ -102,7 +103,7 @@ int main(int argc, char **argv) {
     pthread_create(&thread[n++], NULL, acknowledger, NULL);
     pthread_create(&thread[n++], NULL, manager, NULL);
     pthread_create(&thread[n++], NULL, watcher, NULL);
-    for (intptr_t k = 0; k < 6; k++) pthread_create(&thread[n++], NULL, looker, (void *)k);
+    for (intptr_t k = 0; k < LOOKERS; k++) pthread_create(&thread[n++], NULL, looker, (void *)k);
     pthread_create(&thread[n++], NULL, reader, &events);
     while (n) pthread_join(thread[--n], NULL);
 
@@ -119,7 +120,7 @@ int main(int argc, char **argv) {
     link_outbound_free(&out);
     jet_pool_free(&pool);
 #ifdef LINK_MUTATION
-    fprintf(stderr, "left out %zu times\n", mutant_uses());
+    mutant_report();
 #endif
     printf("%zu messages, %zu frames\n", (size_t)in.messages, frames_arrived);
     return 0;

@@ -5,9 +5,11 @@
 
 /* Whether this use is the one that is left out (`mutant_choose`). */
 int mutant_is(const char *file, int line);
-/* Leave out the use at "file.c:line", and count how often it is come to. */
+/* Leave out the use at "file.c:line" and count how often a thread comes to it; "all" leaves out
+ * none and lists every use that a thread comes to. */
 void mutant_choose(const char *site);
-size_t mutant_uses(void);
+/* Say on standard error what was counted and listed. */
+void mutant_report(void);
 
 void mutant_lock(link_mutex *m, const char *file, int line);
 int mutant_try_lock(link_mutex *m, const char *file, int line);

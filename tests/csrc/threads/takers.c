@@ -170,6 +170,7 @@ void *looker(void *which) {
         case 1: sum += link_outbound_waiting(&out); break;
         case 3: CHECK(!link_group_enter(&group)); break; /* there are two already */
         case 4: sum += (uint64_t)link_group_has_threads(&group); break;
+        case 5: sum += link_outbound_link_to_leave_on(&out); break;
         case 2:
             sum += (uint64_t)link_queue_stop_after(&queues[2], UINT64_MAX);
             sum += (uint64_t)link_queue_stop_after(&idle, 0);

@@ -26,7 +26,7 @@
         }                                                                           \
     } while (0)
 
-enum { QUEUES = 4, PUBLISHERS = 3, REPLY_SID = 1000000 };
+enum { QUEUES = 4, PUBLISHERS = 3, LOOKERS = 7, REPLY_SID = 1000000 };
 
 extern link_inbound in;
 extern link_outbound out;
