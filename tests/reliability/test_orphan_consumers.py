@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jetsync
 from jetsync.jetstream.api import API
@@ -75,3 +77,33 @@ def test_a_deletion_that_goes_down_with_the_link_is_sent_again():
             orphans.delete()
             wait_until(lambda: list(stream.consumer_names()) == [], timeout=PATIENCE)
             far.close()
+
+
+def test_a_full_buffer_delays_no_close_and_the_deletion_is_sent_when_there_is_room():
+    """G25: ``close()`` does not block; it waited ten seconds for room to send the deletion."""
+    later: list[Any] = []
+    sent: list[str] = []
+    room = False
+
+    def send(subject, seconds=None):
+        assert seconds == 0.0, "may wait for room"
+        if not room:
+            raise jetsync.OutboundFullError("full")
+        sent.append(subject)
+
+    port = SimpleNamespace(
+        epoch=1,
+        linked=True,
+        send=send,
+        later=lambda seconds, function: later.append(function),
+        after_pong=lambda function: None,
+    )
+    orphans = Orphans(
+        cast("Any", SimpleNamespace(port=port, subject=lambda name: f"API.{name}")), "S"
+    )
+    orphans.add("one")
+    orphans.delete()
+    assert (len(later), sent) == (1, [])
+    room = True
+    later.pop()()
+    assert (later, sent) == ([], ["API.CONSUMER.DELETE.S.one"])

@@ -9,6 +9,8 @@ from jetsync.jetstream.api import API
 
 __all__ = ["Orphans"]
 
+_NO_ROOM = 1.0
+"""Seconds after which deletions are sent again that found the outbound buffer full."""
 _ONCE_MORE = 5.0
 """Seconds after which a consumer is deleted again whose creation was not answered: the server may
 have been slower to make it than to look for it."""
@@ -33,7 +35,10 @@ class Orphans:
         """Send the deletions, each once on a link. A deletion lost with its link is sent again by
         the next call."""
         epoch = self._port.epoch
-        names = self._send([one for one in list(self._names) if self._sent_on.get(one) != epoch])
+        wanted = [one for one in list(self._names) if self._sent_on.get(one) != epoch]
+        names = self._send(wanted)
+        if len(names) < len(wanted) and self._port.linked:
+            self._port.later(_NO_ROOM, self.delete)
         if not names:
             return
         self._sent_on.update(dict.fromkeys(names, epoch))
@@ -52,11 +57,11 @@ class Orphans:
             self._port.after_pong(on_pong)
 
     def _send(self, names: list[str]) -> list[str]:
-        """Send deletions; returns those that could be sent."""
+        """Send deletions; returns those that could be sent. Does not wait for room."""
         sent = []
         for name in names:
             operation = f"CONSUMER.DELETE.{self._stream}.{name}"
             with contextlib.suppress(Error):
-                self._port.connection.publish(self._api.subject(operation))
+                self._port.send(self._api.subject(operation), seconds=0.0)
                 sent.append(name)
         return sent

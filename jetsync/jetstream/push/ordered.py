@@ -187,6 +187,5 @@ class OrderedPushSubscription(PushSubscription):
     def _discard(self, name: str) -> None:
         """Delete a consumer without waiting; else it ends by its inactive threshold."""
         with contextlib.suppress(Error):
-            self._port.connection.publish(
-                self._api.subject(f"CONSUMER.DELETE.{self._stream}.{name}")
-            )
+            operation = f"CONSUMER.DELETE.{self._stream}.{name}"
+            self._port.send(self._api.subject(operation), seconds=0.0)
