@@ -99,7 +99,7 @@ class Engine(Lifetime):
             on_open()
         letters = None
         if options.dead_letter is not None:
-            letters = DeadLetters(opened.connection.jetstream(), options.dead_letter)
+            letters = DeadLetters(opened.feed.js, options.dead_letter)
         self._settler = Settler(
             options.retry,
             dead_letters=letters,

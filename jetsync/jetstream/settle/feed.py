@@ -18,6 +18,7 @@ from jetsync.jetstream.pull.messages import Credit, MessageStream
 if TYPE_CHECKING:
     from jetsync.client import Connection
     from jetsync.client.port import Port
+    from jetsync.jetstream.context import JetStream
 
 __all__ = ["Feed"]
 
@@ -49,6 +50,14 @@ class Feed:
     def connection(self) -> Connection:
         """The connection of the consumer."""
         return self._port.connection
+
+    @property
+    def js(self) -> JetStream:
+        """The JetStream of the consumer: its domain or prefix, and the timeout of its calls."""
+        api = self._shared.api
+        if api.domain is not None:
+            return self.connection.jetstream(domain=api.domain, timeout=api.timeout)
+        return self.connection.jetstream(api_prefix=api.prefix, timeout=api.timeout)
 
     def observed(self, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the handler of these messages as observers of the connection see it."""
