@@ -212,6 +212,11 @@ def _calls(count: int, call: Callable[[jetsync.Connection], object]) -> Work:
     return work
 
 
+def _publish(nc: jetsync.Connection) -> float:
+    js = nc.jetstream()
+    return _clocked(lambda: [js.publish("sink", DATA) for _ in range(500)], 500)
+
+
 def _publish_async(nc: jetsync.Connection) -> float:
     js = nc.jetstream()
     return _clocked(
@@ -235,7 +240,7 @@ WAYS: dict[str, Work] = {
     "next": _next,
     "messages": _messages,
     "consume": _consume,
-    "publish": _calls(500, lambda nc: nc.jetstream().publish("sink", DATA)),
+    "publish": _publish,
     "publish_async": _publish_async,
     "publish_many": _publish_many,
     "core_publish": _calls(5000, lambda nc: nc.publish("sink", DATA)),

@@ -95,6 +95,7 @@ def connect_options(
 ) -> ConnectOptions:
     """Return options: a flag wins over a variable, a variable over the context, and that over the
     default. A flag that signs in replaces everything else that signs in. Raises ConfigError."""
+    from jetsync._deadline import to_seconds
     from jetsync.client.options import ConnectOptions
     from jetsync.protocol.contexts import ContextFolder
 
@@ -128,4 +129,7 @@ def connect_options(
     named = variables.get("NATS_CONTEXT", "")
     trusted = os.sep not in named and not named.endswith(".json")
     options: ConnectOptions = ConnectOptions.from_env(variables, run_commands=trusted, **overrides)
+    if variables.get("NATS_TIMEOUT") and not to_seconds(options.timeout, "timeout") > 0:
+        # A command would act, and not wait for what came of it.
+        raise UsageError(f"--timeout must be above 0, not {variables['NATS_TIMEOUT']!r}.")
     return options

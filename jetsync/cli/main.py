@@ -59,6 +59,9 @@ _MISSING = (10149, 10160)
 """Codes of the server for what does not exist and has no such class: a consumer to be updated, a
 priority group."""
 
+_CHANGED_BY = {10058: "stream edit", 10148: "consumer edit"}
+"""Codes of the server for what exists with another configuration; the library names its calls."""
+
 _ADVICE: dict[type[Error], str] = {
     StreamNotFoundError: "; 'jetsync stream ls' shows those that there are",
     ConsumerNotFoundError: "; 'jetsync consumer ls STREAM' shows those that there are",
@@ -91,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         out.error(interrupt, "interrupted; everything it started is stopped.")
         return code
     except Error as error:
-        out.error(error, str(error) + _advice(error))
+        out.error(error, _told(error) + _advice(error))
         return _exit_code(error)
     except BrokenPipeError:
         # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
@@ -106,6 +109,15 @@ def _exit_code(error: Error) -> int:
     if isinstance(error, APIError) and error.err_code in _MISSING:
         return 3
     return next((code for code, kinds in _CODES if isinstance(error, kinds)), 1)
+
+
+def _told(error: Error) -> str:
+    """Return the text of an error, which names commands instead of calls of the library."""
+    if not isinstance(error, APIError) or error.err_code not in _CHANGED_BY:
+        return str(error)
+    what, _, _ = str(error).partition("): ")
+    names = " ".join(name for name in (error.stream, error.consumer) if name)
+    return f"{what}); 'jetsync {_CHANGED_BY[error.err_code]} {names}' changes it"
 
 
 def _advice(error: Error) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
-from datetime import datetime, timezone
 from typing import Any
 
 from jetsync._counted import counted
-from jetsync.cli import values
+from jetsync.cli import templates, values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
@@ -17,8 +15,6 @@ from jetsync.cli.registry import Command, argument
 from jetsync.errors import PermissionsError
 
 __all__ = ["COMMANDS"]
-
-_PLACE = re.compile(r"\{\{\s*\.?(Count|ID|TimeStamp)\s*\}\}")
 
 
 def run(invocation: Invocation) -> None:
@@ -34,28 +30,32 @@ def run(invocation: Invocation) -> None:
         return
     if stored and args.reply:
         raise UsageError("--reply has no meaning with --js: the server's confirmation goes there.")
+    text = None if args.body == "-" else args.body or ""
+    data = values.read_body("-") if text is None else b""
+    templates.check(args.subject, text or "", args.id or "", *args.header)
+    values.headers(args.header)
     nc = invocation.connect()
     js = invocation.jetstream() if stored else None
-    given = values.headers(args.header)
-    data = values.read_body(args.body)
+    size = 0
     for number in range(1, args.count + 1):
         if number > 1 and args.sleep:
             time.sleep(args.sleep)
-        subject, payload = args.subject, data
-        if args.body != "-":
-            subject = _filled(subject, number)
-            payload = _filled(data.decode("utf-8", "surrogateescape"), number).encode(
-                "utf-8", "surrogateescape"
-            )
+        subject = args.subject if text is None else templates.fill(args.subject, number)
+        if text is not None:
+            data = templates.fill(text, number).encode("utf-8", "surrogateescape")
+        size += len(data)
+        given = values.headers(templates.fill(header, number) for header in args.header)
         if js is None:
-            nc.publish(subject, payload, reply=args.reply, headers=given)
+            nc.publish(subject, data, reply=args.reply, headers=given)
             continue
-        more: dict[str, Any] = {} if args.id is None else {"msg_id": _filled(args.id, number)}
+        more: dict[str, Any] = {}
+        if args.id is not None:
+            more["msg_id"] = templates.fill(args.id, number)
         target = subject
         if scheduled:
             subject = args.schedule_subject or f"{target}.schedules.{uuid.uuid4().hex}"
             more.update(schedule=args.at or args.every, schedule_target=target)
-        ack = js.publish(subject, payload, headers=given, ttl=args.ttl, **more)
+        ack = js.publish(subject, data, headers=given, ttl=args.ttl, **more)
         said = " (a duplicate)" if ack.duplicate else ""
         invocation.out.item(
             {"subject": subject, "stream": ack.stream, "seq": ack.seq, "duplicate": ack.duplicate},
@@ -67,7 +67,7 @@ def run(invocation: Invocation) -> None:
             raise nc.last_error
         what = counted(args.count, "message", form=",")
         invocation.out.show(
-            {"subject": args.subject, "published": args.count, "bytes": len(data) * args.count},
+            {"subject": args.subject, "published": args.count, "bytes": size},
             f"published {what} to {args.subject!r}",
         )
 
@@ -80,7 +80,7 @@ def _check(args: Any, scheduled: bool) -> None:
         or scheduled
         or args.count > 1
         or any((args.id, args.header, args.reply, args.sleep, args.ttl is not None))
-        or _PLACE.search(args.subject)
+        or templates.has_places(args.subject)
     ):
         raise UsageError(
             "--file goes with --subject-column and --js only: not with BODY, --header, --reply, "
@@ -90,19 +90,6 @@ def _check(args: Any, scheduled: bool) -> None:
         raise UsageError("give either --at or --every.")
     if args.schedule_subject is not None and not scheduled:
         raise UsageError("--schedule-subject goes with --at and --every.")
-
-
-def _filled(text: str, number: int) -> str:
-    """Replace {{Count}}, {{ID}} and {{TimeStamp}}, as the ``nats`` command does."""
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] == "Count":
-            return str(number)
-        if found[1] == "ID":
-            return uuid.uuid4().hex
-        return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
-
-    return _PLACE.sub(value, text)
 
 
 COMMANDS = (
@@ -154,7 +141,7 @@ COMMANDS = (
         example="jetsync pub orders.new 'order {{Count}}' --js --count 3\n"
         "jetsync pub orders.new --file orders.jsonl --js\n"
         "jetsync pub orders.remind 'order 7' --at 30m",
-        description="Publish messages. {{Count}}, {{ID}} and {{TimeStamp}} in subject and body are "
-        "replaced in each.",
+        description="Publish messages. In subject, BODY (but for that of standard input), headers "
+        f"and --id these are filled in for each: {templates.HELP}.",
     ),
 )

@@ -186,13 +186,25 @@ class _Parser(argparse.ArgumentParser):
             args = _with_default_verb(self._word, list(args or ()))
         # Options may stand between the words of a command: "pub SUBJECT --js BODY". Behind "--"
         # there are none, and argparse would lose it.
-        if self._has_commands or self._is_mixing or "--" in (args or ()):
+        if self._has_commands or self._is_mixing:
             return super().parse_known_args(args, namespace)
+        if "--" in (args or ()):
+            return self._all_known(*super().parse_known_args(args, namespace))
         self._is_mixing = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._is_mixing = False
+        return self._all_known(found, unknown)
+
+    def _all_known(
+        self, found: argparse.Namespace, unknown: list[str]
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse what a command does not know, with its own usage: argparse would show the usage of
+        the whole command line."""
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is no command: argparse would print all that there are."""

@@ -7,8 +7,9 @@ import os
 from typing import Any
 
 from jetsync._printable import printable
-from jetsync.cli import values
+from jetsync.cli import templates, values
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
 from jetsync.errors import ConfigError, MaxPayloadError
@@ -21,12 +22,15 @@ _MOST_VARIABLE = 100_000
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
-    args, nc = invocation.args, invocation.connect()
+    args = invocation.args
     ways = [args.body is not None, args.echo, args.command is not None]
     if sum(ways) != 1:
         raise UsageError("give one of BODY, --echo and --command.")
-    fixed = values.read_body(args.body)
+    fixed = values.read_body("-") if args.body == "-" else None
     program = None if args.command is None else _program(args.command)
+    templates.check(args.body or "", args.command or "", *args.header)
+    values.headers(args.header)
+    nc = invocation.connect()
     with nc.subscribe(args.subject, queue=args.queue) as subscription:
         nc.flush()
         invocation.out.note(f"answering on {args.subject!r}")
@@ -36,7 +40,20 @@ def run(invocation: Invocation) -> None:
                 continue
             more: dict[str, object] = {}
             try:
-                msg.respond(_output(program, msg) if program else msg.data if args.echo else fixed)
+                number = answered + 1
+                given = values.headers(
+                    templates.fill(header, number, msg.data) for header in args.header
+                )
+                if program is not None:
+                    data = _output(program, msg, number)
+                elif args.echo:
+                    data = msg.data
+                elif fixed is not None:
+                    data = fixed
+                else:
+                    text = templates.fill(args.body, number, msg.data)
+                    data = text.encode("utf-8", "surrogateescape")
+                msg.respond(data, headers=given)
             except (CommandError, ConfigError, MaxPayloadError) as error:
                 # Only this request cannot be answered; the next ones can.
                 invocation.out.note(str(error))
@@ -58,15 +75,15 @@ def _program(command: str) -> list[str]:
     import shutil
 
     try:
-        words = shlex.split(command)
+        words = shlex.split(templates.in_one_word(command))
     except ValueError as error:
         raise UsageError(f"--command {command!r}: {error}.") from None
-    if not words or shutil.which(words[0]) is None:
+    if not words or (not templates.has_places(words[0]) and shutil.which(words[0]) is None):
         raise UsageError(f"--command {command!r}: there is no such program.")
     return words
 
 
-def _output(program: list[str], msg: Any) -> bytes:
+def _output(program: list[str], msg: Any, number: int) -> bytes:
     """Run the program, which finds the request on its standard input and in its environment."""
     import subprocess
 
@@ -74,17 +91,18 @@ def _output(program: list[str], msg: Any) -> bytes:
     text = msg.data.decode("utf-8", "replace").replace("\0", "")
     if len(text.encode()) <= _MOST_VARIABLE:
         about["NATS_REQUEST_BODY"] = text
+    words = templates.fill_command(program, number, msg.subject, msg.data)
     inherited = {key: value for key, value in os.environ.items() if key != "NATS_REQUEST_BODY"}
     try:
         done = subprocess.run(
-            program,
+            words,
             input=msg.data,
             stdout=subprocess.PIPE,
             env={**inherited, **about},
             check=False,
         )
     except (OSError, ValueError) as error:
-        raise CommandError(f"{program[0]!r} could not be run: {error}") from None
+        raise CommandError(f"{words[0]!r} could not be run: {error}") from None
     return bytes(done.stdout)
 
 
@@ -102,13 +120,15 @@ COMMANDS = (
         run,
         (
             argument("SUBJECT", help="subject to listen on"),
-            argument("BODY", nargs="?", help="the answer"),
+            argument("BODY", nargs="?", help='the answer; "-" reads standard input'),
+            HEADER,
             argument("--echo", action="store_true", help="answer with the data of the request"),
             argument(
                 "--command",
                 metavar="PROGRAM",
                 help="answer with the output of a program; it gets the data on standard input, and "
-                "NATS_REQUEST_SUBJECT and (up to 100,000 bytes) NATS_REQUEST_BODY",
+                "NATS_REQUEST_SUBJECT and (up to 100,000 bytes) NATS_REQUEST_BODY; {{0}}, {{1}}, "
+                "... are the tokens of the subject",
             ),
             argument(
                 "--queue",
@@ -118,6 +138,11 @@ COMMANDS = (
             ),
             argument("--count", type=values.count, metavar="N", help="end after so many answers"),
         ),
-        example="jetsync reply greet.joe 'hello back'",
+        example="jetsync reply greet.joe 'hello back'\n"
+        "jetsync reply 'greet.*' 'no. {{Count}}: hello {{Request}}'\n"
+        "jetsync reply 'sum.*.*' --command 'expr {{1}} + {{2}}'",
+        description="Answer requests with a text, with what they say, or by a program. In BODY "
+        "(but for that of standard input), headers and --command these are filled in for each: "
+        f"{{{{Request}}}} (its data), {templates.HELP}.",
     ),
 )

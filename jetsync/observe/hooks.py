@@ -126,7 +126,7 @@ class LeftOut:
         measure: Callable[[Operation], object] | None = None,
     ) -> None:
         self.headers: dict[str, str] | None = headers
-        """Headers for its messages all the same; a name that the caller gave is kept."""
+        """Headers for its messages all the same, read once; a name that the caller gave is kept."""
         self.measure: Callable[[Operation], object] | None = measure
         """Called with the operation when it is over, instead of ``begin``, ``inject`` and ``end``;
         None: it is not even made. A message that is processed is told of by subject, stream,

@@ -114,8 +114,7 @@ class ObservedJetStream(JetStream):
     def publish(self, subject: str, data: bytes = b"", **options: Any) -> PubAck:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut) and plan.measure is None:
-            if plan.headers:
-                options["headers"] = joined(plan.headers, options.get("headers"))
+            options["headers"] = joined(plan.headers, options.get("headers"))
             return super().publish(subject, data, **options)
         op = self._stored("publish", "publish", subject, data, options)
         op.state = plan
@@ -130,8 +129,7 @@ class ObservedJetStream(JetStream):
     ) -> PubAckFuture:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut) and plan.measure is None:
-            if plan.headers:
-                options["headers"] = joined(plan.headers, options.get("headers"))
+            options["headers"] = joined(plan.headers, options.get("headers"))
             return super().publish_async(subject, data, **options)
         op = self._stored("publish", "publish_async", subject, data, options)
         op.state = plan

@@ -13,6 +13,7 @@ from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
 from jetsync.otel.shapes import Shape, Shapes
 from jetsync.otel.totals import Totals
+from jetsync.otel.unsampled import Unsampled
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -25,6 +26,9 @@ __all__ = ["SpanHooks"]
 _LATE = ("receive", "settle")
 """Kinds whose messages carry no context of the span: it is made when the operation is over, with
 all of its attributes and links in one call of the SDK."""
+
+_FIRST = ("publish", "request", "receive")
+"""Kinds without the context of another message: where there is no span they begin a trace."""
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 """Bounds of the buckets of durations, as the conventions for metrics give them."""
@@ -57,7 +61,9 @@ class SpanHooks(Hooks):
         self.each_message = message_spans
         self._sampling = Sampling(tracer_provider, __version__)
         self._kinds = {kind.name: kind for kind in trace.SpanKind}
-        self._measured = LeftOut(None, self._measure)
+        self._received = (LeftOut(), LeftOut(None, self._measure))  # by: is it measured?
+        self._sent = (Unsampled(None), Unsampled(self._measure))
+        self._first = _FIRST if self._senders.is_w3c else ("receive",)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -74,20 +80,24 @@ class SpanHooks(Hooks):
         self._totals = Totals.of(meter_provider, __version__)
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
-        plan = self._planned(block)
+        context = self._context.get_current()
+        if kind in self._first and not context:  # a trace begins
+            tracer = self._sampling.first()
+            if tracer is not None:
+                return _Plan(tracer, False, context, None)
+            return (self._received if kind == "receive" else self._sent)[self._totals.wanted()]
+        plan = self._planned(block, context)
         if plan.tracer is not None:
             return plan
-        measured = self._totals.wanted()
+        measure = self._measure if self._totals.wanted() else None
         if kind == "process":
-            measure = self._measure if measured else None
             return _Unsampled(self._context, self._inside(plan, None), measure)
         if kind == "receive":
-            return self._measured if measured else _NOTHING
-        return LeftOut(self._carried(plan), self._measure if measured else None)
+            return self._received[measure is not None]
+        return LeftOut(self._carried(plan), measure)
 
-    def _planned(self, block: bytes) -> _Plan:
+    def _planned(self, block: bytes, context: Context) -> _Plan:
         """Decide where the span of an operation belongs, and whether it is sampled."""
-        context = self._context.get_current()
         sent = self._senders.sent(block) if block else None
         if context:  # else there is nothing in it, a span neither
             current = self._trace.get_current_span(context).get_span_context()
@@ -113,7 +123,7 @@ class SpanHooks(Hooks):
         span, inside = plan.span, None
         if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
             if span is None and not plan.is_below:
-                return _begun()
+                return self._sent[False].headers
             if span is not None and not (of := span.get_span_context()).trace_state:
                 return {
                     "traceparent": f"00-{of.trace_id:032x}-{of.span_id:016x}-{of.trace_flags:02x}"
@@ -130,7 +140,7 @@ class SpanHooks(Hooks):
         kind = op.kind
         if kind == "api":  # no operation of the conventions for messaging
             return
-        plan: _Plan = op.state or self._planned(b"")
+        plan: _Plan = op.state or self._planned(b"", self._context.get_current())
         op.state = plan
         if kind in _LATE:
             plan.began = time.time_ns()
@@ -215,12 +225,6 @@ class SpanHooks(Hooks):
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
 
 
-def _begun() -> dict[str, str]:
-    """Return the headers of a trace that begins here and is not sampled."""
-    both = random.getrandbits(192).to_bytes(24, "big").hex()  # zero once in 2**64 times
-    return {"traceparent": f"00-{both[:32]}-{both[32:]}-00"}
-
-
 def _left_out(trace: Any) -> Callable[[], SpanContext]:
     """Return what makes the beginning of a trace that is not sampled, so that nothing below it is
     either."""
@@ -289,9 +293,6 @@ class _Unsampled(LeftOut):
     def end(self) -> None:
         if self._token is not None:
             self._api.detach(self._token)
-
-
-_NOTHING = LeftOut()
 
 
 class _Links(Sequence[Any]):

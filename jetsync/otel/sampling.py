@@ -57,7 +57,7 @@ class Sampling:
         rules = self._rules
         if rules is None or rules.rate is None:
             return self._asked()
-        if random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
+        if not rules.rate or random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
             return None
         chosen: Any = copy.copy(self._tracer)
         chosen.id_generator = _Sampled(chosen.id_generator, rules.rate)

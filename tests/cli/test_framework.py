@@ -196,3 +196,29 @@ def test_an_unknown_command_and_a_failure_end_with_their_codes(capsys) -> None:
     error = json.loads(failed.out)["error"]
     assert (error["type"], error["err_code"]) == ("ConfigError", None)
     assert "port must be" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["pub", "a", "b", "--js", "--ttk", "5s"], "jetsync pub"),
+        (["pub", "a", "--ttk", "--", "b"], "jetsync pub"),
+        (["stream", "info", "S", "--ttk"], "jetsync stream info"),
+        (["stream", "info", "S", "more"], "jetsync stream info"),
+    ],
+)
+def test_what_a_command_does_not_know_is_refused_with_its_own_usage(words, usage):
+    done = run(*words)
+    assert done.code == 2
+    assert done.err.startswith(f"usage: {usage} ")
+    assert "unrecognized arguments: " in done.err
+
+
+@pytest.mark.parametrize("seconds", ["0", "0s", "-1", "0.0"])
+def test_a_command_that_could_not_wait_for_an_answer_sends_nothing(seconds):
+    """With no time for the confirmation a message would be stored and told as unknown."""
+    for more in ({}, {"NATS_TIMEOUT": seconds}):
+        flag = [] if more else [f"--timeout={seconds}"]
+        done = run("pub", "a", "x", "--js", *flag, NATS_URL="nats://127.0.0.1:1", **more)
+        assert (done.code, done.out) == (2, "")
+        assert "timeout" in done.err.lower()

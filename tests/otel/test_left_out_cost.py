@@ -80,8 +80,8 @@ def fewest(call):
 @pytest.mark.parametrize("metered", [False, True])
 def test_a_call_that_is_left_out_enters_few_functions_more(stream, nc, url, metered):
     bounds = {
-        False: {"core": 15, "publish": 17, "publish_async": 22, "next": 11},
-        True: {"core": 29, "publish": 31, "publish_async": 32, "next": 26},
+        False: {"core": 10, "publish": 10, "publish_async": 16, "next": 8},
+        True: {"core": 22, "publish": 23, "publish_async": 25, "next": 21},
     }[metered]
     made = Metered(url, metered)
     with made.nc:
