@@ -23,9 +23,11 @@ from jetsync._core.encoding import encode_headers
 from jetsync._core.futures import AsyncWindow
 from jetsync._core.handles import AsyncPublishing, Publishing
 from jetsync._core.inbound import Inbound
+from jetsync._core.index import Index
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg, message_jsack, parse_puback
 from jetsync._core.outbound import Outbound
+from jetsync._core.reply import Reply
 from jetsync._core.stored import StoredFactory
 from jetsync._core.window import PublishWindow
 from jetsync.jetstream import DirectMsg
@@ -199,6 +201,24 @@ def _call_back() -> Callable[[], None]:
     return run
 
 
+def _open_replies() -> Callable[[], None]:
+    """What each call that waits for an answer begins and ends with."""
+    outbound = Outbound()
+    inbound = Inbound(outbound)
+    asked: Index[str, Mailbox] = Index()
+
+    class Owner(Publishing):
+        """A connection, as messages refer to it."""
+
+    owner = Owner(outbound)
+
+    def run() -> None:
+        for _ in range(COUNT):
+            Reply(inbound, outbound, asked, "_INBOX.1234567890.", "orders.new", owner).close()
+
+    return run
+
+
 ROWS = [("orders.new", b"x" * 128)] * COUNT
 
 
@@ -320,6 +340,7 @@ CASES: dict[str, Callable[[], Callable[[], None]]] = {
     "ack a whole batch": _ack_batch,
     "ack each message": _ack_each,
     "encode a publish": _publish,
+    "open and close a reply": _open_replies,
     "publish in bulk, 128 B": _publish_in_bulk,
     "turn of a window in flight": _turn_of_a_window,
     "publish with a future, 128 B": _publish_async,

@@ -57,17 +57,18 @@ void link_inbound_remove(link_inbound *in, uint64_t sid) {
     link_unlock(&in->routes);
 }
 
-uint64_t link_inbound_add_reply(link_inbound *in, link_queue *q) {
-    link_lock(&in->routes);
-    uint64_t token = jet_slots_add(&in->replies, q);
+int link_inbound_add_reply(link_inbound *in, link_queue *q, int may_wait, uint64_t *token) {
+    if (!link_enter(&in->routes, may_wait)) return 0;
+    *token = jet_slots_add(&in->replies, q);
     link_unlock(&in->routes);
-    return token;
+    return 1;
 }
 
-void link_inbound_remove_reply(link_inbound *in, uint64_t token) {
-    link_lock(&in->routes);
+int link_inbound_remove_reply(link_inbound *in, uint64_t token, int may_wait) {
+    if (!link_enter(&in->routes, may_wait)) return 0;
     jet_slots_remove(&in->replies, token);
     link_unlock(&in->routes);
+    return 1;
 }
 
 void link_inbound_route_replies(link_inbound *in, jet_span prefix, uint64_t sid) {

@@ -72,9 +72,10 @@ void link_inbound_reset(link_inbound *in);
 uint64_t link_inbound_add(link_inbound *in, link_queue *q);
 /* Forget it. The reading thread does not touch the queue any more when this returns. */
 void link_inbound_remove(link_inbound *in, uint64_t sid);
-/* The same for the numbers of reply tokens: no other request ever had the same. */
-uint64_t link_inbound_add_reply(link_inbound *in, link_queue *q);
-void link_inbound_remove_reply(link_inbound *in, uint64_t token);
+/* The same for the numbers of reply tokens: no other request ever had the same. Where the caller may
+ * not wait they return 0 and do nothing while another thread has the lock. */
+int link_inbound_add_reply(link_inbound *in, link_queue *q, int may_wait, uint64_t *token);
+int link_inbound_remove_reply(link_inbound *in, uint64_t token, int may_wait);
 /* Route messages of subscription `sid` whose subject is `prefix` and a token by that token. `prefix`
  * is borrowed until the next call. */
 void link_inbound_route_replies(link_inbound *in, jet_span prefix, uint64_t sid);

@@ -1,5 +1,8 @@
+from libc.stdint cimport uint64_t
+
 from jetsync._core.csrc cimport jet_buf, jet_span
 from jetsync._core.link cimport link_filtered, link_inbound
+from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.outbound cimport Outbound
 
 
@@ -13,4 +16,7 @@ cdef class Inbound:
     cdef bytes reply_prefix
 
     cdef link_filtered _decode(self, bytes data, jet_buf *out) noexcept
+    cpdef uint64_t add_reply(self, Mailbox mailbox) except 0
+    cpdef str reply_token(self, uint64_t token)
+    cpdef remove_reply(self, uint64_t token)
     cdef tuple _event(self, int kind, jet_span text)

@@ -117,39 +117,53 @@ cdef class Inbound:
             link_inbound_route_replies(&self.link_, span, sid)
         self.reply_prefix = prefix  # keeps the bytes alive that the reader compares with
 
-    def add_reply(self, Mailbox mailbox not None):
+    # These two give the GIL up only while the lock is taken: each request needs both.
+    cpdef uint64_t add_reply(self, Mailbox mailbox) except 0:
         """Give a mailbox the number of a reply token, which no other request ever had."""
         cdef uint64_t token
-        with nogil:
-            token = link_inbound_add_reply(&self.link_, &mailbox.queue)
+        if mailbox is None:
+            raise TypeError("a mailbox is needed")
+        if not link_inbound_add_reply(&self.link_, &mailbox.queue, False, &token):
+            with nogil:
+                link_inbound_add_reply(&self.link_, &mailbox.queue, True, &token)
         if token == 0:
             raise MemoryError("no room for another request")
         try:
             self.reply_mailboxes[token] = mailbox
         except BaseException:
             with nogil:
-                link_inbound_remove_reply(&self.link_, token)
+                link_inbound_remove_reply(&self.link_, token, True)
             raise
         mailbox.inbound = self
         mailbox.reader = &self.link_
         return token
 
-    def reply_token(self, uint64_t token):
+    cpdef str reply_token(self, uint64_t token):
         """The token of a reply subject that leads to a number. It holds 64 bits of a keyed hash, so
         a client that was not shown the subject cannot guess it."""
         cdef uint8_t text[JET_TOKEN_MAX]
         cdef size_t n = jet_token_write(&self.link_.key, token, text)
         return (<const char *>text)[:n].decode("ascii")
 
-    def remove_reply(self, uint64_t token):
+    cpdef remove_reply(self, uint64_t token):
         """Forget the number of a token; a late answer is counted in `unmatched`."""
-        with nogil:
-            link_inbound_remove_reply(&self.link_, token)
-        leave_link(self.reply_mailboxes.pop(token, None))
+        if not link_inbound_remove_reply(&self.link_, token, False):
+            with nogil:
+                link_inbound_remove_reply(&self.link_, token, True)
+        if self.reply_mailboxes is not None:  # else the collector has emptied this
+            leave_link(self.reply_mailboxes.pop(token, None))
 
-    def pending_replies(self):
-        """The mailboxes of requests that still wait."""
-        return list(self.reply_mailboxes.values())
+    def pending_replies(self, link=None):
+        """The mailboxes of requests that still wait; with `link`, those of links up to that one."""
+        cdef Mailbox mailbox
+        cdef list found = list(self.reply_mailboxes.values())
+        cdef list of_links = []
+        if link is None:
+            return found
+        for mailbox in found:
+            if mailbox.link <= <uint64_t>link:
+                of_links.append(mailbox)
+        return of_links
 
     # -- reading ---------------------------------------------------------------------------------
 

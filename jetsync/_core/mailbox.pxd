@@ -1,4 +1,5 @@
 from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_pool, jet_record
@@ -19,6 +20,7 @@ cdef class Mailbox:
     cdef link_inbound *reader   # of the link that fills this; NULL: it has none
     cdef object inbound         # keeps `reader` alive
     cdef int vain               # how often a taker has read the link since a message came
+    cdef uint64_t link          # the number of the link that it ends with; 0: with none
     cdef readonly object error  # why it ended, None for an ordinary end
 
     cdef int _fill(self, double deadline, size_t least=*, double patience=*,

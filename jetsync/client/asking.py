@@ -104,7 +104,7 @@ class Asking(Member):
         try:
             self._open[key] = asked
             line.keys.add(key)
-            self._nc._routes.watch(subject, asked)
+            self._nc._routes.by_asked.add(subject, asked)
             try:
                 suffix = f"-{key}"
                 self._nc._requests.put(subject, data, line.reply, header, deadline, suffix=suffix)
@@ -208,7 +208,7 @@ class Asking(Member):
         asked.line.keys.discard(key)
         if self._open.pop(key, None) is None:
             return None  # another thread settles it
-        self._nc._routes.unwatch(asked.subject, asked)
+        self._nc._routes.by_asked.discard(asked.subject, asked)
         if asked.timer is not None:
             asked.timer.cancel()
         return asked

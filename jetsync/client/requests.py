@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from jetsync._core.encoding import encode_headers
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
+from jetsync._core.reply import Reply
 from jetsync._deadline import Deadline
 from jetsync.errors import (
     ConnectionClosedError,
@@ -31,46 +32,6 @@ _LINK_WAIT = 0.01
 _GONE = "the link was lost before the request could leave on it; try again"
 
 
-class Reply:
-    """A reply subject that no other request ever had, and the mailbox of what comes there.
-
-    It belongs to the link at the time when it is made, or without one to the next link, and ends
-    with it.
-
-    ``-`` and anything may follow the subject, to tell several replies apart. A context manager;
-    dropping the object closes it, so that an interrupt leaves nothing behind.
-    """
-
-    __slots__ = ("__weakref__", "_requests", "link", "mailbox", "subject")
-
-    def __init__(self, requests: Requests, mailbox: Mailbox, link: int) -> None:
-        self._requests = requests
-        self.mailbox: Mailbox = mailbox
-        self.link: int = link
-        """The number of its link."""
-        self.subject: str = ""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a question that is asked now would get no answer."""
-        return self.mailbox.finished or self._requests.link != self.link
-
-    def close(self) -> None:
-        """Expect nothing more; what still comes is dropped and counted. Safe to repeat."""
-        self._requests.forget(self.mailbox)
-
-    def __enter__(self) -> Reply:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
 class Requests:
     """The pending requests of a connection. Thread-safe; takes no lock, so that a request in a
     signal handler never waits for the one that it interrupted.
@@ -86,9 +47,6 @@ class Requests:
         self.routes: Routes = nc._routes
         self._inbound = nc._inbound
         self._outbound = nc._outbound
-        self._guard = nc._timer.guard
-        # By the mailbox of each reply: the subject that was asked, its token, its link, its guard.
-        self._pending: dict[Mailbox, tuple[str | None, list[int], int, object]] = {}
         # One of them is current. The next request replaces one that the server refused.
         self._inboxes: dict[str, _ReplyInbox] = {}
 
@@ -119,21 +77,8 @@ class Requests:
         inbox = self._inboxes.get("current")
         if inbox is None or not inbox.ready:
             inbox = self._subscribe()
-        mailbox = Mailbox(owner=self._nc)
-        reply = Reply(self, mailbox, self._outbound.link_to_leave_on)
-        tokens: list[int] = []
-        # From here on an interrupt leaves nothing behind: the guard undoes the steps.
-        self._pending[mailbox] = (
-            subject,
-            tokens,
-            reply.link,
-            self._guard(reply, lambda: self.forget(mailbox)),
-        )
-        # One step in C, so that an interrupt cannot come between taking and noting the token.
-        tokens.extend(map(self._inbound.add_reply, (mailbox,)))
-        if subject is not None:
-            self.routes.watch(subject, mailbox)
-        reply.subject = inbox.prefix + self._inbound.reply_token(tokens[0])
+        asked = self.routes.by_asked
+        reply = Reply(self._inbound, self._outbound, asked, inbox.prefix, subject, self._nc)
         if inbox.refused is not None:
             # The server refused the inbox before this request was among the pending ones.
             reply.close()
@@ -180,17 +125,6 @@ class Requests:
                     raise
             self._nc._lifecycle.wait_closed(deadline.within(_LINK_WAIT))
         self._outbound.send_now()
-
-    def forget(self, mailbox: Mailbox) -> None:
-        """End a reply; see ``Reply.close``. Safe to repeat, also when an interrupt broke it off."""
-        pending = self._pending.get(mailbox)
-        if pending is not None:
-            subject, tokens, *_ = pending
-            for token in tokens:
-                self._inbound.remove_reply(token)
-            if subject is not None:
-                self.routes.unwatch(subject, mailbox)
-            self._pending.pop(mailbox, None)
 
     def request(
         self,
@@ -266,10 +200,8 @@ class Requests:
         """End the pending requests of the links up to that number, None: all. Their answers may be
         lost with the link."""
         kind = ConnectionClosedError if closed else DisconnectedError
-        for mailbox in self._inbound.pending_replies():
-            pending = self._pending.get(mailbox)
-            if link is None or pending is None or pending[2] <= link:
-                mailbox.finish(kind(reason))
+        for mailbox in self._inbound.pending_replies(link):
+            mailbox.finish(kind(reason))
 
     def inbox_refused(self, subject: str | None, error: Error) -> None:
         """If the subscription that the server refused is the inbox: fail what waits; the next
@@ -383,6 +315,6 @@ class Exchange:
         """Expect no answer any more."""
         reply, self._reply = self._reply, None
         if reply is not None:
-            self._requests.forget(reply.mailbox)
+            reply.close()
 
     close = __exit__

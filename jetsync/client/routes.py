@@ -9,11 +9,12 @@ what changed while a link was being taken over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from jetsync._core.encoding import encode_sub, encode_unsub
 from jetsync._core.inbound import Inbound
+from jetsync._core.index import Index
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync.client.unconfirmed import Unconfirmed
@@ -67,45 +68,12 @@ class Inbox:
         self._routes.remove(self.mailbox)
 
 
-_K = TypeVar("_K", bound=Hashable)
-_V = TypeVar("_V", bound=Hashable)
-
-
 class Ending(Protocol):
     """An object that ends with an error when its question is refused, such as a mailbox."""
 
     def finish(self, error: Exception | None = None) -> None: ...
 
     def __hash__(self) -> int: ...
-
-
-class _Index(Generic[_K, _V]):
-    """Several values under one key. Thread-safe without a lock: each step is one operation of a
-    dict, and what two threads did at once is checked again."""
-
-    __slots__ = ("_groups",)
-
-    def __init__(self) -> None:
-        self._groups: dict[_K, dict[_V, None]] = {}
-
-    def add(self, key: _K, value: _V) -> None:
-        while True:
-            group = self._groups.setdefault(key, {})
-            group[value] = None
-            if self._groups.get(key) is group:
-                return  # else another thread removed the group as empty: add again
-
-    def discard(self, key: _K, value: _V) -> None:
-        group = self._groups.get(key)
-        if group is None:
-            return
-        group.pop(value, None)
-        if not group and self._groups.get(key) is group:
-            for late in list(self._groups.pop(key, {})):
-                self.add(key, late)  # another thread added it after the check
-
-    def get(self, key: _K) -> list[_V]:
-        return list(self._groups.get(key, ()))
 
 
 class _Route:
@@ -137,12 +105,10 @@ class Routes:
         # One for every inbox that is not wholly removed: it removes the inbox when that is dropped.
         self._guards: dict[Mailbox, object] = {}
         # By what a permission violation names: (subject, queue) of subscriptions, and subjects.
-        self._by_subject: _Index[tuple[str, str | None], int] = _Index()
-        self._by_asked: _Index[str, Ending] = _Index()
-        self.watch: Callable[[str, Ending], None] = self._by_asked.add
-        """Ends a mailbox with the PermissionsError when publishing to the subject is refused."""
-        self.unwatch: Callable[[str, Ending], None] = self._by_asked.discard
-        """Undoes ``watch``. Safe to repeat."""
+        self._by_subject: Index[tuple[str, str | None], int] = Index()
+        self.by_asked: Index[str, Ending] = Index()
+        """Mailboxes and questions that end with the PermissionsError when publishing to the subject
+        is refused."""
         self._dropped_by_ended = 0
         self._unconfirmed = Unconfirmed()
         self.ping: Callable[[], object] | None = None
@@ -179,7 +145,7 @@ class Routes:
         inbox.sid = sid = mailbox.sid
         self._by_subject.add((inbox.subject, inbox.queue), sid)
         if inbox.asks is not None:
-            self.watch(inbox.asks, inbox.mailbox)
+            self.by_asked.add(inbox.asks, inbox.mailbox)
         self.table[sid] = _Route(inbox)
 
     def _subscribe(self, subject: str, queue: str | None, sid: int) -> None:
@@ -199,7 +165,7 @@ class Routes:
         if route is not None:
             self._by_subject.discard((route.subject, route.queue), sid)
             if route.asks is not None:
-                self.unwatch(route.asks, mailbox)
+                self.by_asked.discard(route.asks, mailbox)
             if self.table.pop(sid, None) is not None:
                 self._dropped_by_ended += mailbox.dropped
         # After the table, so that `catch_up` tells a link that is taken over at this moment.
@@ -277,7 +243,7 @@ class Routes:
     def refused(self, error: PermissionsError) -> None:
         """End what a permission violation is about."""
         if error.operation == "publish":
-            for mailbox in self._by_asked.get(error.subject or ""):
+            for mailbox in self.by_asked.get(error.subject or ""):
                 mailbox.finish(error)
         elif error.operation == "subscribe":
             self.close_all(self._by_subject.get((error.subject or "", error.queue)), error)

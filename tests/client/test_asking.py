@@ -33,7 +33,7 @@ def test_threads_that_ask_first_at_the_same_time_share_one_reply_subject(url, mo
             thread.join(20)
         found.append(nc.request_async("echo", b"x"))
         assert [future.result(20).data for future in found] == [b"x"] * 3
-        assert len(nc._requests._pending) == 1
+        assert len(nc._inbound.pending_replies()) == 1
 
 
 def test_the_end_of_a_link_ends_no_request_of_the_next_one(url):

@@ -31,10 +31,12 @@ from jetsync._core.encoding import encode_headers, encode_message, encode_sub, e
 from jetsync._core.futures import AsyncWindow
 from jetsync._core.handles import Publishing
 from jetsync._core.inbound import EVENT_ERR, EVENT_INFO, EVENT_SLOW, Inbound
+from jetsync._core.index import Index
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg, parse_jsack
 from jetsync._core.outbound import Outbound
 from jetsync._core.prefetch import PrefetchBuffer
+from jetsync._core.reply import Reply
 from jetsync._core.stored import StoredFactory
 from jetsync.jetstream.publish.puback import ACKS
 from tests.core.kit import attached, block, client_frames, message
@@ -105,20 +107,19 @@ def receiving() -> Scenario:
 
 
 def routes() -> Scenario:
-    inbound, boxes = Inbound(attached()), [Mailbox() for _ in range(12)]
-    sids = [0] * 6
-    tokens = [0] * 6
+    outbound, asked, boxes = attached(), Index(), [Mailbox() for _ in range(6)]
+    inbound, sids, replies = Inbound(outbound), [0] * 6, []
 
     def add() -> None:
         for n in range(6):
             sids[n] = inbound.add(boxes[n])
-            tokens[n] = inbound.add_reply(boxes[6 + n])
-            inbound.reply_token(tokens[n])
+            replies.append(Reply(inbound, outbound, asked, "_INBOX.me.", "question", None))
 
     yield add
     known = [sid for sid in sids if sid]
     assert all(inbound.get(sid) is boxes[n] for n, sid in enumerate(known))
-    assert len(inbound.pending_replies()) in (len(known) - 1, len(known))
+    assert len(replies) in (len(known) - 1, len(known))
+    assert [r.mailbox for r in replies] == inbound.pending_replies() == asked.get("question")
     for sid in range(1, 13):  # a route that could not be added is gone
         inbound.feed(message(sid=sid))
     assert inbound.unmatched == 12 - len(known)

@@ -243,7 +243,8 @@ void suite_inbound(void) {
     CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE); /* half a line */
     link_inbound_begin(&in, 1000);                           /* which a new link does not see */
     /* Replies are routed by their token, and only with its proof. */
-    uint64_t number = link_inbound_add_reply(&in, &b);
+    uint64_t number = 0;
+    CHECK(link_inbound_add_reply(&in, &b, 1, &number));
     uint64_t replies = link_inbound_add(&in, &a);
     char line[200];
     uint8_t token[JET_TOKEN_MAX];
@@ -253,7 +254,7 @@ void suite_inbound(void) {
     for (int i = 0; i < 3; i++) {
         int size = snprintf(line, sizeof line, "MSG _I.x.%.*s %d 1\r\nr\r\n", i == 1 ? n - 1 : n,
                             (char *)token, (int)replies);
-        if (i == 2) link_inbound_remove_reply(&in, number);
+        if (i == 2) link_inbound_remove_reply(&in, number, 1);
         CHECK(link_inbound_feed(&in, jet_span_of((uint8_t *)line, (size_t)size)) == JET_OK);
         CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
     }

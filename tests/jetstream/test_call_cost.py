@@ -44,13 +44,13 @@ def calls(nc, js):
 
 def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
     bounds = {
-        "request": 22,
-        "publish": 42,
-        "ack_sync": 30,
+        "request": 17,
+        "publish": 37,
+        "ack_sync": 25,
         "next": 20,
-        "get_msg": 66,
-        "put": 53,
-        "get": 60,
+        "get_msg": 60,
+        "put": 48,
+        "get": 55,
     }
     assert calls.keys() == bounds.keys()
     entered = {}

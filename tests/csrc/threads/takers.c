@@ -195,7 +195,8 @@ void *manager(void *unused) {
         CHECK(asking && brief);
         link_queue_init(asking, &pool, 4, 1000);
         link_queue_init(brief, &pool, 4, 0);
-        uint64_t mine = link_inbound_add_reply(&in, asking), sid = link_inbound_add(&in, brief);
+        uint64_t mine = 0, sid = link_inbound_add(&in, brief);
+        link_inbound_add_reply(&in, asking, 1, &mine);
         CHECK(mine && sid);
         if (i % 8 == 0)
             link_inbound_route_replies(&in, jet_span_of((const uint8_t *)"_R.", 3), REPLY_SID);
@@ -215,7 +216,7 @@ void *manager(void *unused) {
         if (i % 5 == 0) discarded += link_queue_discard(&queues[1]);
         if (i % 3 == 0) take(&queues[3], 3, 0); /* beside its worker */
         if (i % 4 == 0) link_queue_finish(asking);
-        link_inbound_remove_reply(&in, mine);
+        link_inbound_remove_reply(&in, mine, 1);
         link_inbound_remove(&in, sid);
         /* The reader looks and puts under the mutex of the routes: it cannot reach them any more. */
         link_queue_free(asking);
