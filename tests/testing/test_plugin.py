@@ -242,3 +242,33 @@ def test_the_plugin_imports_neither_client_nor_server():
     assert loaded <= {
         *("_core", "_counted", "_printable", "_version", "errors", "headers", "testing")
     }
+
+
+MARKERS = """
+import pytest
+
+@pytest.mark.nats(min_versoin="99.1")
+def test_misspelt(nats_js): pass
+
+@pytest.mark.nats(min_version="newest")
+def test_no_version(nats_js): pass
+
+@pytest.mark.nats("2.12")
+def test_without_name(nats_js): pass
+
+@pytest.mark.nats(min_version=2.12)
+def test_number(nats_js): pass
+
+@pytest.mark.nats(min_version="2")
+def test_right(nats_js): pass
+"""
+
+
+def test_a_marker_that_means_nothing_fails_its_test(tmp_path):
+    """Otherwise the test would run on a server that it must not see."""
+    (tmp_path / "test_markers.py").write_text(MARKERS)
+    code, out = run(tmp_path, "-q")
+    assert code == 1
+    assert "1 passed, 4 errors" in out
+    for said in ("not min_versoin", "not 'newest'", "not '2.12'", "not 2.12"):
+        assert said in out
