@@ -24,6 +24,7 @@ cdef class PullLedger:
     cdef list pulls                  # of Pull, the oldest first
     cdef readonly uint64_t number
     cdef uint64_t first
+    cdef uint64_t served             # how many were served in full
     cdef int64_t unclaimed
     cdef double since                # when a sign of life may have come since the last pull
     cdef double round_trip

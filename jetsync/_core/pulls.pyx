@@ -115,6 +115,7 @@ cdef class PullLedger:
     def __init__(self, double now):
         self.number = 0
         self.first = 1           # numbers below belong to pulls that were called off
+        self.served = 0
         self.unclaimed = 0       # messages that wait in the mailbox and came by one of those
         self.since = now         # silence counts from here, or from the last sign of life if later
         self.last_lapse = now    # when the server should have ended all of them
@@ -164,6 +165,11 @@ cdef class PullLedger:
     def is_open(self):
         """Whether some pull has no final status yet."""
         return len(self.pulls) > 0
+
+    @property
+    def is_served(self):
+        """Whether every pull that was ever sent was served in full: nothing more comes."""
+        return self.served == self.number
 
     def is_waiting_for(self, uint64_t number):
         """Whether this pull has no final status yet."""
@@ -277,6 +283,7 @@ cdef class PullLedger:
             del served[max(0, len(served) - SERVED_KEPT):]
         for pull in served:
             self.pulls.remove(pull)
+        self.served += len(served)
         return 0
 
     def settle(self, uint64_t number, left):

@@ -52,14 +52,18 @@ class RoundTrip:
         self._spread = 0.0
         self.seconds: float = 0.0
         """The smoothed round trip with four times its spread on top; 0.0 before the first."""
+        self.least: float = 0.0
+        """The shortest one: that of a link with empty queues; 0.0 before the first."""
 
     def measured(self, seconds: float) -> None:
         """Take one measurement."""
         if not self._mean:
             self._mean, self._spread = seconds, seconds / 2
+            self.least = seconds
         else:
             self._spread += (abs(self._mean - seconds) - self._spread) / 4
             self._mean += (seconds - self._mean) / 8
+            self.least = min(self.least, seconds)
         self.seconds = self._mean + 4 * self._spread
 
 

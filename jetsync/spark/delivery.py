@@ -198,7 +198,9 @@ def by_consumer(
     if consumer is None:
         consumer = _consumer_from(stream.name, options, first, headers_only)
     try:
-        least = max(LEAST_PULL, int(PULL_PER_SECOND * port_of(shared(options.link)).rtt))
+        # Not the usual round trip: the answer to a PING waits behind the messages of a pull.
+        round_trip = port_of(shared(options.link)).round_trip.least
+        least = max(LEAST_PULL, int(PULL_PER_SECOND * round_trip))
         left = min(consumer.cached_info.num_pending - behind, last - first + 1)
         expected = 1
         while left > 0 and first <= last:
@@ -305,6 +307,7 @@ def _whose(options: ReadOptions) -> dict[str, str] | None:
 def _forget(consumer: Consumer, options: ReadOptions) -> None:
     """Let the server remove the consumer now; no answer is waited for. If the request is lost, the
     server removes the consumer soon by itself."""
+    consumer.close()
     try:
         api = api_of(jetstream(options.link))
         subject = api.subject(f"CONSUMER.DELETE.{consumer.stream_name}.{consumer.name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jetsync
 from jetsync._core.outbound import Outbound
 from jetsync.client.members import Members
+from jetsync.client.pongs import RoundTrip
 from jetsync.client.port import port_of
 from jetsync.jetstream.access import api_of
 
@@ -15,6 +16,7 @@ __all__ = [
     "left_open",
     "members_of",
     "outbound_of",
+    "round_trip_of",
     "waits_for_pong",
 ]
 
@@ -37,6 +39,11 @@ def members_of(nc: jetsync.Connection) -> Members:
 def outbound_of(nc: jetsync.Connection) -> Outbound:
     """The bytes that wait to be sent, and their limits."""
     return nc._outbound
+
+
+def round_trip_of(nc: jetsync.Connection) -> RoundTrip:
+    """What was measured of the way to the server and back."""
+    return port_of(nc).round_trip
 
 
 def left_open(nc: jetsync.Connection) -> dict[str, int]:

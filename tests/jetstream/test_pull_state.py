@@ -104,6 +104,26 @@ def test_what_is_outstanding_is_what_the_server_owes_in_whatever_order_it_serves
         elif action == "again" and said:
             say(state, said[-1], "409 Leadership Change")
         assert state.outstanding == sum(owed.values())
+        assert not (state.is_served and owed)
+
+
+def test_only_pulls_that_were_served_in_full_leave_nothing_on_its_way(state):
+    """What is said of a pull may overtake its messages; those of one that was called off may still
+    come."""
+    assert state.is_served
+    pull(state, 4)
+    state.took(3, 0)
+    assert not state.is_served
+    state.took(1, 0)
+    assert state.is_served
+    say(state, pull(state, 2), "408 Request Timeout", 2)
+    assert not state.is_open
+    assert not state.is_served
+    other = PullState(NOW, epoch=1)
+    pull(other, 2)
+    other.call_off(waiting=0)
+    assert not other.is_open
+    assert not other.is_served
 
 
 def test_what_waits_is_not_counted_twice(state):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
@@ -9,15 +10,17 @@ import pytest
 from pyspark.sql.types import StructType
 
 import jetsync
-from jetsync import JetStream
+from jetsync import Consumer, JetStream
 from jetsync.server import NatsServer
 from jetsync.spark import delivery
+from jetsync.spark.connection import link_of, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
 from tests.harness.conditioner import Link
+from tests.harness.insides import round_trip_of
 from tests.harness.waiting import wait_until
 
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
@@ -224,6 +227,32 @@ def test_a_pull_takes_half_of_what_is_left_unless_the_round_trip_is_long(
         batches = list(whole(js, stream.name, fetchBatch="1000", **options))
         assert [batch.num_rows for batch in batches] == rows
         assert rest(batches) == list(range(1, 81))
+
+
+def test_answers_that_come_late_on_a_busy_machine_make_no_larger_pulls(js, new_stream, monkeypatch):
+    """A link is as fast as it was at best. One pull for a whole range would leave all of its rows
+    to be converted when the last one is there."""
+    stream = new_stream(80)
+    options = {"servers": stream.url, "readMethod": "consumer"}
+    monkeypatch.setattr(delivery, "LEAST_PULL", 10)
+    monkeypatch.setattr(delivery, "PULL_PER_SECOND", 1)
+    round_trip = round_trip_of(shared(link_of({"servers": stream.url})))
+    for _ in range(5):
+        round_trip.measured(1000.0)
+    batches = list(whole(js, stream.name, fetchBatch="1000", **options))
+    assert [batch.num_rows for batch in batches] == [40, 20, 10, 10]
+
+
+def test_a_range_closes_its_consumer_itself(js, new_stream, monkeypatch):
+    """A handle that is dropped is closed by the timer's thread, beside the next range's start."""
+    stream = new_stream(20)
+    left: list[bool] = []
+    monkeypatch.setattr(Consumer, "__del__", lambda self: left.append(self._shared.needs_closing))
+    batches = whole(js, stream.name, servers=stream.url, readMethod="consumer")
+    assert rest(batches) == list(range(1, 21))
+    del batches
+    gc.collect()
+    assert left == [False]
 
 
 def test_reading_an_interest_stream_takes_nothing_from_its_consumers(js, new_stream):

@@ -260,7 +260,8 @@ class PullInbox(PullLine, Member):
 
         ``unused`` and what waits here go back to the server, after the inbox: else it could send
         them there again. So does what it had still sent when it learnt of it. With ``keep`` that
-        is called instead, on the timer thread, when everything has arrived.
+        is called instead, on the timer thread, when everything has arrived. A PONG tells when,
+        unless every pull was served in full: then that is now.
         """
         port = self._port
         port.detach(self)
@@ -276,7 +277,9 @@ class PullInbox(PullLine, Member):
                 unused.nak()
             if keep is None:
                 self.hand_back()
-            if not again:
+            if not again and self.state.is_served:
+                self._end(keep)
+            elif not again:
                 port.after_pong(lambda: self._end(keep))
         except ConnectionClosedError:
             pass  # it closed meanwhile, and the server drops all of it with the connection
