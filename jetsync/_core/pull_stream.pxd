@@ -28,7 +28,9 @@ cdef class PullLoop(PrefetchBuffer):
     cdef double given_at            # and when
     cdef double begun               # since when the next ones are waited for; 0: they are not
 
+    cdef bint come_to_rest(self) except -1
     cdef Msg poll(self)
     cdef int receive(self, PullLine inbox, size_t count) except -1
+    cdef int begin_waiting(self) except -1
     cdef int tell_window(self) except -1
     cdef int refill(self, double deadline) except -1

@@ -8,6 +8,11 @@ from jetsync._core.prefetch import PrefetchBuffer
 from jetsync._core.pull_window import Window
 from jetsync._deadline import Deadline
 
+# Outcomes of a turn of ``PullLoop._deliver``:
+MORE: int  # it was a full turn, and there may be more
+RESTS: int  # all that came was given, and nothing has to be checked before more comes
+CHECK: int  # nothing more is there; it has to be checked why
+
 class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time."""
 

@@ -22,6 +22,13 @@ cdef object FOREVER = Deadline(None)
 cdef object AT_ONCE = Deadline(0.0)
 
 
+# Outcomes of a turn of `_deliver`.
+MORE = 2    # it was a full turn, and there may be more
+RESTS = 1   # all that came was given, and nothing has to be checked before more comes
+CHECK = 0   # nothing more is there; whether that is the end, or something is wrong, has to be checked
+cdef object more = MORE, rests = RESTS, check = CHECK
+
+
 cdef class PullLoop(PrefetchBuffer):
     """Takes messages from an inbox into the prefetch buffer and sends the next pull in time.
 
@@ -63,8 +70,9 @@ cdef class PullLoop(PrefetchBuffer):
         raise StopIteration
 
     def _deliver(self, callback, report, int most):
-        """Call back with up to `most` messages that are there, and return with how many. Does not
-        wait. An exception of the callback, of any kind, goes to `report`, with the message.
+        """Call back with up to `most` messages that are there. Does not wait. Returns `MORE`,
+        `RESTS` or `CHECK`. An exception of the callback, of any kind, goes to `report`, with the
+        message.
 
         While another thread ends the stream there are none.
         """
@@ -73,14 +81,39 @@ cdef class PullLoop(PrefetchBuffer):
         for n in range(most):
             msg = self.ready()
             if msg is None:
+                if n and self.come_to_rest():
+                    return rests
                 msg = self.poll()
                 if msg is None:
-                    return n
+                    return check
             try:
                 callback(msg)
             except BaseException as error:  # user code may raise anything
                 report(error, msg)
-        return most
+        return more
+
+    cdef bint come_to_rest(self) except -1:
+        """After messages were given: whether no more is there, and nothing else has happened than
+        that they came, so that nothing is to be checked. Pulls then if a pull is due."""
+        cdef PullLine inbox
+        cdef link_counts there
+        if not self._try_enter():
+            return False
+        try:
+            inbox = self._inbox
+            if (self.chain.count or not self.is_lasting or inbox is None or inbox.has_link_news
+                    or inbox.batch.rows or self._stopped or self._draining or not self._is_open
+                    or self._error is not None or self.left == 0):
+                return False
+            there = counts_of(&inbox.mailbox.queue)
+            if there.messages or there.finished:
+                return False
+            self.begin_waiting()
+            self.refill(0)
+            # It may have found that the link is new, or that there is no room for the pull.
+            return self._is_settled and self._inbox is inbox
+        finally:
+            self._leave()
 
     cdef Msg poll(self):
         """The next message, without waiting; when there is none, pull if a pull is due."""
@@ -127,10 +160,7 @@ cdef class PullLoop(PrefetchBuffer):
         cdef double until = -1 if at is None else at
         cdef size_t count
         cdef bint ending
-        if self.given:
-            self.tell_window()
-        elif not self.begun:
-            self.begun = monotonic()
+        self.begin_waiting()
         if self.left >= 0:
             limit = min(limit, self.left)
         while True:
@@ -179,6 +209,14 @@ cdef class PullLoop(PrefetchBuffer):
         self.begun = 0
         # From here on an interrupt finds them in the prefetch buffer.
         self._take_over(batch)
+        return 0
+
+    cdef int begin_waiting(self) except -1:
+        """No message is left: note it, once, for the size of the window."""
+        if self.given:
+            self.tell_window()
+        elif not self.begun:
+            self.begun = monotonic()
         return 0
 
     cdef int tell_window(self) except -1:

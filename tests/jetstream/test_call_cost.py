@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
+from queue import SimpleQueue
 
 import pytest
 
@@ -103,3 +104,30 @@ def test_a_push_callback_is_all_that_runs_for_a_message(js):
     assert turns
     # A turn that ends before because no message is there looks for one in Python too.
     assert steps.total() <= 500 * turns, (turns, steps)
+
+
+def test_a_consumer_that_gets_one_message_at_a_time_enters_few_functions_for_it(js):
+    """With a thousand of them on a connection a turn brings hardly more than one message."""
+    stream = js.create_stream(name="SINGLE", subjects=["single"], storage="memory")
+    came: SimpleQueue[None] = SimpleQueue()  # which enters no Python function
+    entered, messages = 0, 25
+    counts: list[int] = []  # of functions from one message to the next
+
+    def note(frame, event, _argument):
+        nonlocal entered
+        entered += event == "call" and frame.f_code is not callback.__code__
+
+    def callback(_msg):
+        nonlocal entered
+        counts.append(entered)
+        entered = 0
+        sys.setprofile(note if len(counts) < messages else None)
+        came.put(None)
+
+    with stream.create_consumer().consume(callback):
+        for _ in range(messages):
+            js.publish("single", b"x")
+            came.get(timeout=30)
+    stream.delete()
+    # A turn that finds nothing, or the sign of life of a server, comes between at times.
+    assert sorted(counts)[messages // 2] <= 6, counts

@@ -41,6 +41,9 @@ class Alarm:
     def set(self, mailbox: Mailbox, at: float, since: float = 0.0, patience: float = 0.0) -> None:
         """Wake the mailbox at ``at`` (monotonic), or ``patience`` seconds after the last sign of
         life in it, counted from ``since`` at the earliest (0: only at ``at``). Does not block."""
+        as_before = at == self._at and patience == self._patience and since == self._since
+        if as_before and mailbox is self._mailbox:
+            return  # and it has not rung: that changes `_at`
         with self._lock:
             self._mailbox, self._at = mailbox, at
             self._since, self._patience = since, patience

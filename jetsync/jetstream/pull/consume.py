@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.mailbox import Mailbox
+from jetsync._core.pull_stream import CHECK, MORE
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
 from jetsync.client.delivery import Delivery
@@ -98,12 +99,12 @@ class ConsumeContext(Handle):
         self._mailbox.get(0)
         if self._is_recovering:
             return self._mailbox
-        given = steps.deliver(self._callback, self._callback_failed, _TURN)
-        if given < _TURN and steps.is_over():
+        found = steps.deliver(self._callback, self._callback_failed, _TURN)
+        if found == CHECK and steps.is_over():
             return None
         inbox = steps.current()
         mailbox = self._mailbox if inbox is None else inbox.mailbox
-        if given == _TURN:
+        if found == MORE:
             mailbox.wake()  # there is more, maybe in the stream's own buffer
         elif inbox is None:
             self._recover()

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PullStream", "Steps"]
 
+_Deliver = Callable[
+    [Callable[[JetStreamMsg], Any], Callable[[BaseException, JetStreamMsg], Any], int], int
+]
+
 Self = TypeVar("Self", bound="PullStream")
 
 
@@ -313,15 +317,11 @@ class Steps:
     def __init__(self, stream: PullStream, wake: Callable[[], object]) -> None:
         self._stream = stream
         stream._consumer = wake
-
-    def deliver(
-        self,
-        callback: Callable[[JetStreamMsg], Any],
-        report: Callable[[BaseException, JetStreamMsg], None],
-        most: int,
-    ) -> int:
-        """Call the callback with at most so many messages; returns how many there were."""
-        return self._stream._deliver(callback, report, most)
+        self.deliver: _Deliver = stream._deliver
+        """Calls the callback with at most so many messages; returns ``MORE``, ``RESTS`` or
+        ``CHECK``."""
+        self.current: Callable[[], PullInbox | None] = stream._current
+        """Returns the inbox that messages come to; None when the stream has to recover first."""
 
     def is_over(self) -> bool:
         """Whether nothing will come any more; raises the error that ended the stream."""
@@ -330,10 +330,6 @@ class Steps:
         if self._stream._error is not None:
             raise self._stream._error
         return True
-
-    def current(self) -> PullInbox | None:
-        """The inbox that messages come to; None when the stream has to recover first."""
-        return self._stream._current()
 
     def recovers_at(self) -> float | None:
         """When to recover; None: when the link comes."""
