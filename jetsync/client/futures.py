@@ -192,7 +192,7 @@ def as_completed(futures: Iterable[F], timeout: Seconds | None = None) -> Iterat
     """Iterate over futures as they are settled: first those that are already, in the given order,
     then the others in the order in which they are. Takes what :func:`wait` takes.
 
-    Waiting for the next one blocks; ``timeout`` seconds after this call the iterator raises
+    Waiting for the next one blocks; ``timeout`` seconds (None: never) after this call it raises
     TimeoutError when futures are left. Ctrl-C interrupts. Raises ConfigError and ForkedError like
     :func:`wait`. The iterator belongs to one thread.
     """

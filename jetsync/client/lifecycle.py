@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Lifecycle", "open_connections"]
 
-CLOSE_LIMIT = 1.0
-"""Seconds that close() takes at most, in any state."""
+CLOSE_LIMIT = 0.9
+"""Seconds that close() waits at most, in any state. The rest of the promised second is for what it
+does itself."""
 
 FLUSH_LIMIT = 0.4
 """Of these, how long the server may take to confirm what was sent before."""

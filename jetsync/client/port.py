@@ -195,6 +195,11 @@ class Port:
         """Give an event to the log and the user's handlers. Never blocks, never raises."""
         self._nc._reports.events.post(event)
 
+    def comes_of_exit(self, error: BaseException) -> bool:
+        """Whether code that still runs when the interpreter ends found the connection closed: the
+        program did not ask for that, and nothing is told. Does not block."""
+        return self._nc._lifecycle.ends_at_exit and isinstance(error, ConnectionClosedError)
+
     def callback_failed(
         self,
         error: BaseException,
@@ -203,12 +208,8 @@ class Port:
         stream: str | None = None,
         consumer: str | None = None,
     ) -> None:
-        """Tell that a callback raised on this message. Never blocks, never raises.
-
-        A callback that still runs when the interpreter ends finds the connection closed: the
-        program did not ask for that, and nothing is told.
-        """
-        if self._nc._lifecycle.ends_at_exit and isinstance(error, ConnectionClosedError):
+        """Tell that a callback raised on this message. Never blocks, never raises."""
+        if self.comes_of_exit(error):
             return
         self._nc._reports.post(
             "callback_error",

@@ -43,7 +43,7 @@ class ServiceClient:
         timeout: Seconds | None = None,
     ) -> Msg:
         """Send ``data`` and ``headers`` to the ``subject`` of an endpoint and return its answer.
-        Blocks up to ``timeout`` seconds.
+        Blocks up to ``timeout`` seconds (default: that of this object).
 
         Raises ServiceError when the answer is an error, NoRespondersError at once when no instance
         listens, TimeoutError, and what ``Connection.request`` raises.

@@ -395,8 +395,8 @@ class Service(Handle, _Adds):
         self._stop(error, deadline)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the service has stopped. Raises TimeoutError after ``timeout`` seconds (None:
-        it waits for ever). Ctrl-C interrupts."""
+        """Wait until the service has stopped. Blocks up to ``timeout`` seconds (None: for ever) and
+        raises TimeoutError then. Ctrl-C interrupts."""
         self._check()
         if not self._done.wait(Deadline(timeout).remaining()):
             raise TimeoutError(f"service {self.name!r} has not stopped", operation="wait")

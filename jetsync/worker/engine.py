@@ -36,6 +36,7 @@ __all__ = ["Engine"]
 logger: Log = Log("jetsync.worker")
 
 _FLUSH = 5.0
+_AT_LEAST = 0.15  # seconds for the last acknowledgements, when the handlers took all the time
 _SETTLE_AGAIN = 0.5
 _CHECK_EVERY = 0.5
 _AWAKE = 4
@@ -167,7 +168,8 @@ class Engine(Lifetime):
                 job.is_over = True
                 self._quietly(job.msg.nak)
             if not opened.connection.is_closed:
-                self._quietly(lambda: opened.feed.flush(Deadline(_FLUSH)))
+                left = max(_AT_LEAST, deadline.within(_FLUSH))
+                self._quietly(lambda: opened.feed.flush(Deadline(left)))
             if self._options.teardown is not None:
                 self._options.teardown()
         finally:
@@ -274,7 +276,8 @@ class Engine(Lifetime):
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the worker
             if not self._stopping.is_set():
                 self._reason = error_text(error)
-                logger.error("the worker ends: %s", self._reason)
+                if not self._opened or not self._opened.feed.comes_of_exit(error):
+                    logger.error("the worker ends: %s", self._reason)
                 self.stop(self._reason)
 
     def _send(self) -> None:
@@ -386,9 +389,10 @@ class Engine(Lifetime):
                 self._settler.done(job.msg)
                 break
             except (ConnectionClosedError, NoRespondersError) as failure:
-                logger.warning(
-                    "message %s is done, but not acknowledged: %s", job.seq, error_text(failure)
-                )
+                if not self._jobs.feed.comes_of_exit(failure):
+                    logger.warning(
+                        "message %s is done, but not acknowledged: %s", job.seq, error_text(failure)
+                    )
                 break
             except Error as failure:  # no room, no answer: the message stays held meanwhile
                 if self._draining.wait(_SETTLE_AGAIN):

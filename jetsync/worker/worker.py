@@ -79,7 +79,7 @@ class Worker:
         self._engine.stop()
 
     def drain(self, timeout: Seconds | None = None) -> WorkerReport:
-        """End it: take no more messages, hand back those that have not begun, and wait up to
+        """End it: take no more messages, and hand back those that have not begun. Blocks up to
         ``timeout`` seconds (default: ``drain_timeout``) for the handlers that run.
 
         Handlers that are not done by then have their messages handed back, and count as unfinished.

@@ -1,8 +1,8 @@
 """Ordinary tests once more, on a build with the address and undefined-behaviour sanitizers.
 
 On every commit the core's unit tests, its threads, and messages and consumers of a real server; in
-the long form also the reference, TLS, connecting, publishing and Arrow columns. ``make sanitize``
-runs all that needs no Spark.
+the long form also the reference, TLS, connecting, publishing, Arrow columns, and the tests of
+reliability that drive the core hardest. ``make sanitize`` runs all that needs no Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from tests.csrc.sanitized import Copy
+from tests.csrc.sanitized import FIRE, Copy
 from tests.harness.soak import scaled
 
 THREADS = ("test_stress.py", "test_bulk_link.py")
@@ -43,6 +43,7 @@ LONG = (
         "tests/jetstream/test_publish.py",
         "tests/jetstream/test_consume.py",
     ),
+    FIRE,
 )
 HALVES = scaled(SHORT, LONG)
 

@@ -23,7 +23,7 @@ ROUNDS = scaled(1, 60)
 CLOSE_BOUND = 1.0
 DRAIN_BOUND = 0.5
 DRAIN_TIMEOUT = 0.3
-SLACK = 0.1  # of the machine, not of the library
+SLACK = scaled(0.1, 0.0)  # of the machine, not of the library
 
 State = Callable[..., contextlib.AbstractContextManager[jetsync.Connection]]
 

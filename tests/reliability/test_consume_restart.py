@@ -88,9 +88,10 @@ def test_every_sequence_is_delivered_over_faults_and_nothing_stalls(record_figur
 
 
 class Takers:
-    """One consumer for each way to take messages, each noting when it got which message."""
+    """One consumer for each way to take messages, and a watcher of a bucket, each noting when it
+    got which message."""
 
-    def __init__(self, stream):
+    def __init__(self, stream, bucket):
         self._stop = threading.Event()
         self.came: dict[str, dict[bytes, float]] = {}
         self.errors: list[Exception] = []
@@ -107,12 +108,19 @@ class Takers:
         self._loop("messages", lambda: [next(one)])
         many = two.batches()
         self._loop("batches", lambda: next(many))
+        watcher = bucket.watch("k")
+        self._streams.append(watcher)
+        self._loop("watch", lambda: [watcher.next(timeout=20)])
         self.came["consume"] = {}
         self._streams.append(consumers["consume"].consume(lambda msg: self._note("consume", msg)))
 
     def _note(self, kind, msg):
-        self.came[kind].setdefault(msg.data, time.monotonic())
-        msg.ack()
+        now = time.monotonic()
+        if kind == "watch":
+            self.came[kind].setdefault(msg and msg.value, now)  # None: all that was there has come
+        else:
+            self.came[kind].setdefault(msg.data, now)
+            msg.ack()
 
     def _loop(self, kind, take):
         self.came[kind] = {}
@@ -157,7 +165,8 @@ def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure, keeps
         nc, other = jetsync.connect(server.url), jetsync.connect(server.url)
         js = other.jetstream(timeout=20)
         stream = nc.jetstream().create_stream(name="S", subjects=["S.>"])
-        takers = Takers(stream)
+        js.create_key_value(bucket="B")
+        takers = Takers(stream, nc.jetstream().key_value("B"))
         try:
             for number in range(ROUNDS):
                 time.sleep(LIVES)  # how long a server lives
@@ -169,7 +178,11 @@ def test_every_way_to_take_messages_goes_on_after_a_restart(record_figure, keeps
                 server.start()
                 watcher.join()
                 name = b"%d" % number
-                js.publish("S.a", name, timeout=20)
+                # At once, as what one waits for is no part of the other's time.
+                both = [js.publish_async("S.a", name, timeout=20)]
+                both.append(js.publish_async("$KV.B.k", name, timeout=20))
+                for one in both:
+                    one.result()
                 for kind, came in takers.came.items():
                     takers.wait(kind, name)
                     took.setdefault(kind, []).append(came[name] - accepts[0])

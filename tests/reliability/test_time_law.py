@@ -63,6 +63,10 @@ def responders(server):
         yield
 
 
+MORE = {"drain": 0.25, "restore_stream": 5.0}
+"""What P7 allows a drain, and P2 a restore that deletes what it has made; in seconds."""
+
+
 def lateness(stalls, call: Callable[[], object], timeout: float) -> tuple[float, str]:
     """Seconds beyond what the call may take, and how it ended."""
     outcome = "done"
@@ -89,7 +93,8 @@ def check_all(world: World, calls: dict[str, Call], stalls, record_figure, what:
     for number, (name, call) in enumerate(calls.items()):
         # Once a night each call with each timeout; after each change each call with one of them.
         for timeout in scaled((TIMEOUTS[number % len(TIMEOUTS)],), TIMEOUTS):
-            late, outcome = lateness(stalls, partial(call, world, timeout), timeout)
+            allowed = timeout + MORE.get(name.partition(".")[2], 0.0)
+            late, outcome = lateness(stalls, partial(call, world, timeout), allowed)
             over.append((late, name, timeout, outcome))
     over.sort(reverse=True)
     record_figure(f"{what}: worst, over timeout + 250 ms", over[0][0], "s", goal="<= 0")

@@ -8,7 +8,8 @@ PROMISES = {
     "P1": "Threads: every public object except iterators may be used from any thread; an iterator "
     "belongs to one thread at a time, and misuse raises.",
     "P2": "Time: every blocking call takes `timeout` in seconds on the monotonic clock and returns "
-    "or raises within it and 250 ms, whatever the network does.",
+    "or raises within it and 250 ms, whatever the network does. A `restore_stream` that fails "
+    "takes up to 5 s more to delete what it made.",
     "P3": "Publish: a `PubAck` means stored, by the server's terms of durability; `NotStoredError` "
     "means certainly not; `PublishUnknownError` means maybe, and repeating with the same message "
     "id inside the duplicate window is safe.",

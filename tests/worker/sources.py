@@ -28,7 +28,7 @@ class MadeSource:
     credit = 0
 
     def __init__(self) -> None:
-        self.feed = self.connection = self._api = self.port = self
+        self.feed = self.connection = self.js = self._api = self.port = self
         self.events: list[str] = []
         self.taken = 0
         self.letters: list[dict[str, list[str]]] = []
@@ -91,8 +91,9 @@ class MadeSource:
         """Nothing observes the dead letter."""
         yield
 
-    def jetstream(self) -> MadeSource:
-        return self
+    def comes_of_exit(self, error: BaseException) -> bool:
+        """The interpreter does not end."""
+        return False
 
     def publish(self, subject: str, data: bytes, *, headers: Any, msg_id: str) -> None:
         """Store a dead letter, if it may be."""

@@ -129,6 +129,10 @@ class Feed:
             )
         )
 
+    def comes_of_exit(self, error: BaseException) -> bool:
+        """Whether the error only says that the interpreter ends. Does not block."""
+        return self._port.comes_of_exit(error)
+
     def flush(self, deadline: Deadline) -> None:
         """Wait until the server has taken all acknowledgements. Raises like Connection.flush."""
         self._port.flush(deadline)
