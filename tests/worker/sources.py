@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jetsync import Error, JetStreamMsg
+from jetsync._deadline import Deadline
 from jetsync.testing import make_message
 from jetsync.testing.messages import MadeMessage
 
@@ -30,6 +31,7 @@ class MadeSource:
     def __init__(self) -> None:
         self.feed = self.connection = self.js = self._api = self.port = self
         self.events: list[str] = []
+        self.flush_limits: list[float | None] = []
         self.taken = 0
         self.letters: list[dict[str, list[str]]] = []
         self.is_refusing, self.is_broken = True, False
@@ -83,8 +85,9 @@ class MadeSource:
     def tell(self, kind: str, msg: JetStreamMsg, error: Error) -> None:
         self.events.append(kind)
 
-    def flush(self, deadline: object) -> None:
-        """There is no server to wait for."""
+    def flush(self, deadline: Deadline) -> None:
+        """There is no server to wait for; how long it might have taken is kept."""
+        self.flush_limits.append(deadline.remaining())
 
     @contextlib.contextmanager
     def operation(self, *_: Any, **__: Any) -> Iterator[None]:

@@ -270,3 +270,11 @@ def test_health_listens_on_addresses_of_both_kinds(made_source: MadeSource):
         urllib.request.urlopen(f"http://[::1]:{port}/livez", timeout=5) as answer,
     ):
         assert answer.status == 200
+
+
+def test_the_last_acknowledgements_get_what_is_left_of_a_drain(made_source: MadeSource):
+    with Worker(None, print) as worker:
+        worker.drain(timeout=1.0)
+    (limit,) = made_source.flush_limits
+    assert limit is not None
+    assert limit <= 1.0

@@ -13,7 +13,27 @@ from jetsync import JetStreamMsg
 from jetsync.worker import Worker, run
 from jetsync.worker.running import run_all
 from tests.harness.waiting import wait_until
+from tests.harness.watchdog import run_code
+from tests.worker.conftest import Place
 from tests.worker.sources import MadeSource
+
+ENDS_BESIDE_WORKERS = """
+import sys, threading, time, jetsync
+from jetsync.worker import Worker
+nc = jetsync.connect(sys.argv[1])
+stream = nc.jetstream().stream(sys.argv[2])
+begun = threading.Event()
+def work(msg):
+    begun.set()
+    while not nc.is_closed:
+        time.sleep(0.01)  # until the exit has closed it
+for name in ("waits", "works"):
+    consumer = stream.create_consumer(name=name, filter_subject=sys.argv[2] + "." + name)
+    Worker(consumer, work).start()
+nc.jetstream().publish(sys.argv[2] + ".works")
+begun.wait(20)
+sys.exit(7)
+"""
 
 
 def test_a_signal_while_it_starts_ends_it(monkeypatch: pytest.MonkeyPatch):
@@ -53,3 +73,9 @@ def test_several_workers_drain_at_the_same_time(monkeypatch: pytest.MonkeyPatch)
     asker.join()
     assert [(one.done, one.released, one.unfinished) for one in reports] == [(1, 1, 0)] * 2
     assert {one.reason for one in reports} == {"SIGTERM"}
+
+
+def test_a_program_that_ends_beside_its_workers_says_nothing_of_its_own(place: Place):
+    """One worker waits for messages, one has a handler that runs (P8)."""
+    done = run_code(ENDS_BESIDE_WORKERS, place.url, place.name, limit=60)
+    assert (done.code, done.errors) == (7, "")
