@@ -10,6 +10,7 @@
 
 #include "link_group.h"
 #include "link_inbound.h"
+#include "link_keep.h"
 #include "link_outbound.h"
 #include "link_queue.h"
 #include "link_reader_turn.h"

@@ -292,7 +292,14 @@ static int receive_and_parse(void *context, int fd, jet_span *text) {
     return event == LINK_EVENT_NONE ? link_inbound_parse(context, text) : event;
 }
 
-void link_inbound_follow(link_inbound *in, link_served served, void *whom, double until) {
-    while (link_reader_turn_read(&in->turn, until, receive_and_parse, in) && !served(whom)) continue;
+int link_inbound_follow(link_inbound *in, link_served served, void *whom, double until) {
+    for (;;) {
+        if (served(whom)) return 1;
+        if (!link_reader_turn_read(&in->turn, until, receive_and_parse, in)) return 0;
+    }
+}
+
+void link_inbound_leave(link_inbound *in, double waited) {
+    in->last_wait = waited;
     link_reader_turn_leave(&in->turn);
 }

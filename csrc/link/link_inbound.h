@@ -38,6 +38,7 @@ typedef struct link_inbound {
     jet_pool *pool;          /* constant, set by the owner: of the queues' segments; may be NULL */
     uint64_t quiet_since;    /* how many messages had come when the last PONG came */
     int large;               /* the last message was a large one: another may follow */
+    double last_wait;        /* how long the last follower waited, in seconds */
     int why;             /* errno of the end of the link; 0: the peer closed it */
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;
@@ -92,7 +93,10 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text);
 link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
 /* For a taker that has nothing and that took the reader's turn (link_reader_turn_take): read the link
  * in this thread until `served(whom)` says that what it waits for has come, up to `until`
- * (monotonic), and leave the turn. Routes what comes for others too. Blocks, until a signal comes at the latest. */
-void link_inbound_follow(link_inbound *in, link_served served, void *whom, double until);
+ * (monotonic). Routes what comes for others too. Returns whether it has come. Blocks, until a signal comes or
+ * something is left to the reader at the latest. */
+int link_inbound_follow(link_inbound *in, link_served served, void *whom, double until);
+/* Give the turn back after having waited for so many seconds. */
+void link_inbound_leave(link_inbound *in, double waited);
 
 #endif

@@ -9,6 +9,7 @@ from jetsync._core.csrc cimport (
     JET_OK, jet_columns, jet_columns_fill, jet_columns_kind, jet_columns_measure, jet_columns_size,
     jet_status,
 )
+from jetsync._core.gil cimport is_little
 
 from jetsync.errors import ConfigError, ProtocolError
 
@@ -286,8 +287,11 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
     memset(&size, 0, sizeof(size))
     memset(&c, 0, sizeof(c))
     cdef jet_status status
-    with nogil:
+    if is_little(chain.bytes):
         status = jet_columns_measure(chain, kind, headers, &size)
+    else:
+        with nogil:
+            status = jet_columns_measure(chain, kind, headers, &size)
     if status != JET_OK:
         raise MemoryError("no memory for the header lines of a message")
     check_size(&size)
@@ -307,8 +311,11 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
         for i, name in enumerate(names):
             put_schema(schema, i, column_schema(name, kind.text))
             put_array(array, i, column_array(name, &size, &c))
-        with nogil:
+        if is_little(chain.bytes):
             status = jet_columns_fill(chain, kind, &c)
+        else:
+            with nogil:
+                status = jet_columns_fill(chain, kind, &c)
         if status != JET_OK:
             raise MemoryError("no memory for the header lines of a message")
         if kind.stored and c.metadata_rows != size.rows:

@@ -1,7 +1,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t
 
-from jetsync._core.csrc cimport jet_buf, jet_chain, jet_record
+from jetsync._core.csrc cimport jet_buf, jet_chain, jet_record, jet_span, jet_status
 from jetsync._core.message cimport MessageFactory, AckStates, Msg
 from jetsync._core.outbound cimport Outbound
 
@@ -26,5 +26,7 @@ cdef class MsgBatch:
     cdef int build_index(self) except -1
     cdef Msg message(self, size_t i, jet_record *r)
     cdef bint skips(self, size_t i, bint confirming) noexcept nogil
+    cdef jet_status _encode_answers(self, jet_buf *frames, jet_span body, bint confirming,
+                                    jet_span inbox, uint64_t *count) noexcept nogil
     cdef uint64_t encode_answers(self, jet_buf *frames, bytes payload, bytes prefix) except? 0
     cdef tuple _sequences(self)

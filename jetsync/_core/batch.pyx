@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 
 from jetsync._core.arrow cimport export_chain
 from jetsync._core.arrow_stream cimport stream_of
+from jetsync._core.gil cimport is_little
 from jetsync._core.message cimport ACKED, CONFIRMED, DONE
 from jetsync._core.sync cimport deadline_of, monotonic
 from jetsync._core.csrc cimport (
@@ -18,6 +19,10 @@ from jetsync._core.csrc cimport (
 from jetsync._core.stored cimport StoredFactory
 
 from jetsync.errors import ConfigError
+
+
+cdef enum:
+    MAX_INBOX = 236  # bytes of an inbox in front of the number of a message
 
 
 @cython.collection_type("sequence")  # for match; see decision 19
@@ -168,37 +173,44 @@ cdef class MsgBatch:
         return flags & DONE
 
     cdef uint64_t encode_answers(self, jet_buf *frames, bytes payload, bytes prefix) except? 0:
-        cdef jet_chain_iter it
-        cdef jet_record r
-        cdef size_t i, length = 0
         cdef uint64_t count = 0
-        cdef jet_status status = JET_OK
+        cdef jet_status status
         cdef jet_span body = span_of_bytes(payload)
-        cdef jet_span reply = span_of(NULL, 0)
+        cdef jet_span inbox = span_of_bytes(prefix or b"")
         cdef bint confirming = prefix is not None
-        cdef uint8_t text[256]
-        cdef size_t max_line = self.outbound.link.max_line
-        if confirming:
-            length = len(prefix)
-            if length > sizeof(text) - 20:
-                raise ConfigError("the inbox prefix is too long")
-            memcpy(text, <const char *>prefix, length)
-        jet_chain_begin(&self.chain, &it)
-        with nogil:
-            for i in range(self.rows):
-                jet_chain_next(&it, &r)
-                if self.skips(i, confirming):
-                    continue
-                if confirming:
-                    reply = span_of(text, length + jet_encode_u64(text + length, i))
-                status = jet_encode_answer(frames, r.reply, reply, body, max_line)
-                if status == JET_OK:
-                    count += 1
-                elif status == JET_ERR_MEMORY:
-                    break
+        if inbox.len > MAX_INBOX:
+            raise ConfigError("the inbox prefix is too long")
+        if is_little(self.chain.bytes):
+            status = self._encode_answers(frames, body, confirming, inbox, &count)
+        else:
+            with nogil:
+                status = self._encode_answers(frames, body, confirming, inbox, &count)
         if status == JET_ERR_MEMORY:
             raise MemoryError("no memory for the answers of a batch")
         return count
+
+    cdef jet_status _encode_answers(self, jet_buf *frames, jet_span body, bint confirming,
+                                    jet_span inbox, uint64_t *count) noexcept nogil:
+        cdef jet_chain_iter it
+        cdef jet_record r
+        cdef size_t i
+        cdef uint8_t text[MAX_INBOX + 20]
+        cdef jet_span reply = span_of(NULL, 0)
+        cdef jet_status status = JET_OK
+        memcpy(text, inbox.ptr, inbox.len)
+        jet_chain_begin(&self.chain, &it)
+        for i in range(self.rows):
+            jet_chain_next(&it, &r)
+            if self.skips(i, confirming):
+                continue
+            if confirming:
+                reply = span_of(text, inbox.len + jet_encode_u64(text + inbox.len, i))
+            status = jet_encode_answer(frames, r.reply, reply, body, self.outbound.link.max_line)
+            if status == JET_OK:
+                count[0] += 1
+            elif status == JET_ERR_MEMORY:
+                break
+        return status
 
     def _note(self, uint8_t flags):
         """Set the acknowledgement state of every message, except those settled one by one."""

@@ -1,16 +1,16 @@
 """Dispatch: threads that call callbacks with the messages of mailboxes. Binds link_group."""
 
+from jetsync._core.gil cimport follow
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
     LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_group, link_group_add,
     link_group_enter, link_group_free, link_group_has_threads, link_group_init, link_group_is_due,
     link_group_remove, link_group_reset, link_group_take, link_inbound,
-    link_inbound_follow, link_queue, link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
+    link_queue, link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
     link_waiter, link_wakeup_free, link_wakeup_sleep,
 )
-from jetsync._core.mailbox cimport Mailbox, follow_time
+from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.message cimport Msg
-from jetsync._core.sync cimport monotonic
 
 
 cdef extern from "pythread.h" nogil:
@@ -167,10 +167,7 @@ cdef class Group:
         """Read the link in this thread, if no other thread does; not for long."""
         cdef link_inbound *reader = &self.inbound.link_
         if link_reader_turn_take(&reader.turn, False):
-            with nogil:
-                link_inbound_follow(
-                    reader, link_group_is_due, &self.group, monotonic() + follow_time()
-                )
+            follow(reader, link_group_is_due, &self.group, -1)
         return 0
 
     cdef int _run(self, Task task) except -1:

@@ -38,6 +38,17 @@ cdef extern from "link_wakeup.h" nogil:
     link_result link_wakeup_sleep(link_wakeup *w, double deadline)
 
 
+cdef extern from "link_keep.h" nogil:
+    const double LINK_KEEP_LONGEST
+    ctypedef struct link_keep:
+        double kept
+
+    double link_keep_for(link_keep *k, double now)
+    void link_keep_kept(link_keep *k, double seconds)
+    void link_keep_returned(link_keep *k, double woke, double now, double kept_before,
+                            double interval)
+
+
 cdef extern from "link_turn.h" nogil:
     ctypedef struct link_waiter:
         link_wakeup wakeup
@@ -214,6 +225,7 @@ cdef extern from "link_inbound.h" nogil:
         jet_pool *pool
         link_decode decode
         void *context
+        double last_wait
         int why
         uint64_t messages
         uint64_t bytes
@@ -242,7 +254,8 @@ cdef extern from "link_inbound.h" nogil:
     jet_status link_inbound_feed(link_inbound *i, jet_span bytes)
     link_event link_inbound_parse(link_inbound *i, jet_span *text)
     link_event link_inbound_pump(link_inbound *i, int fd, jet_span *text)
-    void link_inbound_follow(link_inbound *i, link_served served, void *whom, double until)
+    bint link_inbound_follow(link_inbound *i, link_served served, void *whom, double until)
+    void link_inbound_leave(link_inbound *i, double waited)
 
 
 cdef extern from "link_websocket.h" nogil:

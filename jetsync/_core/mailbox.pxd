@@ -9,11 +9,6 @@ from jetsync._core.message cimport MessageFactory, Msg
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
 
 
-# A taker reads the link itself for so long, in seconds; after that the reader has to wake it.
-cdef inline double follow_time() noexcept nogil:
-    return 0.02
-
-
 cdef class Mailbox:
     cdef link_queue queue
     cdef MessageFactory factory

@@ -6,9 +6,10 @@ from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_record
+from jetsync._core.gil cimport KEEP, follow, returned
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
-    link_count, link_found, link_inbound_follow, link_queue_absorb, link_queue_discard,
+    link_count, link_found, link_queue_absorb, link_queue_discard,
     link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_is_served,
     link_counts, link_queue_leave, link_queue_counts, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
@@ -80,15 +81,10 @@ cdef class Mailbox:
         not for long. Routes what comes for others as well. A signal handler may raise."""
         cdef link_inbound *reader = self.reader
         cdef object inbound = self.inbound  # lives as long as this reads
-        cdef double until
         if not link_reader_turn_take(&reader.turn, False):
             return 0
         self.vain += 1
-        with nogil:
-            until = monotonic() + follow_time()
-            if 0 < deadline < until:
-                until = deadline
-            link_inbound_follow(reader, link_queue_is_served, &self.queue, until)
+        follow(reader, link_queue_is_served, &self.queue, deadline)
         PyErr_CheckSignals()
         return 0
 
@@ -105,9 +101,10 @@ cdef class Mailbox:
     cdef bint _sleep(self, double deadline, double patience, double since) except -1:
         """Wait to be woken; False when time is up. A signal handler may raise."""
         cdef link_result got
-        cdef double due, later
+        cdef double due, later, woke, kept_before
         cdef bint woken = False
         while True:
+            kept_before = KEEP.kept
             with nogil:
                 due = self._due(deadline, patience, since)
                 got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
@@ -119,6 +116,8 @@ cdef class Mailbox:
                     got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
                 if got == LINK_TIMEOUT:
                     woken = link_queue_leave(&self.queue)
+                woke = monotonic()
+            returned(woke, kept_before)
             if got != LINK_SIGNAL:
                 return woken or got == LINK_WOKEN
             try:

@@ -60,6 +60,7 @@ void suite_inbound(void);
 void suite_outbound(void);
 void suite_queue(void);
 void suite_heartbeats(void);
+void suite_keep(void);
 void suite_reader_turn(void);
 void suite_resend(void);
 void suite_send(void);

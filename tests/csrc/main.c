@@ -16,6 +16,7 @@ static const struct {
     {"outbound", suite_outbound},
     {"queue", suite_queue},
     {"heartbeats", suite_heartbeats},
+    {"keep", suite_keep},
     {"reader_turn", suite_reader_turn},
     {"resend", suite_resend},
     {"send", suite_send},

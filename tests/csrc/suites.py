@@ -11,6 +11,7 @@ SUITES = (
     "header",
     "inbound",
     "jsack",
+    "keep",
     "lines",
     "outbound",
     "parser",

@@ -286,18 +286,26 @@ void suite_reader_turn(void) {
     in.turn.taken = 0; /* the reader sleeps */
     CHECK(link_reader_turn_take(&in.turn, 0) && !link_reader_turn_take(&in.turn, 0));
     CHECK(write(pair[1], "MSG s 1 1\r\nx\r\n", 14) == 14);
-    link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5); /* until there is something for it */
+    CHECK(link_queue_find(&q, 1, 1, 0, 0) == LINK_WAIT);
+    /* Until there is something for it; when there is, nothing more is waited for. */
+    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
+    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
+    CHECK(link_reader_turn_is_taken(&in.turn));
+    link_inbound_leave(&in, 0.5);
+    CHECK(in.last_wait == 0.5);
     take_one(&q, S("x"));
     /* What needs the reader is left to it, and no other follower reads before. */
     CHECK(link_reader_turn_take(&in.turn, 0));
     CHECK(write(pair[1], "PONG\r\n", 6) == 6);
-    link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5);
+    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
+    link_inbound_leave(&in, 0);
     CHECK(!link_reader_turn_take(&in.turn, 0));
     CHECK(link_reader_turn_lend(&in.turn, &text) == LINK_EVENT_PONG);
     in.turn.taken = 0;
     CHECK(link_reader_turn_take(&in.turn, 0));
     double before = link_now();
-    link_inbound_follow(&in, link_queue_is_served, &q, before + 0.01); /* nothing comes */
+    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, before + 0.01)); /* nothing comes */
+    link_inbound_leave(&in, 0.01);
     CHECK(link_now() >= before + 0.01 && !link_reader_turn_is_taken(&in.turn));
     in.turn.taken = 1;
     CHECK(write(pair[1], "PONG\r\n", 6) == 6);

@@ -31,8 +31,10 @@ static int fill(link_queue *q, double deadline) {
         if (found != LINK_WAIT) return found == LINK_FOUND;
         if (follow) {
             follow = 0;
-            if (link_reader_turn_take(&in.turn, 0)) 
+            if (link_reader_turn_take(&in.turn, 0)) {
                 link_inbound_follow(&in, link_queue_is_served, q, link_now() + 0.0005);
+                link_inbound_leave(&in, 0.0005);
+            }
         } else if (link_wakeup_sleep(&q->gate.wakeup, deadline) != LINK_WOKEN && !link_queue_leave(q)) {
             patient = 0;
         }
@@ -110,8 +112,10 @@ void *worker(void *unused) {
         link_due due = take_due(&w, comes, 0, &q);
         comes = 0;
         if (due == LINK_DUE_NONE) {
-            if (link_reader_turn_take(&in.turn, 0))
+            if (link_reader_turn_take(&in.turn, 0)) {
                 link_inbound_follow(&in, link_group_is_due, &group, link_now() + 0.0005);
+                link_inbound_leave(&in, 0.0005);
+            }
             due = take_due(&w, 0, 1, &q);
         }
         if (due == LINK_DUE_SLEEP) {

@@ -1,0 +1,127 @@
+"""A call that waits for an answer beside a thread that computes: it does not pay a switch interval
+each time, and the thread that computes keeps its half of the time."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import jetsync
+from jetsync._core.gil import kept
+from jetsync.testing import Faults
+from tests.harness.waiting import wait_until
+
+CALLS = 300
+INTERVAL = 0.005
+
+
+class Computing(threading.Thread):
+    """Python code that never waits."""
+
+    def __init__(self) -> None:
+        super().__init__(name="computing")
+        self.rounds = 0
+        self._end = False
+
+    def run(self) -> None:
+        while not self._end:
+            self.rounds += 1
+
+    def finish(self) -> None:
+        self._end = True
+        self.join()
+
+    @property
+    def seconds(self) -> float:
+        """The processor time that it has had."""
+        assert self.ident is not None
+        return time.clock_gettime(time.pthread_getcpuclockid(self.ident))
+
+
+@contextlib.contextmanager
+def computing() -> Iterator[Computing]:
+    assert sys.getswitchinterval() == pytest.approx(INTERVAL)
+    thread = Computing()
+    thread.start()
+    wait_until(lambda: thread.rounds > 0)
+    try:
+        yield thread
+    finally:
+        thread.finish()
+
+
+@pytest.fixture
+def stored(js):
+    js.create_stream(name="BUSY", subjects=["busy"], allow_direct=True)
+    js.publish("busy", b"1")
+    yield js.stream("BUSY")
+    js.delete_stream("BUSY")
+
+
+@pytest.mark.timed
+def test_many_calls_cost_few_switch_intervals(stored):
+    """One interval each is what a wait costs that gives the GIL up every time. Counted in the
+    processor time of the thread that computes; where the processors are busy with other programs,
+    answers may be too slow for a while."""
+    with computing() as thread:
+
+        def calls_are_cheap() -> bool:
+            before, had = kept(), thread.seconds
+            for _ in range(CALLS):
+                stored.get_msg(1, direct=True)
+            return kept() > before and thread.seconds - had < CALLS * INTERVAL / 4
+
+        wait_until(calls_are_cheap, timeout=30)
+
+
+@pytest.mark.timed
+def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
+    with computing():
+        for _ in range(CALLS):  # by now waits keep the GIL
+            stored.get_msg(1, direct=True)
+        before, begun = kept(), time.monotonic()
+        for _ in range(CALLS * 10):
+            stored.get_msg(1, direct=True)
+        took = time.monotonic() - begun
+    assert 0 < kept() - before < took * 0.5 + INTERVAL
+
+
+@pytest.mark.timed
+def test_where_no_thread_computes_waits_give_the_gil_up(stored):
+    def call() -> None:
+        for _ in range(CALLS):
+            stored.get_msg(1, direct=True)
+
+    def keeps_nothing() -> bool:
+        before = kept()
+        call()
+        return kept() == before
+
+    with computing():
+        call()
+    wait_until(keeps_nothing, timeout=20)  # soon after the thread has ended
+    # Threads that only call are not taken for one that computes, however many they are.
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    before, begun = kept(), time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert kept() - before < (time.monotonic() - begun) * 0.1
+
+
+def test_a_wait_for_a_far_server_gives_the_gil_up(server):
+    """The first one may try; the next ones know that nothing comes that soon."""
+    with Faults(server.url) as far, computing():
+        far.delay(0.01)
+        with jetsync.connect(far.url) as nc:
+            stream = nc.jetstream()
+            before = kept()
+            for _ in range(20):
+                stream.account_info()
+            assert kept() - before <= 2 * INTERVAL
