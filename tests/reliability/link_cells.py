@@ -10,7 +10,9 @@ KIB, MB = 1024, 1_000_000
 
 RTTS = [0.0, 0.005, 0.03, 0.1, 0.3]
 BANDWIDTHS = [None, 12_500_000, 5 * MB, 200_000]
-SIZES = [128, 64 * KIB, 1024 * KIB, 5 * MB]
+COUNTS = {128: 60, 64 * KIB: 40, 1024 * KIB: 8, 5 * MB: 3}
+"""How many messages of each size: some ways take a round trip for each of them."""
+
 LONGEST = 40.0
 """Seconds that the messages of one cell may need on the wire."""
 
@@ -26,7 +28,6 @@ def cells(short: list[Cell]) -> list[Cell]:
         (rtt, bandwidth, size, count)
         for rtt in RTTS
         for bandwidth in BANDWIDTHS
-        for size in SIZES
-        for count in [{128: 200, 64 * KIB: 40, 1024 * KIB: 8, 5 * MB: 3}[size]]
+        for size, count in COUNTS.items()
         if bandwidth is None or count * size / bandwidth <= LONGEST
     ]

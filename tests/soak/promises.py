@@ -136,7 +136,11 @@ GOALS = {
     "G27": Goal(
         "objects unusable after an interrupt at a random moment: 0", "10,000", ("time", "rest")
     ),
-    "G28": Goal("link matrix: lost, twice, out of order: 0", "all ways, 0 to 300 ms", ("matrix",)),
+    "G28": Goal(
+        "link matrix: lost, twice, out of order: 0",
+        "22 ways, each on 70 links: 0 to 300 ms, 200 kB/s to unlimited, 128 B to 5 MB",
+        ("pull-matrix", "publish-matrix"),
+    ),
     "G30": Goal(
         "messages of a thread stored out of order: 0", "every mixture of calls", ("order",)
     ),
