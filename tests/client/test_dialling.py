@@ -265,6 +265,7 @@ def test_a_connection_that_waits_for_its_turn_closes_at_once(monkeypatch):
     wait_until(lambda: not len(DIALS), timeout=LONG)
 
 
+@pytest.mark.straight
 def test_a_connection_whose_turn_does_not_come_tries_its_other_servers(monkeypatch, fresh_server):
     """Its other server hangs in the handshakes of others; its own is away only for a moment."""
     monkeypatch.setattr(DIALS, "_most", 1)

@@ -15,7 +15,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsCluster, NatsServer
-from tests.harness.proxies import free_port
+from jetsync.server.ports import free_port
 from tests.harness.waiting import wait_until
 from tests.harness.websockets import CLOSE, PING, PONG, RawPeer, frame, listener
 

@@ -2,7 +2,8 @@
 
 Unset, tests connect straight, as they say. Otherwise every ``NatsServer`` gets a WebSocket listener
 and names that as its URL, or every connection goes through a real proxy; tests that write URLs of
-their own stay on TCP. So the suites of the client and of JetStream run over other links unchanged.
+their own stay on TCP, as do bare sockets and other clients, by ``straight(url)``. So the suites of
+the client and of JetStream run over other links unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from jetsync.server import NatsServer
 from jetsync.server import server as module
 from jetsync.server.config import Config
 from jetsync.server.config import render as original
-from tests.harness.proxies import free_port, http_proxy, socks_proxy
+from jetsync.server.ports import HOST, free_port
+from tests.harness.proxies import http_proxy, socks_proxy
 from tests.harness.websockets import listener
 
 ENVIRONMENT_VARIABLE = "JETSYNC_TEST_LINK"
@@ -28,6 +30,14 @@ KINDS = ("ws", "wss", "deflate", "http", "socks5")
 
 HOW = os.environ.get(ENVIRONMENT_VARIABLE, "")
 assert HOW in ("", *KINDS), f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(KINDS)}"
+
+_STRAIGHT: dict[str, str] = {}
+"""The URL of a server's WebSocket listener -> that of its port for plain TCP."""
+
+
+def straight(url: str) -> str:
+    """Return where a client that is not the library's reaches the server of this URL."""
+    return _STRAIGHT.get(url, url)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,11 +87,13 @@ def _by_websocket(patch: pytest.MonkeyPatch, folder: Path) -> None:
         port = ports.setdefault(name, free_port())
         return original(config, name) + listener(port, tls=tls, compression=HOW == "deflate")
 
-    scheme = "wss" if tls else "ws"
+    def url(server: NatsServer) -> str:
+        found = f"{'wss' if tls else 'ws'}://{HOST}:{ports[server.name]}"
+        _STRAIGHT[found] = f"nats://{HOST}:{server.port}"
+        return found
+
     patch.setattr(module, "render", render)
-    patch.setattr(
-        NatsServer, "url", property(lambda self: f"{scheme}://127.0.0.1:{ports[self.name]}")
-    )
+    patch.setattr(NatsServer, "url", property(url))
     if HOW == "deflate":
         # The default value of a field of a dataclass is that of its `__init__`.
         made = ConnectOptions.__init__

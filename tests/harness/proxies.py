@@ -13,14 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsync.server.ports import free_port
 from tests.harness.waiting import wait_until
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _listens(port: int) -> bool:

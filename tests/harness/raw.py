@@ -8,6 +8,8 @@ import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.harness.links import straight
+
 PATIENCE = 5.0
 CONNECT = (
     b'CONNECT {"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true}'
@@ -22,7 +24,7 @@ class RawClient:
     """
 
     def __init__(self, url: str, *, timeout: float = PATIENCE) -> None:
-        where = urlsplit(url)
+        where = urlsplit(straight(url))
         self.socket = socket.create_connection((where.hostname, where.port or 4222), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._unread = b""

@@ -16,6 +16,7 @@ import pytest
 
 import jetsync
 from jetsync.services import EndpointInfo, ServiceClient, ServiceInfo, ServicePing, ServiceStats
+from tests.harness.links import straight
 from tests.harness.older import older_server
 
 LONG = 20
@@ -250,7 +251,7 @@ def peer(role, url, name):
     """The command of the peer. Developers whose environment is older than it may go without."""
     if importlib.util.find_spec("nats") is None and not os.environ.get("JETSYNC_CI"):
         pytest.skip("nats-py is not installed; the documents are compared without it")
-    return [sys.executable, str(PEER), role, url, name]
+    return [sys.executable, str(PEER), role, straight(url), name]
 
 
 def test_a_service_of_nats_py_is_found_and_called(asking, client, url, name):
