@@ -8,10 +8,15 @@ the client and of JetStream run over other links unchanged.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+import socket
 import tempfile
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -21,7 +26,7 @@ from jetsync.server import NatsServer
 from jetsync.server import server as module
 from jetsync.server.config import Config
 from jetsync.server.config import render as original
-from jetsync.server.ports import HOST, free_port
+from jetsync.server.ports import HOST
 from tests.harness.proxies import http_proxy, socks_proxy
 from tests.harness.websockets import listener
 
@@ -31,6 +36,7 @@ KINDS = ("ws", "wss", "deflate", "http", "socks5")
 HOW = os.environ.get(ENVIRONMENT_VARIABLE, "")
 assert HOW in ("", *KINDS), f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(KINDS)}"
 
+_LISTENER = re.compile(r"^websocket \{\n.*\nport: (\d+)$", re.MULTILINE)
 _STRAIGHT: dict[str, str] = {}
 """The URL of a server's WebSocket listener -> that of its port for plain TCP."""
 
@@ -60,6 +66,18 @@ def link() -> Iterator[None]:
                 yield
 
 
+def _listeners() -> Iterator[int]:
+    """Yield free ports that nothing else takes before the server begins to listen: neither another
+    ``NatsServer`` (below 30,000) nor the system (above 32,768) nor another process of the run."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for port in itertools.cycle(range(30_000 + 250 * process, 30_250 + 250 * process)):
+        try:
+            socket.create_server((HOST, port)).close()
+        except OSError:
+            continue
+        yield port
+
+
 def _through(patch: pytest.MonkeyPatch, proxy: str) -> None:
     original = ConnectOptions._proxy_to
 
@@ -72,7 +90,6 @@ def _through(patch: pytest.MonkeyPatch, proxy: str) -> None:
 
 
 def _by_websocket(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    ports: dict[str, int] = {}
     tls = None
     if HOW == "wss":
         authority = trustme.CA()
@@ -83,16 +100,31 @@ def _by_websocket(patch: pytest.MonkeyPatch, folder: Path) -> None:
         tls = (folder / "cert.pem", folder / "key.pem")
         patch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))  # whom the system trusts
 
+    ports = _listeners()
+    kept = ContextVar("kept", default=0)  # the port of the server that reads its file again
+    reload = NatsServer.reload
+
     def render(config: Config | None, name: str) -> str:
-        port = ports.setdefault(name, free_port())
+        port = kept.get() or next(ports)
         return original(config, name) + listener(port, tls=tls, compression=HOW == "deflate")
 
+    def port_of(server: NatsServer) -> int:
+        return int(_LISTENER.findall(server._config)[-1])
+
+    def reload_there(server: NatsServer, *given: Any, **named: Any) -> None:
+        token = kept.set(port_of(server))
+        try:
+            reload(server, *given, **named)
+        finally:
+            kept.reset(token)
+
     def url(server: NatsServer) -> str:
-        found = f"{'wss' if tls else 'ws'}://{HOST}:{ports[server.name]}"
+        found = f"{'wss' if tls else 'ws'}://{HOST}:{port_of(server)}"
         _STRAIGHT[found] = f"nats://{HOST}:{server.port}"
         return found
 
     patch.setattr(module, "render", render)
+    patch.setattr(NatsServer, "reload", reload_there)
     patch.setattr(NatsServer, "url", property(url))
     if HOW == "deflate":
         # The default value of a field of a dataclass is that of its `__init__`.
