@@ -6,6 +6,7 @@ Only answers of the leader count. A replica that lags says "nothing more" while 
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = [
     "check_available",
     "first_at_or_after",
     "first_since",
+    "first_wanted",
     "head_of",
     "message_at_or_after",
     "open_stream",
@@ -53,6 +55,9 @@ class Head:
     trims_unread: bool
     retention: str
     allow_direct: bool
+    # How many messages, and seconds, go by until the stream's limits have replaced all it holds.
+    keeps_messages: float = math.inf
+    keeps_seconds: float = math.inf
 
     @property
     def has_holes(self) -> bool:
@@ -74,6 +79,7 @@ def open_stream(js: JetStream, name: str) -> Stream:
 def head_of(stream: Stream) -> Head:
     """Return the state that the leader told when the stream was opened. Does not block."""
     info = stream.cached_info
+    kept = _kept(info)
     return Head(
         stream=stream.name,
         created=info.created.isoformat(),
@@ -84,7 +90,20 @@ def head_of(stream: Stream) -> Head:
         trims_unread=_trims_unread(info),
         retention=str(info.config.retention),
         allow_direct=info.config.allow_direct,
+        keeps_messages=min(kept, default=math.inf),
+        keeps_seconds=info.config.max_age or math.inf,
     )
+
+
+def _kept(info: StreamInfo) -> list[float]:
+    """Return what each limit by number or size leaves, in messages of average size, if it removes
+    the oldest ones: with ``discard=new`` it refuses new ones instead."""
+    config, state = info.config, info.state
+    if str(config.discard) != "old":
+        return []
+    size = state.bytes / max(1, state.messages)
+    found = [float(config.max_msgs)] if config.max_msgs > 0 else []
+    return [*found, config.max_bytes / size] if config.max_bytes > 0 and size else found
 
 
 def _trims_unread(info: StreamInfo) -> bool:
@@ -98,13 +117,12 @@ def _trims_unread(info: StreamInfo) -> bool:
     per_subject = config.max_msgs_per_subject
     if str(config.retention) == "limits" and per_subject <= 0:
         return True
-    is_full = 0 < config.max_msgs <= state.messages or (
-        # The next message of average size would not fit.
-        0 < config.max_bytes < state.bytes + state.bytes // max(1, state.messages)
-    )
+    # Full is a stream in which the next message of average size would not fit.
+    kept = _kept(info)
+    is_full = any(most < state.messages + 1 for most in kept)
     if str(config.retention) != "limits" or per_subject == 1:
         return is_full
-    return is_full or config.max_msgs > 0 or config.max_bytes > 0 or bool(config.max_age)
+    return bool(kept) or bool(config.max_age)
 
 
 def stream_names(js: JetStream, options: ReadOptions) -> tuple[str, ...]:
@@ -138,6 +156,19 @@ def first_at_or_after(stream: Stream, seq: int, filters: Sequence[str]) -> int |
     return min((item[0] for item in found if item is not None), default=None)
 
 
+def first_wanted(stream: Stream, created: str, seq: int, options: ReadOptions) -> int | None:
+    """Return the first sequence from ``seq`` on that passes the filters, or None. Blocks.
+
+    Raises like :func:`check_available` if the stream has removed messages from ``seq`` on: they may
+    have gone before they were looked for.
+    """
+    found = first_at_or_after(stream, seq, options.filter_subjects)
+    if found != seq:
+        stream.info()
+        check_available(head_of(stream), created, seq, options)
+    return found
+
+
 def check_available(head: Head, created: str, wanted: int, options: ReadOptions) -> int:
     """Return the first sequence that can be read when ``wanted`` is the next one.
 
@@ -163,6 +194,8 @@ def check_available(head: Head, created: str, wanted: int, options: ReadOptions)
         + counted(head.first_seq - wanted, "sequence was", "sequences were")
         + " removed unread"
     )
+    if options.filter_subjects:
+        text += ", and whether one of them passed filterSubjects cannot be known now"
     # Only a limit can remove messages that an anchor holds back.
     is_loss = head.trims_unread or options.strict_data_loss or options.on_commit == ACK
     if not is_loss:

@@ -42,6 +42,7 @@ from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.positions import (
     check_available,
     first_at_or_after,
+    first_wanted,
     head_of,
     open_stream,
 )
@@ -160,7 +161,7 @@ class _RangeRead:
             # Nearly every range has messages: the first one that delivers will show.
             self._asked_leader = True
             return stream
-        found = first_at_or_after(stream, first, self._options.filter_subjects)
+        found = first_wanted(stream, wanted.created, first, self._options)
         return stream if found is not None and found <= wanted.last else None
 
     # -- which server delivers ---------------------------------------------------------------------

@@ -47,6 +47,7 @@ READ_OPTIONS = (
     "minPartitions",
     "maxRecordsPerPartition",
     "pollInterval",
+    "noteSkippedAfter",
     "readMethod",
     "fetchBatch",
     "fetchMaxBytes",
@@ -65,6 +66,7 @@ _STREAM_ONLY = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "pollInterval",
+    "noteSkippedAfter",
     "onCommit",
     "anchorConsumer",
 )
@@ -114,6 +116,7 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     poll_interval: float = 0.2
+    note_skipped_after: float = 60.0
     fetch_batch: int = 50_000
     fetch_max_bytes: int = 16 << 20
     fail_on_data_loss: bool = True
@@ -183,6 +186,7 @@ class ReadOptions:
             min_partitions=values.optional_integer("minPartitions", least=0),
             max_records_per_partition=values.optional_integer("maxRecordsPerPartition"),
             poll_interval=values.seconds("pollInterval", 0.2),
+            note_skipped_after=values.seconds("noteSkippedAfter", 60.0),
             fetch_batch=values.integer("fetchBatch", 50_000, least=1),
             fetch_max_bytes=values.size("fetchMaxBytes", 16 << 20),
             fail_on_data_loss=loss != "false",

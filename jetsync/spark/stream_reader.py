@@ -28,7 +28,7 @@ from jetsync.spark.offsets import Offset, StreamOffset
 from jetsync.spark.positions import (
     Head,
     check_available,
-    first_at_or_after,
+    first_wanted,
     head_of,
     open_stream,
     resolve_start,
@@ -60,9 +60,10 @@ __all__ = ["JetStreamStreamReader"]
 
 T = TypeVar("T")
 
-# A skipped part of a stream is written into the checkpoint when it is so long, or so old.
+# A skipped part of a stream is written into the checkpoint when it is so long, or such a share of
+# what the stream's limits keep; or after the time of option noteSkippedAfter.
 NOTED_AFTER_SEQUENCES = 10_000
-NOTED_AFTER_SECONDS = 60.0
+NOTED_SHARE = 0.1
 
 log: Log = Log("jetsync.spark")
 
@@ -81,13 +82,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         # The end of the batch that was chosen last, and the heads that it was chosen with.
         self._planned: tuple[dict[str, Any], dict[str, Head]] = {}, {}
         self._frozen: dict[str, StreamOffset] | None = None
-        # Per stream: nothing that passes the filters lies up to here, seen from the last start.
+        # Per stream: nothing that passes the filters lies from the last start up to here.
         self._scanned: dict[str, StreamOffset] = {}
         # Per stream: the reported end; where nothing is left to read, the position reached.
         self._told: dict[str, StreamOffset] = {}
         self._filters = short_hash(",".join(sorted(options.filter_subjects)))
         self._warned = False
-        self._last_batch_at = time.monotonic()
+        self._last_batch_at = self._noted_at = time.monotonic()
 
     # -- offsets (driver) ----------------------------------------------------------------------
 
@@ -120,17 +121,21 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         time.sleep(max(0.0, self._asked_at + self._options.poll_interval - time.monotonic()))
         waiting = self._ask_each(partial(self._waiting, offset))
         heads = self._heads
-        for name, item in waiting.items():
-            end = heads[name].last_seq if item.begin < item.end else item.begin
-            self._told[name] = StreamOffset(end, heads[name].created)
         begins = {name: item.begin for name, item in waiting.items()}
         ends = self._limited(begins, {name: item.end for name, item in waiting.items()}, limit)
-        if ends is None:
-            return start
         streams = {name: StreamOffset(ends[name], heads[name].created) for name in heads}
-        if streams == dict(offset.streams):
+        is_batch = streams != dict(offset.streams) and (
+            ends != begins or any(item.is_due for item in waiting.values())
+        )
+        reached = streams if is_batch else offset.streams
+        for name, item in waiting.items():
+            head = StreamOffset(heads[name].last_seq, heads[name].created)
+            self._told[name] = head if item.begin < item.end else reached[name]
+        if not is_batch:
             return start
-        self._last_batch_at = time.monotonic()
+        self._noted_at = time.monotonic()
+        if ends != begins:
+            self._last_batch_at = self._noted_at
         jumps = {
             name: begin
             for name, begin in begins.items()
@@ -275,7 +280,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if self._options.stream_pattern and self._options.start_of(head.stream).word == LATEST:
                 # It was made while the query runs: all of it came after the start.
                 begin = head.first_seq - 1
-            return _Waiting(begin, max(begin, self._target(head)))
+            return _Waiting(begin, max(begin, self._target(head)), True)
         if head.created == reached.created:
             self._check_not_backwards(offset, head, reached)
         scanned = self._scanned.get(head.stream)
@@ -283,37 +288,31 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if scanned is not None and scanned.created == reached.created:
             known = max(known, scanned.seq)
         first = check_available(head, reached.created, known + 1, self._options)
-        overtaken = head.created != reached.created or head.first_seq > reached.seq + 1
-        begin = first - 1 if overtaken else reached.seq
+        begin = first - 1
         end = max(begin, self._target(head))
-        if begin == end or not (self._options.filter_subjects or head.has_holes):
-            return _Waiting(begin, end)
-        return self._first_match(stream, head, _Waiting(begin, end), first, overtaken)
+        if begin < end and (self._options.filter_subjects or head.has_holes):
+            found = first_wanted(stream, head.created, first, self._options)
+            begin = end if found is None or found > end else found - 1
+        self._scanned[head.stream] = StreamOffset(begin, head.created)
+        return _Waiting(begin, end, self._is_due(head, reached, begin))
 
-    def _first_match(
-        self, stream: Stream, head: Head, waiting: _Waiting, first: int, overtaken: bool
-    ) -> _Waiting:
-        """Skip what the filters leave out, and what is deleted; nothing at all means no batch.
+    def _is_due(self, head: Head, reached: StreamOffset, begin: int) -> bool:
+        """Tell whether what was skipped is to be written into an offset now, be there rows or not.
 
-        The skipped part is remembered. It is written into an offset, by an empty batch, now and
-        then, at the end of a run that ends (AvailableNow), and when the stream's limits have
-        removed the position that the checkpoint still names: so that a restart does not take for
-        lost what was only skipped.
+        What the filters leave out, and what is deleted, needs no batch. But a restart knows no more
+        than the checkpoint, and takes for lost what has gone behind the position that it names.
         """
-        found = None
-        if first <= waiting.end:
-            found = first_at_or_after(stream, first, self._options.filter_subjects)
-        if found is not None and found <= waiting.end:
-            return _Waiting(found - 1, waiting.end)
-        self._scanned[head.stream] = StreamOffset(waiting.end, head.created)
-        is_due = (
-            overtaken
-            or self._frozen is not None
-            or waiting.end - waiting.begin >= NOTED_AFTER_SEQUENCES
-            or time.monotonic() - self._last_batch_at >= NOTED_AFTER_SECONDS
+        if head.created != reached.created or head.first_seq > reached.seq + 1:
+            return True
+        if begin == reached.seq:
+            return False
+        most = min(NOTED_AFTER_SEQUENCES, head.keeps_messages * NOTED_SHARE)
+        longest = min(self._options.note_skipped_after, head.keeps_seconds * NOTED_SHARE)
+        return (
+            self._frozen is not None
+            or begin - reached.seq >= most
+            or time.monotonic() - self._noted_at >= longest
         )
-        at = waiting.end if is_due else waiting.begin
-        return _Waiting(at, at)
 
     def _compare_filters(self, offset: Offset) -> None:
         if offset.filters in ("", self._filters) or self._warned:
@@ -325,8 +324,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         )
 
     def _check_not_backwards(self, offset: Offset, head: Head, reached: StreamOffset) -> None:
-        # A new query may name a sequence that is yet to come.
-        if head.last_seq >= reached.seq or offset.is_beginning:
+        start = self._options.start_of(head.stream).seq
+        if head.last_seq >= reached.seq or (offset.is_beginning and start == reached.seq + 1):
+            # A new query may name a sequence that is yet to come.
             return
         text = (
             f"stream {head.stream!r} was read up to {reached.seq}, but now ends at "
@@ -342,8 +342,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _limited(
         self, begins: Mapping[str, int], ends: dict[str, int], limit: ReadLimit
-    ) -> dict[str, int] | None:
-        """Apply the options that make batches smaller or rarer; None means not now."""
+    ) -> Mapping[str, int]:
+        """Return how far to read by the options that make batches smaller or rarer."""
         if isinstance(limit, ReadAllAvailable):
             return ends
         total = sum(ends[name] - begins[name] for name in ends)
@@ -353,7 +353,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if least is not None and total < least and self._frozen is None:
             waited = time.monotonic() - self._last_batch_at
             if waited < self._options.max_trigger_delay:
-                return None
+                return begins
         budgets = [self._options.max_offsets_per_trigger]
         if self._options.max_bytes_per_trigger is not None:
             budgets.append(self._affordable(self._options.max_bytes_per_trigger))
@@ -372,6 +372,8 @@ class _Waiting:
 
     begin: int
     end: int
+    is_due: bool
+    """Whether ``begin`` is worth an empty batch."""
 
 
 def batch_begin(before: Offset, after: Offset, name: str) -> int:

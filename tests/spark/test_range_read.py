@@ -247,6 +247,7 @@ def test_a_range_closes_its_consumer_itself(js, new_stream, monkeypatch):
     """A handle that is dropped is closed by the timer's thread, beside the next range's start."""
     stream = new_stream(20)
     left: list[bool] = []
+    gc.collect()  # consumers of other tests
     monkeypatch.setattr(Consumer, "__del__", lambda self: left.append(self._shared.needs_closing))
     batches = whole(js, stream.name, servers=stream.url, readMethod="consumer")
     assert rest(batches) == list(range(1, 21))

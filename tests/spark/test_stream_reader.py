@@ -9,7 +9,7 @@ import time
 import pytest
 from pyspark.sql.types import StructType
 
-from jetsync.spark import lag, stream_reader
+from jetsync.spark import lag
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.offsets import Offset
 from jetsync.spark.older import OlderStreamReader
@@ -237,44 +237,6 @@ def test_values_that_newer_ones_replaced_are_no_loss_but_are_told(new_stream, ca
     assert "99 sequences were removed unread" in caplog.text
     with pytest.raises(SparkSourceError):
         reader(stream, failOnDataLoss="strict").latestOffset(end, ALL)
-
-
-def test_what_filters_skipped_is_not_taken_for_lost_after_a_restart(new_stream):
-    """At the end of a run the checkpoint says how far the stream was looked through."""
-    stream = new_stream(max_msgs=400)
-    stream.fill(5, "want")
-    made = reader(stream, filterSubjects=f"{stream.name}.want")
-    made.prepareForTriggerAvailableNow()
-    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
-    stream.fill(395, "other")
-    again = reader(stream, filterSubjects=f"{stream.name}.want")
-    again.prepareForTriggerAvailableNow()
-    noted = travel(again.latestOffset(end, ALL))
-    assert seq_of(noted, stream) == 400
-    assert planned(again, end, noted) == []
-    stream.fill(100, "other")
-    restarted = reader(stream, filterSubjects=f"{stream.name}.want")
-    assert restarted.latestOffset(noted, ALL) == noted
-    stream.fill(301, "other")
-    with pytest.raises(SparkSourceError) as caught:
-        reader(stream, filterSubjects=f"{stream.name}.want").latestOffset(noted, ALL)
-    assert caught.value.code == "JETSYNC_DATA_LOSS"
-
-
-def test_a_query_that_goes_on_notes_now_and_then_what_it_skipped(new_stream, monkeypatch):
-    stream = new_stream()
-    stream.fill(5, "want")
-    made = reader(stream, filterSubjects=f"{stream.name}.want")
-    end = travel(made.latestOffset(travel(made.initialOffset()), ALL))
-    stream.fill(stream_reader.NOTED_AFTER_SEQUENCES - 1, "other")
-    assert made.latestOffset(end, ALL) == end
-    stream.fill(1, "other")
-    noted = made.latestOffset(end, ALL)
-    assert seq_of(noted, stream) == stream_reader.NOTED_AFTER_SEQUENCES + 5
-    stream.fill(1, "other")
-    assert made.latestOffset(noted, ALL) == noted
-    monkeypatch.setattr(stream_reader, "NOTED_AFTER_SECONDS", 0.0)
-    assert seq_of(made.latestOffset(noted, ALL), stream) == stream.last_seq
 
 
 def test_what_filters_skip_is_not_behind(new_stream):

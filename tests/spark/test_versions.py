@@ -41,6 +41,7 @@ SUITE = (
     "schema",
     "settings",
     "sink",
+    "skipping",
     "stream_reader",
     "stream_reader_rules",
     "streaming_read",
