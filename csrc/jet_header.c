@@ -96,8 +96,9 @@ jet_status jet_header_append(jet_buf *out, jet_span name, jet_span value) {
     if (name.len == 0) return JET_ERR_HEADER;
     for (size_t i = 0; i < name.len; i++)
         if (name.ptr[i] <= ' ' || name.ptr[i] >= 0x7f || name.ptr[i] == ':') return JET_ERR_HEADER;
-    for (size_t i = 0; i < value.len; i++)
-        if (value.ptr[i] == '\r' || value.ptr[i] == '\n' || value.ptr[i] == 0) return JET_ERR_HEADER;
+    if (value.len && (memchr(value.ptr, '\r', value.len) || memchr(value.ptr, '\n', value.len) ||
+                      memchr(value.ptr, 0, value.len)))
+        return JET_ERR_HEADER;
     uint8_t *to = jet_buf_reserve(out, name.len + value.len + 4);
     if (to == NULL) return JET_ERR_MEMORY;
     memcpy(to, name.ptr, name.len);

@@ -74,41 +74,53 @@ cdef int view_of(object data, Py_buffer *view) except -1:
     return 0
 
 
+cdef int append_header(jet_buf *block, object name, jet_span key, object value) except -1:
+    """Append one value of a header. Raises ConfigError for what cannot be one."""
+    cdef jet_status status
+    cdef jet_span text
+    cdef bytes owner = None
+    if isinstance(value, bytes):
+        text = span_of_bytes(<bytes>value)
+    elif PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
+        text_span(value, "", &text)
+    elif isinstance(value, str):
+        owner = text_bytes(value, f"header {name!r}")
+        text = span_of_bytes(owner)
+    else:
+        raise ConfigError(f"header {name!r} must be str or bytes, not {type(value).__name__}")
+    status = jet_header_append(block, key, text)
+    if status == JET_ERR_HEADER:
+        raise ConfigError(
+            f"header {name!r} is not valid: a name has visible ASCII without colon, a value no CR, "
+            "LF or NUL"
+        )
+    return raise_status(status, span_of(NULL, 0))
+
+
 def encode_headers(headers) -> bytes:
     """Return the header block of a mapping (name to value or list of values); b"" for nothing."""
-    cdef jet_status status
     cdef jet_buf block
-    cdef bytes key, text
+    cdef jet_span key
+    cdef bytes owner
     cdef jet_span none = span_of(NULL, 0)
     if not headers:
         return b""
-    if hasattr(headers, "to_dict"):
-        headers = headers.to_dict()
-    if not hasattr(headers, "items"):
-        raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
+    # Nearly always it is a dict: what asks for other kinds of mappings takes longer than the rest.
+    if type(headers) is not dict:
+        if hasattr(headers, "to_dict"):
+            headers = headers.to_dict()
+        if not hasattr(headers, "items"):
+            raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
     jet_buf_init(&block)
     try:
         raise_status(jet_buf_append(&block, b"NATS/1.0\r\n", 10), none)
         for name, values in headers.items():
-            key = text_bytes(name, "a header name")
+            owner = text_span(name, "a header name", &key)
             if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-                values = (values,)
-            for value in values:
-                if isinstance(value, bytes):
-                    text = value
-                elif isinstance(value, str):
-                    text = text_bytes(value, f"header {name!r}")
-                else:
-                    raise ConfigError(
-                        f"header {name!r} must be str or bytes, not {type(value).__name__}"
-                    )
-                status = jet_header_append(&block, span_of_bytes(key), span_of_bytes(text))
-                if status == JET_ERR_HEADER:
-                    raise ConfigError(
-                        f"header {name!r} is not valid: a name has visible ASCII without colon, a "
-                        "value no CR, LF or NUL"
-                    )
-                raise_status(status, none)
+                append_header(&block, name, key, values)
+            else:
+                for value in values:
+                    append_header(&block, name, key, value)
         raise_status(jet_buf_append(&block, b"\r\n", 2), none)
         return (<const char *>jet_buf_ptr(&block))[:jet_buf_len(&block)]
     finally:

@@ -19,3 +19,7 @@ def trace_parents(blocks: list[bytes], baggage: bool = False) -> list[tuple[int,
     `[(trace_id, span_id, flags), ...]`, or None where a block has a tracestate too: that is for a
     propagator to read.
     """
+
+def unsampled_parents(ids: bytes) -> list[str]:
+    """Return values of a W3C traceparent that is not sampled: one of each 24 bytes, which are the
+    two ids."""

@@ -1,8 +1,9 @@
 """Headers of received messages: the first value of a name is found without a Python frame."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from jetsync._core.csrc cimport (
     jet_header_begin, jet_header_find, jet_header_iter, jet_header_next, jet_span, span_of,
@@ -15,6 +16,8 @@ from jetsync.headers import SEARCHED, Headers
 cdef extern from "Python.h":
     bint PyUnicode_IS_ASCII(str text)
     const char *PyUnicode_AsUTF8AndSize(str text, Py_ssize_t *n) except NULL
+    str PyUnicode_New(Py_ssize_t size, Py_UCS4 largest)
+    uint8_t *PyUnicode_1BYTE_DATA(str text)
 
 
 class ReceivedHeaders(Headers):
@@ -131,3 +134,33 @@ def trace_parents(list blocks not None, bint baggage=False):
                 if parent is not None:
                     found[parent] = None
     return list(found)
+
+
+cdef void write_hex(uint8_t *to, const uint8_t *octets, size_t n) noexcept nogil:
+    """Write the hexadecimal digits of some bytes."""
+    cdef const char *digits = b"0123456789abcdef"
+    cdef size_t i
+    for i in range(n):
+        to[2 * i] = digits[octets[i] >> 4]
+        to[2 * i + 1] = digits[octets[i] & 15]
+
+
+def unsampled_parents(bytes ids not None) -> list:
+    """Return values of a W3C traceparent that is not sampled: one of each 24 bytes, which are the
+    two ids."""
+    cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(ids)
+    cdef uint8_t *to
+    cdef str text
+    cdef list made = []
+    cdef Py_ssize_t n
+    for n in range(PyBytes_GET_SIZE(ids) // 24):
+        text = PyUnicode_New(55, 127)
+        to = PyUnicode_1BYTE_DATA(text)
+        memcpy(to, b"00-", 3)
+        write_hex(to + 3, at, 16)
+        to[35] = c"-"
+        write_hex(to + 36, at + 16, 8)
+        memcpy(to + 52, b"-00", 3)
+        made.append(text)
+        at += 24
+    return made

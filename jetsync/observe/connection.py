@@ -21,7 +21,6 @@ from jetsync.observe.hooks import (
     Running,
     Watch,
     handled,
-    joined,
     observe_handler,
     size_of,
 )
@@ -96,7 +95,7 @@ class ObservedConnection(Connection):
     ) -> None:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut) and plan.measure is None:
-            super().publish(subject, data, reply=reply, headers=joined(plan.headers, headers))
+            super().publish(subject, data, reply=reply, headers=plan.carry(headers))
             return
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
@@ -108,7 +107,7 @@ class ObservedConnection(Connection):
     ) -> Msg:
         plan = self.watch.plan("request")
         if isinstance(plan, LeftOut) and plan.measure is None:
-            return super().request(subject, data, headers=joined(plan.headers, headers), **options)
+            return super().request(subject, data, headers=plan.carry(headers), **options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):
@@ -139,7 +138,7 @@ class ObservedConnection(Connection):
         plan = self.watch.plan("request")
         if isinstance(plan, LeftOut) and plan.measure is None:
             return super().request_async(
-                subject, data, headers=joined(plan.headers, headers), **options
+                subject, data, headers=plan.carry(headers), **options
             )
         op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
         op.state = plan

@@ -132,6 +132,10 @@ class LeftOut:
         None: it is not even made. A message that is processed is told of by subject, stream,
         consumer and count only."""
 
+    def carry(self, given: HeaderInput | None) -> HeaderInput | None:
+        """Return the headers of the caller with these."""
+        return joined(self.headers, given)
+
     def end(self) -> None:
         """The operation has ended. Not called for one without messages to process."""
 
@@ -208,7 +212,7 @@ class Watch:
     def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of the caller with those of the hooks."""
         if isinstance(op.state, LeftOut):
-            return joined(op.state.headers, given)
+            return op.state.carry(given)
         added: dict[str, str] = {}
         self.call("inject", op, added)
         return joined(added, given)

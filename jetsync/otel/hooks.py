@@ -6,6 +6,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync.observe import Hooks, LeftOut, Operation
@@ -13,7 +14,7 @@ from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
 from jetsync.otel.shapes import Shape, Shapes
 from jetsync.otel.totals import Totals
-from jetsync.otel.unsampled import Unsampled
+from jetsync.otel.unsampled import Unsampled, new_headers
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -53,6 +54,7 @@ class SpanHooks(Hooks):
 
         self._trace = trace
         self._context = context
+        self._current = context.get_current
         self._shapes = Shapes(subject_template, message_spans)
         self._propagator = propagator or propagate.get_global_textmap()
         self._senders = Senders(self._propagator)
@@ -61,9 +63,9 @@ class SpanHooks(Hooks):
         self.each_message = message_spans
         self._sampling = Sampling(tracer_provider, __version__)
         self._kinds = {kind.name: kind for kind in trace.SpanKind}
-        self._received = (LeftOut(), LeftOut(None, self._measure))  # by: is it measured?
-        self._sent = (Unsampled(None), Unsampled(self._measure))
         self._first = _FIRST if self._senders.is_w3c else ("receive",)
+        self._unwanted = _left_out_kinds(None)
+        self._measured = _left_out_kinds(self._measure)
         meter = metrics.get_meter("jetsync", __version__, meter_provider)
         self._duration = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -80,12 +82,15 @@ class SpanHooks(Hooks):
         self._totals = Totals.of(meter_provider, __version__)
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
-        context = self._context.get_current()
-        if kind in self._first and not context:  # a trace begins
+        context = self._current()
+        if not context and kind in self._first:  # a trace begins
+            # Nearly always nothing is wanted, and to call what says so would take as long again.
+            if self._sampling.begins_none and monotonic() < self._totals.unwanted_until:
+                return self._unwanted[kind]
             tracer = self._sampling.first()
             if tracer is not None:
                 return _Plan(tracer, False, context, None)
-            return (self._received if kind == "receive" else self._sent)[self._totals.wanted()]
+            return self._measured[kind] if self._totals.wanted() else self._unwanted[kind]
         plan = self._planned(block, context)
         if plan.tracer is not None:
             return plan
@@ -93,7 +98,7 @@ class SpanHooks(Hooks):
         if kind == "process":
             return _Unsampled(self._context, self._inside(plan, None), measure)
         if kind == "receive":
-            return self._received[measure is not None]
+            return LeftOut(None, measure)
         return LeftOut(self._carried(plan), measure)
 
     def _planned(self, block: bytes, context: Context) -> _Plan:
@@ -123,7 +128,7 @@ class SpanHooks(Hooks):
         span, inside = plan.span, None
         if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
             if span is None and not plan.is_below:
-                return self._sent[False].headers
+                return new_headers()
             if span is not None and not (of := span.get_span_context()).trace_state:
                 return {
                     "traceparent": f"00-{of.trace_id:032x}-{of.span_id:016x}-{of.trace_flags:02x}"
@@ -140,7 +145,7 @@ class SpanHooks(Hooks):
         kind = op.kind
         if kind == "api":  # no operation of the conventions for messaging
             return
-        plan: _Plan = op.state or self._planned(b"", self._context.get_current())
+        plan: _Plan = op.state or self._planned(b"", self._current())
         op.state = plan
         if kind in _LATE:
             plan.began = time.time_ns()
@@ -223,6 +228,12 @@ class SpanHooks(Hooks):
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
+
+
+def _left_out_kinds(measure: Callable[[Operation], object] | None) -> dict[str, LeftOut]:
+    """Return what is done with operations that begin a trace which is left out, by their kind."""
+    sent = Unsampled(measure)
+    return {"publish": sent, "request": sent, "receive": LeftOut(None, measure)}
 
 
 def _left_out(trace: Any) -> Callable[[], SpanContext]:

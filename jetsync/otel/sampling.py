@@ -41,8 +41,9 @@ class Sampling:
         self._trace = trace
         self._provider = provider
         self._version = version
-        self._tracer: Tracer = self._find()
-        self._rules = _Rules.of(self._tracer)
+        self.begins_none: bool = False
+        """Whether the sampler is known to leave out every span that begins a trace."""
+        self._look()
 
     def below(self, sampled: bool, remote: bool) -> Tracer | None:
         """Return what makes a span below one that is sampled or not, and remote or not; None when
@@ -57,7 +58,7 @@ class Sampling:
         rules = self._rules
         if rules is None or rules.rate is None:
             return self._asked()
-        if not rules.rate or random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
+        if self.begins_none or random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
             return None
         chosen: Any = copy.copy(self._tracer)
         chosen.id_generator = _Sampled(chosen.id_generator, rules.rate)
@@ -66,12 +67,13 @@ class Sampling:
 
     def _asked(self) -> Tracer:
         if isinstance(self._tracer, self._trace.ProxyTracer):  # until the program has a provider
-            self._tracer = self._find()
-            self._rules = _Rules.of(self._tracer)
+            self._look()
         return self._tracer
 
-    def _find(self) -> Tracer:
-        return self._trace.get_tracer("jetsync", self._version, self._provider)
+    def _look(self) -> None:
+        self._tracer: Tracer = self._trace.get_tracer("jetsync", self._version, self._provider)
+        self._rules = rules = _Rules.of(self._tracer)
+        self.begins_none = rules is not None and rules.rate == 0
 
 
 class _Rules:

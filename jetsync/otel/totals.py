@@ -38,7 +38,8 @@ class Totals:
         from opentelemetry import metrics, trace
 
         self._is_set = not _is_empty(provider)
-        self._checks_at = 0.0
+        self.unwanted_until: float = 0.0
+        """Until when nothing is to be counted for sure, on the clock of ``time.monotonic``."""
         self._provider_now = metrics.get_meter_provider
         self._observation = metrics.Observation
         self._current = trace.get_current_span
@@ -72,9 +73,10 @@ class Totals:
         """Whether the program has a provider of meters; until then nothing is counted. One that it
         sets later is found within ``_PROVIDER_CHECK`` seconds: to ask for it takes as long as all
         the rest of an operation that is left out."""
-        if not self._is_set and (now := monotonic()) >= self._checks_at:
-            self._checks_at = now + _PROVIDER_CHECK
+        if not self._is_set and (now := monotonic()) >= self.unwanted_until:
             self._is_set = not _is_empty(self._provider_now())
+            if not self._is_set:
+                self.unwanted_until = now + _PROVIDER_CHECK
         return self._is_set
 
     def note(

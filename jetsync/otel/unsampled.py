@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable
 from typing import ClassVar
 
+from jetsync.client import unsampled_parents
+from jetsync.headers import HeaderInput
 from jetsync.observe import LeftOut, Operation
 
-__all__ = ["Unsampled"]
+__all__ = ["Unsampled", "new_headers"]
 
 _AT_ONCE = 64
 """Made one by one, between two waits for a server, they cost several times as much: nothing that
@@ -29,22 +31,27 @@ class Unsampled(LeftOut):
     __slots__ = ()
 
     def __init__(self, measure: Callable[[Operation], object] | None) -> None:
+        self.headers = None  # they are new each time
         self.measure = measure
 
-    @property
-    def headers(self) -> dict[str, str]:  # type: ignore[override]
-        """A ``traceparent`` with ids of its own, that is new each time."""
-        try:
-            return {"traceparent": _Stock.ready.pop()}  # one thread gets it, also without the GIL
-        except IndexError:
-            return {"traceparent": _made(_Stock.ready)}
+    def carry(self, given: HeaderInput | None) -> HeaderInput | None:
+        """Return the headers of the caller with a ``traceparent`` of new ids."""
+        own = new_headers()
+        return LeftOut(own).carry(given) if given else own
+
+
+def new_headers() -> dict[str, str]:
+    """Return the headers of a message that begins a trace which is left out: new ids each time."""
+    try:
+        return {"traceparent": _Stock.ready.pop()}  # one thread gets it, also without the GIL
+    except IndexError:
+        return {"traceparent": _made(_Stock.ready)}
 
 
 def _made(ready: list[str]) -> str:
     """Put values of ``traceparent`` into a list; return one more. A list of the parent, which a
     fork in a signal handler has left here, is out of use."""
-    ids = os.urandom(_IDS * _AT_ONCE).hex()
-    made = [f"00-{ids[at : at + 32]}-{ids[at + 32 : at + 48]}-00" for at in range(0, len(ids), 48)]
+    made = unsampled_parents(os.urandom(_IDS * _AT_ONCE))
     first = made.pop()
     ready.extend(made)
     return first
