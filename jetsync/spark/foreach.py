@@ -49,7 +49,8 @@ class TaskPublisher:
         """Add a message of ``data`` and ``headers`` to ``subject``; every 2,000 are published.
         Blocks then, and raises like :meth:`flush`: SparkSourceError.
 
-        ``msg_id`` is your id of it; without one it gets a new one. Not together with ``job_id``.
+        ``msg_id`` is your id of it; without one it gets a new one, whatever ``headers`` say. Not
+        together with ``job_id``.
         """
         if msg_id is not None and not self._own_ids:
             raise SparkOptionError(

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AS_HEADERS", "header_map"]
 
+MSG_ID = "Nats-Msg-Id"
+OF_BATCHES = ("Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit")
+"""What a message that is stored together with others has, and keeps: it means nothing for a copy of
+it, and would begin a batch that never ends."""
+
 AS_HEADERS = {
     "expected_last_sequence": "Nats-Expected-Last-Sequence",
     "expected_last_subject_sequence": "Nats-Expected-Last-Subject-Sequence",
@@ -25,10 +30,12 @@ OF_BUCKETS = {"kv_operation": "KV-Operation", "kv_rollup": "Nats-Rollup"}
 """The same for columns that are made of a change of a key."""
 
 
-def header_map(batch: pa.RecordBatch) -> pa.MapArray:
+def header_map(batch: pa.RecordBatch, *, with_ids: bool = True) -> pa.MapArray:
     """Return everything in ``batch`` that becomes a header: map<string, binary>, never null.
 
-    A name may be there more than once: each value is an entry of its own.
+    A name may be there more than once: each value is an entry of its own. Without ``with_ids`` the
+    ids in column headers are left out, which a row has from the message that it was made of: it
+    would count instead of the row's own.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -39,7 +46,7 @@ def header_map(batch: pa.RecordBatch) -> pa.MapArray:
         if name in batch.schema.names
     ]
     if "headers" in batch.schema.names:
-        parts.append(_given(batch.column("headers")))
+        parts.append(_given(batch.column("headers"), OF_BATCHES if with_ids else _NO_IDS))
     offsets, keys, values = parts[0]
     if len(parts) > 1:
         # Entries of one row come from several columns: sort them together by row, in this order.
@@ -54,6 +61,8 @@ def header_map(batch: pa.RecordBatch) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, values)
 
 
+_NO_IDS = (MSG_ID, *OF_BATCHES)
+
 _Entries = tuple[Any, Any, Any]
 """Where the entries of each row begin, with the end of the last; their names; their values."""
 
@@ -66,7 +75,7 @@ def _single(column: Any, header: str) -> _Entries:
     return _ends(column.is_valid()), pa.repeat(pa.scalar(header), len(values)), values
 
 
-def _given(column: Any) -> _Entries:
+def _given(column: Any, left_out: tuple[str, ...]) -> _Entries:
     """The entries of a map, or of an array of key and value; a list of values is several."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -86,10 +95,12 @@ def _given(column: Any) -> _Entries:
         offsets = values.offsets.take(offsets)
         values = values.flatten()
     keys, values = keys.cast(pa.string()), values.cast(pa.binary())
+    wanted = pc.invert(pc.is_in(keys, pa.array(left_out)))
     if values.null_count:
-        valid = values.is_valid()
-        offsets = _ends(valid).take(offsets)
-        keys, values = keys.filter(valid), values.drop_null()
+        wanted = pc.and_(wanted, values.is_valid())
+    if not pc.all(wanted).as_py():
+        offsets = _ends(wanted).take(offsets)
+        keys, values = keys.filter(wanted), values.filter(wanted)
     # A slice of a batch still has the entries of the whole batch.
     first, count = offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py()
     return pc.subtract(offsets, offsets[0]), keys.slice(first, count), values.slice(first, count)

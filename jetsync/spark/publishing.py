@@ -158,7 +158,7 @@ class RowPublisher:
         """
         options = self._options
         for batch in batches:
-            rows = self._columns.normalise(batch)
+            rows = self._columns.normalise(batch, makes_ids=self._ids is not None)
             limit = with_patience(
                 options.link, "publishing", lambda js: shared(options.link).max_payload
             )

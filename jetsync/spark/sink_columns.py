@@ -131,9 +131,10 @@ class SinkColumns:
         """Whether messages get headers besides the id."""
         return "headers" in self.names or not self.names.isdisjoint({*AS_HEADERS, "operation"})
 
-    def normalise(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def normalise(self, batch: pa.RecordBatch, *, makes_ids: bool = False) -> pa.RecordBatch:
         """Return what is published: subject (unless fixed), data, headers and msg_id if any.
 
+        Ids in column headers stay only where the row gets none of its own: with dedup=none.
         Raises ``SparkSourceError`` for a row without subject or id, and for a bad subject.
         """
         import pyarrow as pa
@@ -148,7 +149,8 @@ class SinkColumns:
         # A null has no place in a message: it becomes an empty payload.
         columns["data"] = pc.fill_null(data, b"") if data.null_count else data
         if self.headers:
-            columns["headers"] = header_map(batch)
+            has_id = makes_ids or "msg_id" in self.names
+            columns["headers"] = header_map(batch, with_ids=not has_id)
         for name in ("stream", "seq"):
             if name in self.names:
                 columns[name] = _without_nulls(batch.column(name), name)

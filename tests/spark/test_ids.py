@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from jetsync.errors import ConfigError
 from jetsync.jetstream.publish.content_ids import ContentIds
 from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds, short_hash
+from jetsync.spark.publishing import make_ids
+from jetsync.spark.write_options import WriteOptions
 
 HEADERS = pa.map_(pa.string(), pa.binary())
 
@@ -201,6 +203,17 @@ def test_a_task_that_has_more_rows_than_are_remembered_says_so_once(caplog):
     for _ in range(4):
         ids.column(batch, "s")
     assert caplog.text.count("more rows than contentIdRows") == 1
+
+
+def test_a_task_tells_as_many_rows_apart_in_any_order_as_the_option_says():
+    rows = pa.RecordBatch.from_pydict({"data": [b"%d" % number for number in range(8)]})
+    twice = pa.concat_batches([rows, rows])
+    for most in (8, 5):
+        options = WriteOptions.parse({"contentIdRows": str(most)})
+        maker = make_ids(options, "query", "3", 1)
+        assert maker is not None
+        made = maker.column(twice, "s").to_pylist()
+        assert any(".g1-" in one for one in made) == (most < 8)
 
 
 def test_ids_by_source_follow_from_position_and_content_only():

@@ -196,8 +196,8 @@ def test_batches_whose_rows_are_confirmed_are_not_kept(fresh_server, stream, pie
     alive = []
     kept = []
 
-    def watched(self, batch):
-        made = normalise(self, batch)
+    def watched(self, batch, **how):
+        made = normalise(self, batch, **how)
         alive.append(weakref.ref(made))
         return made
 
