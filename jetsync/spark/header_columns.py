@@ -14,8 +14,8 @@ __all__ = ["AS_HEADERS", "header_map"]
 
 MSG_ID = "Nats-Msg-Id"
 OF_BATCHES = ("Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit")
-"""What a message that is stored together with others has, and keeps: it means nothing for a copy of
-it, and would begin a batch that never ends."""
+"""Headers of messages that were stored together, by which a copy of one would begin a batch that
+never ends."""
 
 AS_HEADERS = {
     "expected_last_sequence": "Nats-Expected-Last-Sequence",
