@@ -54,17 +54,16 @@ class Engine(Lifetime):
     def __init__(self, source: Any, handler: Callable[[Any], Any], options: WorkerOptions) -> None:
         super().__init__()
         check_handler(handler)
-        self._source = source
-        self._handler = handler
-        self._options = options
+        self._source, self._handler, self._options = source, handler, options
         self._on_outcome, self._ack_sync = options.on_outcome, options.ack_sync
         self._tallies = Tallies()
         self._jobs = Jobs(options.most_held, self._stopping)
         self._running: set[Job] = set()
         self._crew = Crew(self._is_left, self._needs_watching)
         self._has_unsent = False  # acknowledgements that no thread has sent yet
+        self._settler = Settler(options.retry)
         self._draining = Latch()
-        self._begins_watching, self._begins_ending = Once(), Once()
+        self._begins_watching, self._begins_ending, self._tears_down = Once(), Once(), Once()
         self._watcher: threading.Thread | None = None
         self._threads: list[threading.Thread] = []
         self._opened: Opened | None = None
@@ -131,9 +130,11 @@ class Engine(Lifetime):
         limit = self._options.drain_timeout if timeout is None else timeout
         if self._over.is_set():
             return self.wait(None)
+        deadline = Deadline(to_seconds(limit, "timeout"))
         self.stop(reason)
         self._draining.set()
-        self._end(Deadline(to_seconds(limit, "timeout")))
+        self._begins_ending.first()  # now the thread that watches leaves it to this one
+        self._end(deadline)
         return self.wait(None)
 
     def abandon(self, reason: str) -> None:
@@ -151,26 +152,26 @@ class Engine(Lifetime):
         return self._opened is not None and not self._over.is_set()
 
     def _end(self, deadline: Deadline) -> None:
-        """End the worker, once; a second thread leaves that to the first."""
-        if not self._begins_ending.first():
-            return
+        """End the worker. Several threads may: the one with the least time ends it for all."""
         opened = self._opened
         assert opened is not None
         try:
             if self._watcher is not None:
                 self._watcher.join(deadline.within(_FLUSH))
+            if self._over.is_set():
+                return
             self._release_waiting()
             self._crew.end()
             for thread in self._threads:
                 thread.join(deadline.remaining())
-            unfinished = list(self._running)
-            for job in unfinished:
-                job.is_over = True
-                self._quietly(job.msg.nak)
+            for job in list(self._running):
+                if not job.is_over:
+                    job.is_over = True
+                    self._quietly(job.msg.nak)
             if not opened.connection.is_closed:
                 left = max(_AT_LEAST, deadline.within(_FLUSH))
                 self._quietly(lambda: opened.feed.flush(Deadline(left)))
-            if self._options.teardown is not None:
+            if self._options.teardown is not None and self._tears_down.first():
                 self._options.teardown()
         finally:
             self._close()
@@ -238,7 +239,8 @@ class Engine(Lifetime):
             self._check_threads()
             if self._opened is not None and self._opened.connection.is_closed:
                 break
-        self._end(Deadline(self._options.drain_timeout))
+        if self._begins_ending.first():
+            self._end(Deadline(self._options.drain_timeout))
 
     def _check_threads(self) -> None:
         """Send acknowledgements. When no thread has begun a job for a while, wake one, or take
@@ -492,5 +494,6 @@ class Engine(Lifetime):
             is_running=self.is_running,
             is_connected=opened is not None and opened.connection.is_connected,
             ending=ending,
+            refused=self._settler.refusal,
             last_outcome=self.stats.last_outcome,
         )

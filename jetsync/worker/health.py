@@ -21,10 +21,12 @@ def examined(
     is_running: bool,
     is_connected: bool,
     ending: str | None,
+    refused: str | None,
     last_outcome: float | None,
 ) -> WorkerHealth:
     """Return the health of the worker that holds these jobs, of which some run. ``ending`` tells
-    that it ends, has ended or has not begun. Does not block."""
+    that it ends, has ended or has not begun, ``refused`` why the last dead letter was not stored.
+    Does not block."""
     now = time.monotonic()
     problems = []
     if ending is not None:
@@ -36,6 +38,8 @@ def examined(
         problems.append(
             counted(stuck, "handler has", "handlers have") + " run for longer than max_runtime"
         )
+    if refused is not None:
+        problems.append(f"a dead letter is refused, and its message is kept: {refused}")
     order = jobs.order
     if order is not None:
         if now < order.begins:

@@ -6,7 +6,7 @@ import os
 import time
 
 from jetsync._deadline import Deadline, Seconds
-from jetsync._latch import Latch
+from jetsync._latch import Latch, Once
 from jetsync.errors import ConfigError, ForkedError, TimeoutError
 from jetsync.worker.report import WorkerReport, WorkerStats
 
@@ -19,6 +19,7 @@ class Lifetime:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._stopping, self._over = Latch(), Latch()
+        self._finishing = Once()
         self._is_cut_short = False
         """Ctrl-C interrupted the start: the reason of the next ``stop`` counts."""
         self._reason = "stopped"
@@ -45,7 +46,9 @@ class Lifetime:
         self._stopping.set()
 
     def _finish(self, stats: WorkerStats, unfinished: int) -> None:
-        """Make the report and wake every ``wait``."""
+        """Make the report, once, and wake every ``wait``."""
+        if not self._finishing.first():
+            return
         self.report = WorkerReport(
             stats.done,
             stats.retried,

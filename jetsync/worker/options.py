@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Hashable
@@ -108,6 +109,18 @@ class WorkerOptions:
         if self.http is not None:
             http_address(self.http)
 
+    @classmethod
+    def of(cls, call: str, given: dict[str, Any]) -> WorkerOptions:
+        """The options that were given to a call. Raises ConfigError, and TypeError for a name that
+        is none."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in given:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                advice = f"; did you mean {near[0]!r}?" if near else ""
+                raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{advice}")
+        return cls(**given)
+
     @property
     def most_held(self) -> int:
         """How many messages are held at a time, running ones included."""
@@ -160,7 +173,7 @@ def task(*, stream: str, consumer: str, **options: Any) -> Callable[[F], F]:
     ``options`` are those of :func:`run`; the command's flags override them. The function itself
     stays as it is. Raises ConfigError.
     """
-    WorkerOptions(**options)
+    WorkerOptions.of("task", options)
 
     def decorate(function: F) -> F:
         check_handler(function)

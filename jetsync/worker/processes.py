@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import multiprocessing
+import multiprocessing.util  # before the function below is registered: it has to run first
+import os
 import pickle
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
@@ -35,6 +39,10 @@ _KILL_AFTER = 5.0
 _STARTS_WITHIN = 60.0
 _STEADY = 60.0
 """Seconds: a child that ends later than this after its start had come up."""
+_EXIT_LIMIT = 0.3
+"""Seconds that all processes together may hold up the end of the interpreter."""
+_EXIT_HANDLERS = 0.1
+"""Of these, how long the handlers may take that run."""
 
 
 class _Child:
@@ -82,6 +90,7 @@ class Processes(Lifetime):
         """Start the children and wait until each has opened its source."""
         self._started = time.monotonic()
         self._is_started = True
+        _running.add(self)
         try:
             for child in self._children:
                 try:
@@ -128,17 +137,21 @@ class Processes(Lifetime):
         self._let_drain(limit, reason)
         return self.wait(None)
 
-    def _let_drain(self, limit: float, reason: str) -> None:
-        self._kill_at = time.monotonic() + limit + _KILL_AFTER
+    def _let_drain(self, limit: float, reason: str, kill_after: float = _KILL_AFTER) -> None:
+        self._kill_at = time.monotonic() + limit + kill_after
         self._end(("drain", limit), reason)
 
     def abandon(self, reason: str) -> None:
         """Kill the children, and wait for a moment until they are gone."""
         self._kill_at = time.monotonic()
         self._end("stop", reason)
+        self._await_end(_KILL_AFTER)
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait for the end, or bring it about when the thread has not begun that does it."""
         if not self._over.is_set() and self._begins_supervising.first():
-            self._come_to_end()  # Ctrl-C came again before the thread began that does it
-        self._over.wait(_KILL_AFTER)
+            self._come_to_end()
+        self._over.wait(seconds)
 
     def _end(self, order: object, reason: str) -> None:
         self._begin_stop(reason)
@@ -166,7 +179,7 @@ class Processes(Lifetime):
             return
         try:
             while not all(child.is_over for child in self._children):
-                self._receive(_CHECK_EVERY)
+                self._receive(self._next_check())
                 now = time.monotonic()
                 if self._kill_at is not None and now >= self._kill_at:
                     self._reason += ", and was killed"
@@ -178,6 +191,12 @@ class Processes(Lifetime):
             logger.exception("the worker ends")
         finally:
             self._come_to_end()
+
+    def _next_check(self) -> float:
+        """Seconds until the children are looked at again, if nothing is heard of them."""
+        if self._kill_at is None:
+            return _CHECK_EVERY
+        return min(_CHECK_EVERY, max(0.0, self._kill_at - time.monotonic()))
 
     def _come_to_end(self) -> None:
         self._kill()
@@ -313,3 +332,30 @@ class Processes(Lifetime):
             last_outcome=self.stats.last_outcome,
             problems=problems,
         )
+
+    # -- the end of the interpreter ----------------------------------------------------------------
+
+    def begin_exit(self) -> None:
+        """Let the children drain in a moment: the interpreter ends. Does not wait."""
+        if os.getpid() == self._pid and self.is_running:
+            self._let_drain(_EXIT_HANDLERS, "the program ends", _EXIT_LIMIT - _EXIT_HANDLERS)
+
+    def end_exit(self, seconds: float) -> None:
+        """Wait for that."""
+        if os.getpid() == self._pid and self.is_running:
+            self._await_end(seconds)
+
+
+_running: weakref.WeakSet[Processes] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """End the processes of the workers that the program left running. The interpreter itself waits
+    for each process that is left, however long."""
+    left = list(_running)
+    for one in left:
+        one.begin_exit()
+    deadline = Deadline(2 * _EXIT_LIMIT)  # a busy machine kills later
+    for one in left:
+        one.end_exit(deadline.within(2 * _EXIT_LIMIT))

@@ -40,7 +40,7 @@ class Worker:
     def __init__(
         self, source: Any, handler: Callable[[Any], Any], **options: Unpack[WorkerFields]
     ) -> None:
-        self._options = chosen = WorkerOptions(**options)
+        self._options = chosen = WorkerOptions.of("Worker", dict(options))
         if chosen.processes > 1 and not isinstance(source, WorkSource):
             raise ConfigError(
                 "processes > 1 needs a WorkSource: each process makes a connection of its own"

@@ -310,8 +310,15 @@ def test_a_marked_function_is_itself():
         return 7
 
     assert handle(None) == 7
-    with pytest.raises(TypeError):
+
+
+def test_an_option_that_is_none_is_refused_in_the_name_of_the_call():
+    with pytest.raises(TypeError, match=r"^task\(\) got .* 'thread'; did you mean 'threads'\?$"):
         task(stream="S", consumer="C", thread=2)
+    with pytest.raises(TypeError, match=r"^Worker\(\) got .* 'thread'; did you mean 'threads'\?$"):
+        Worker(None, print, thread=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Worker\(\) got an unexpected keyword argument 'zzz'$"):
+        Worker(None, print, zzz=2)  # type: ignore[call-arg]
 
 
 def test_the_counts_of_a_worker_are_measurements(place: Place):

@@ -278,3 +278,37 @@ def test_the_last_acknowledgements_get_what_is_left_of_a_drain(made_source: Made
     (limit,) = made_source.flush_limits
     assert limit is not None
     assert limit <= 1.0
+
+
+@pytest.mark.parametrize("drains", [1, 2])
+@pytest.mark.timed
+def test_a_drain_keeps_its_time_also_when_the_end_has_begun_with_more_of_it(
+    made_source: MadeSource, drains: int
+):
+    """The thread that watches ends a worker whose connection is gone, or another drain does."""
+    begun, end = threading.Event(), threading.Event()
+
+    def handle(_: JetStreamMsg) -> None:
+        begun.set()
+        end.wait(30)
+
+    worker = Worker(None, handle, threads=1, drain_timeout=20).start()
+    running, waiting = made_source.deliver(1, 1), made_source.deliver(2, 2)
+    assert begun.wait(10)
+    wait_until(lambda: made_source.taken == 2)
+    if drains == 1:
+        made_source.is_closed = True
+        worker.stop()
+        first = threading.Thread(target=worker.wait)
+    else:
+        first = threading.Thread(target=worker.drain)
+    first.start()
+    wait_until(lambda: waiting.outcome == "nak", timeout=10)  # the end has begun
+    started = time.monotonic()
+    report = worker.drain(timeout=0.2)
+    took = time.monotonic() - started
+    end.set()
+    first.join()
+    assert took < 5
+    assert (report.done, report.unfinished, running.outcome) == (0, 1, "nak")
+    assert worker.wait(0) == report

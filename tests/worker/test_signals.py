@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,18 @@ for name in ("waits", "works"):
 nc.jetstream().publish(sys.argv[2] + ".works")
 begun.wait(20)
 sys.exit(7)
+"""
+
+ENDS_BESIDE_PROCESSES = """
+import os, sys, time, jetsync
+from jetsync.worker import Worker, WorkSource
+from tests.worker.jobs import handle
+if __name__ == "__main__":
+    source = WorkSource(sys.argv[2], "w", options=jetsync.ConnectOptions(servers=sys.argv[1]))
+    worker = Worker(source, handle, processes=2, threads=1, drain_timeout=3600).start()
+    while worker.health().in_flight < int(sys.argv[3]):
+        time.sleep(0.01)  # between two looks
+    sys.exit(7)
 """
 
 
@@ -79,3 +92,17 @@ def test_a_program_that_ends_beside_its_workers_says_nothing_of_its_own(place: P
     """One worker waits for messages, one has a handler that runs (P8)."""
     done = run_code(ENDS_BESIDE_WORKERS, place.url, place.name, limit=60)
     assert (done.code, done.errors) == (7, "")
+
+
+@pytest.mark.parametrize("running", [0, 1])
+def test_a_program_that_ends_beside_its_processes_is_not_held_up_by_them(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: int
+):
+    """Nor by their handlers, which take an hour (P8)."""
+    monkeypatch.setenv("JOBS_LOG", str(tmp_path / "log"))
+    consumer = place.consumer()
+    for _ in range(running):
+        place.js.publish(f"{place.name}.0", b"3600")
+    done = run_code(ENDS_BESIDE_PROCESSES, place.url, place.name, str(running), limit=60)
+    assert (done.code, done.errors) == (7, "")
+    wait_until(lambda: consumer.info().num_waiting == 0, timeout=20)

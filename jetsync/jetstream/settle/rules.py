@@ -53,6 +53,8 @@ class Settler:
         self._dead_letters = dead_letters
         self._on_failed = on_dead_letter_failed
         self._ack_sync = ack_sync
+        self.refusal: str | None = None
+        """Why the last dead letter could not be stored; None: it was."""
 
     @property
     def limit(self) -> float:
@@ -141,10 +143,12 @@ class Settler:
         except ConnectionClosedError:
             return None
         except Error as failure:
+            self.refusal = error_text(failure)
             logger.error("a dead letter could not be stored: %s", failure)
             if self._on_failed is not None:
                 self._on_failed(msg, failure)
             return None
+        self.refusal = None
         msg.term(reason)
         return "dead"
 
