@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.soak.measured import Bound, Figure, figures_of, number, with_commas
 from tests.soak.parts import PARTS
-from tests.soak.promises import GOALS, PROMISES
+from tests.soak.promises import GOALS, PROMISES, Goal
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reliability.md"
 RECORDS = Path(__file__).parent / "records"
-
-NOT_YET = "not yet measured"
 
 HEAD = """\
 # Reliability: what is promised and what was measured
@@ -31,14 +30,15 @@ The tests refer to them by these codes.
 """
 
 TABLE = """
-## Figures
+## Promised and measured
 
-Codes such as G12 in tests stand for a row. "Size" is the long form's. "Held" stands where all tests
-of the named part passed and its commit kept no figure of the row; a part that has not been run to a
-good end is named as "not yet measured".
+Codes such as G12 in tests stand for a row. "Measured" is the worst value of the long form for
+each bound, and of how many figures; every one is [below](#every-figure). A row is held when every
+part of the long form that shows it passed and each figure is within its bound; "in part" names what
+is missing.
 
-| | promised | size | measured | date, commit |
-|---|---|---|---|---|
+| | promised | measured | | size | date, commit |
+|---|---|---|---|---|---|
 """
 
 LEFT_OUT = """
@@ -59,6 +59,16 @@ processors.
 |---|--:|---|--:|---|---|
 """
 
+DETAILS = """
+## Every figure
+
+A figure that was measured several times is one line: how often, its median where each value was
+kept, and its worst value. "Beside it" stands what nothing is promised about: it tells how hard the
+test was.
+"""
+
+HELD, MISSED, IN_PART, NOT_YET = "held", "**missed**", "in part", "not yet measured"
+
 
 def records() -> dict[str, dict[str, Any]]:
     """Return what was kept of each part that was run."""
@@ -69,36 +79,88 @@ def records() -> dict[str, dict[str, Any]]:
     }
 
 
-def measured(code: str, kept: dict[str, dict[str, Any]]) -> tuple[str, str]:
-    """Return what is known of one goal as text, and when it was measured."""
-    found, when, told = [], set(), set()
-    for part, record in kept.items():
-        for figure in record["figures"]:
-            name = figure["figure"]
-            if name.split()[0] == code:
-                value = f"{figure['value']:g} {figure['unit']}".strip()
-                found.append(f"{name.removeprefix(code).strip()}: {value}")
-                when.add(f"{record['date']}, {record['commit']}")
-                told.add(part)
-    for part in GOALS[code].parts:
-        if part not in kept:
-            found.append(f"part `{part}` {NOT_YET}")
-        elif part not in told:
-            found.append(f"held in part `{part}`")
-            when.add(f"{kept[part]['date']}, {kept[part]['commit']}")
-    if not GOALS[code].parts and not found:
-        found.append("held by the check of each commit")
-    return "; ".join(dict.fromkeys(found)), "; ".join(sorted(when))
+class Row:
+    """What is known of one goal."""
+
+    def __init__(self, code: str, goal: Goal, kept: dict[str, dict[str, Any]]) -> None:
+        self.code, self.goal = code, goal
+        by_part = {part: figures_of(code, record) for part, record in kept.items()}
+        self.figures = [one for part in by_part.values() for one in part]
+        self.missing = [part for part in goal.parts if part not in kept]
+        self.silent = [part for part in goal.parts if part in kept and not by_part[part]]
+        used = [part for part in kept if by_part[part] or part in goal.parts]
+        self.when = sorted({f"{kept[part]['date']}, {kept[part]['commit']}" for part in used})
+
+    @property
+    def mark(self) -> str:
+        """Whether the promise is held."""
+        if not all(one.is_held for one in self.figures):
+            return MISSED
+        if not self.missing:
+            return HELD
+        return IN_PART if self.when else NOT_YET
+
+    def summary(self) -> str:
+        """The worst value for each bound, and which parts tell nothing more than that they passed,
+        or were not run to a good end."""
+        groups: dict[tuple[Bound, str], list[Figure]] = {}
+        for one in self.figures:
+            if one.bound is not None:
+                groups.setdefault((one.bound, one.unit), []).append(one)
+        texts = [_worst(bound, figures) for (bound, _), figures in groups.items()]
+        if not texts and len(self.silent) < len(self.goal.parts) - len(self.missing):
+            texts.append("no failure")
+        texts += [f"no failure in part `{part}`" for part in self.silent]
+        texts += [f"part `{part}` {NOT_YET}" for part in self.missing]
+        return "; ".join(texts) or "no failure in the check of each commit"
+
+    def line(self) -> str:
+        """The row of the table."""
+        goal, when = self.goal, "; ".join(self.when)
+        known = f"{self.code} | {goal.promised} | {self.summary()} | {self.mark}"
+        return f"| {known} | {goal.size} | {when} |\n"
+
+    def details(self) -> str:
+        """The tables of all its figures."""
+        held = [one for one in self.figures if one.bound is not None]
+        beside = [one for one in self.figures if one.bound is None]
+        text = f"\n### {self.code}: {self.goal.promised}\n"
+        if held:
+            text += "\n| figure | bound | times | median | worst | |\n|---|--:|--:|--:|--:|---|\n"
+            for one in held:
+                assert one.bound is not None
+                bound = f"{one.bound.how} {number(one.bound.number, one.unit)}".strip()
+                mark = HELD if one.is_held else MISSED
+                text += f"| {with_commas(one.name)} | {bound} | {_values(one)} | {mark} |\n"
+        if beside:
+            text += "\n| beside it | times | median | greatest |\n|---|--:|--:|--:|\n"
+            for one in beside:
+                text += f"| {with_commas(one.name)} | {_values(one)} |\n"
+        return text
 
 
-def text() -> str:
-    """Return the whole page."""
-    kept = records()
+def _values(one: Figure) -> str:
+    median = number(one.median, one.unit) if len(one.values) > 1 else ""
+    return f"{one.in_all:,} | {median} | {number(one.worst, one.unit)}"
+
+
+def _worst(bound: Bound, figures: list[Figure]) -> str:
+    """The worst value of figures with the same bound, and whose it is."""
+    value = bound.worst(one.worst for one in figures)
+    text = number(value, figures[0].unit)
+    named = [with_commas(one.name) for one in figures if one.worst == value]
+    if len(figures) == 1:
+        return f"{text} ({named[0]})"
+    if len(named) == len(figures):
+        return f"{text} in each of {len(figures)}"
+    return f"{text}, the {'least' if bound.how == '>=' else 'worst'} of {len(figures)} ({named[0]})"
+
+
+def text(kept: dict[str, dict[str, Any]] | None = None) -> str:
+    """Return the whole page, of the records that are kept."""
+    kept = records() if kept is None else kept
     promises = "".join(f"- **{code}** {promise}\n" for code, promise in PROMISES.items())
-    rows = ""
-    for code, goal in GOALS.items():
-        what, when = measured(code, kept)
-        rows += f"| {code} | {goal.promised} | {goal.size} | {what} | {when} |\n"
+    rows = [Row(code, goal, kept) for code, goal in GOALS.items()]
     runs = ""
     for part in PARTS:
         if record := kept.get(part):
@@ -108,7 +170,9 @@ def text() -> str:
             )
         else:
             runs += f"| {part} | {NOT_YET} | | | | |\n"
-    return HEAD + promises + TABLE + rows + LEFT_OUT + RUNS + runs
+    table = "".join(row.line() for row in rows)
+    details = "".join(row.details() for row in rows if row.figures)
+    return HEAD + promises + TABLE + table + LEFT_OUT + RUNS + runs + DETAILS + details
 
 
 if __name__ == "__main__":
