@@ -1,9 +1,9 @@
 """Every blocking call of the public surface, found by reflection and ready to be made.
 
-``surface()`` reads from ``jetsync`` itself what takes a timeout; ``CALLS`` says how to make each of
-these calls on a ``World``. ``tests/package/test_public_calls.py`` holds the two together, so a call
-that is added to the library is missing here until it can be put under every general promise:
-deadlines, interrupts, forks, leaks, crossed replies.
+``public_surface.surface()`` reads from the packages themselves what takes a timeout; ``CALLS`` says
+how to make each of these calls on a ``World``. ``tests/package/test_public_calls.py`` holds the two
+together, so a call that is added to the library is missing here until it can be put under
+every general promise: deadlines, interrupts, forks, leaks, crossed replies.
 
 ``world = World.open(nc)`` prepares handles on a healthy connection; each thread needs its own.
 ``CALLS["Consumer.fetch"](world, 0.2)`` makes the call with that timeout. A call may raise any
@@ -12,9 +12,9 @@ deadlines, interrupts, forks, leaks, crossed replies.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import datetime
-import inspect
 import io
 import itertools
 import json
@@ -24,48 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import jetsync
+from jetsync import services, worker
 
-BUDGETS = ("timeout", "read_timeout")
+DAY = 86_400.0  # seconds
 Call = Callable[["World", float], object]
 _numbers = itertools.count()
-
-
-def _plain(kind: type, name: str) -> Any:
-    """The function behind a method, so that a method can be told from an inherited one."""
-    function = inspect.getattr_static(kind, name, None)
-    return getattr(function, "__func__", function)
-
-
-def surface() -> dict[str, Any]:
-    """Return ``Class.method`` -> function of every public call that takes a timeout.
-
-    A method that a class inherits from another public class counts once, for the first one.
-    """
-    found: dict[str, Any] = {}
-    kinds = [each for name in jetsync.__all__ if inspect.isclass(each := getattr(jetsync, name))]
-    for kind in kinds:
-        if issubclass(kind, (str, BaseException, tuple)) or kind.__name__.endswith("Config"):
-            continue
-        inherited = [base for base in kind.__mro__[1:] if base in kinds]
-        for name in dir(kind):
-            function = _plain(kind, name)
-            if name.startswith("_") or not callable(function):
-                continue
-            if any(_plain(base, name) is function for base in inherited):
-                continue
-            with contextlib.suppress(ValueError, TypeError):
-                if any(budget in inspect.signature(function).parameters for budget in BUDGETS):
-                    found[f"{kind.__name__}.{name}"] = function
-    return found
-
-
-NOT_A_CALL = {
-    "ConnectOptions.from_context": "its timeout is a field of the options",
-    "ConnectOptions.from_env": "its timeout is a field of the options",
-    "Connection.jetstream": "its timeout is the default of the calls of the context",
-    "JetStream.batch": "its timeout is the default of the batch's commit",
-    "Connection.drain": "ends the connection: see ENDINGS",
-}
 
 
 class World:
@@ -106,6 +69,11 @@ class World:
         self.object_watcher = self.objects.watch(updates_only=True)
         self.future = js.publish_async("calls.future", b"x")
         self.waiting = self._consumer("w").consume(lambda msg: None)
+        self.service = nc.add_service(f"calls{self.number}", "1.0.0")
+        self.service.add_endpoint("echo", lambda request: request.data, subject=self.echo)
+        self.client = services.ServiceClient(nc)
+        self.client.call(self.echo, timeout=timeout)  # its thread begins with the first request
+        self.worker, self.doomed = self.new_worker(), self.new_worker()
         self.file = Path(tempfile.gettempdir()) / f"public-calls-{self.number}-{id(self)}"
         self.file.write_bytes(b"f" * 1000)
 
@@ -116,8 +84,10 @@ class World:
 
     def close(self) -> None:
         """Stop the handles and remove the file; for a connection that lives on."""
-        for handle in (self.messages, self.batches, self.read, self.waiting):
+        for handle in (self.messages, self.batches, self.read, self.waiting, self.service):
             handle.stop()
+        for one in (self.worker, self.doomed):
+            one.drain()
         for ordered in (self.ordered_messages, self.ordered_batches):
             ordered.stop()
         for watcher in (self.watcher, self.object_watcher):
@@ -130,6 +100,16 @@ class World:
         return self.stream.create_or_update_consumer(
             durable_name=f"{name}{self.number}", ack_wait=3600, max_ack_pending=100_000
         )
+
+    def new_worker(self) -> worker.Worker:
+        """A worker at work, with a consumer of its own."""
+        consumer = self._consumer(f"worker{next(_numbers)}-")
+        return worker.Worker(consumer, lambda msg: None, threads=2).start()
+
+    @property
+    def echo(self) -> str:
+        """The subject of the service's endpoint."""
+        return f"service.{self.number}"
 
     @property
     def name(self) -> str:
@@ -196,6 +176,19 @@ def _ended(subscription: Any) -> object:
     return subscription
 
 
+def _asked(w: World, t: float) -> list[Any]:
+    """Futures of both kinds; no answer settles the first one."""
+    requests = [w.nc.request_async(subject, timeout=t) for subject in ("silent", "echo")]
+    return [*requests, w.js.publish_async("calls.a", b"x", timeout=t)]
+
+
+def _by_the_standard_library(w: World, t: float) -> object:
+    """``as_completed`` of ``concurrent.futures``, with the error and the longest wait it has."""
+    with contextlib.suppress(concurrent.futures.TimeoutError):
+        return _all(concurrent.futures.as_completed(_asked(w, t), min(t, DAY)))
+    return None
+
+
 def _folder(name: str) -> Path:
     return Path(tempfile.mkdtemp(), name)
 
@@ -234,6 +227,21 @@ CALLS: dict[str, Call] = {
     "PublishBatch.commit": _batch,
     "PubAckFuture.result": lambda w, t: w.js.publish_async("calls.a", b"x").result(timeout=t),
     "PubAckFuture.exception": lambda w, t: w.future.exception(timeout=t),
+    # --- waiting for futures ----------------------------------------------------------------
+    "wait": lambda w, t: jetsync.wait(_asked(w, t), timeout=t),
+    "wait, of concurrent.futures": lambda w, t: concurrent.futures.wait(_asked(w, t), min(t, DAY)),
+    "as_completed": lambda w, t: _all(jetsync.as_completed(_asked(w, t), timeout=t)),
+    "as_completed, of concurrent.futures": _by_the_standard_library,
+    # --- services ---------------------------------------------------------------------------
+    "ServiceClient.call": lambda w, t: w.client.call(w.echo, b"x", timeout=t),
+    "ServiceClient.ping": lambda w, t: w.client.ping(w.service.name, timeout=t),
+    "ServiceClient.info": lambda w, t: w.client.info(w.service.name, timeout=t),
+    "ServiceClient.stats": lambda w, t: w.client.stats(w.service.name, timeout=t),
+    "Service.stop": lambda w, t: w.nc.add_service("short", "1.0.0").stop(timeout=t),
+    "Service.wait": lambda w, t: w.service.wait(timeout=t),
+    # --- workers ----------------------------------------------------------------------------
+    "Worker.wait": lambda w, t: w.worker.wait(timeout=t),
+    "Worker.drain": lambda w, t: w.doomed.drain(timeout=t),
     # --- streams ----------------------------------------------------------------------------
     "JetStream.account_info": lambda w, t: w.js.account_info(timeout=t),
     "JetStream.create_stream": lambda w, t: w.js.create_stream(

@@ -9,10 +9,13 @@ import re
 import pytest
 
 import jetsync
+import jetsync.errors
 from jetsync.server import NatsServer
-from tests.harness.public_calls import BUDGETS, CALLS, NOT_A_CALL, World, surface
+from tests.harness.public_calls import CALLS, World
+from tests.harness.public_surface import BUDGETS, NOT_A_CALL, surface
 
 SURFACE = surface()
+PLACES = (jetsync, jetsync.errors, builtins)
 
 
 def test_every_public_call_with_a_timeout_is_in_the_registry():
@@ -57,7 +60,7 @@ def test_help_of_a_call_says_by_itself_whether_it_blocks_and_what_it_raises(call
     errors = set(re.findall(r"\b[A-Z]\w+Error\b", text))
     assert errors, "name the errors that it raises"
     unknown = {
-        error for error in errors if not (hasattr(jetsync, error) or hasattr(builtins, error))
+        error for error in errors if not any(hasattr(place, error) for place in PLACES)
     }
     assert not unknown, "no such errors"
     for budget in BUDGETS:

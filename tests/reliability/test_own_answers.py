@@ -17,7 +17,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
-from tests.harness.public_calls import surface
+from tests.harness.public_surface import surface
 from tests.harness.soak import scaled
 
 THREADS = 6
