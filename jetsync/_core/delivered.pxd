@@ -8,5 +8,7 @@ cdef class Delivered(Msg):
     cdef void set_ack_state(self, uint8_t flags) noexcept
     cdef double age(self) noexcept
     cdef bint is_settled(self) except -1
-    cdef int settle(self, bytes payload, uint8_t flags, bint resend, bint wake=*) except -1
-    cdef int publish_ack(self, bytes payload, bint resend, bint wake=*) except -1
+    cdef int settle(self, bytes payload, uint8_t flags, bint resend, bint wake=*,
+                    double deadline=*) except -1
+    cdef int publish_ack(self, bytes payload, bint resend, bint wake=*,
+                         double deadline=*) except -1

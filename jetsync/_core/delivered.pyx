@@ -5,7 +5,7 @@ cimport cython
 from jetsync._core.csrc cimport span_of, span_of_bytes
 from jetsync._core.handles cimport Publishing
 from jetsync._core.message cimport ACKED, DONE, Msg
-from jetsync._core.sync cimport monotonic
+from jetsync._core.sync cimport deadline_of, monotonic
 
 from jetsync.errors import ConfigError, NotJetStreamMessageError
 
@@ -63,19 +63,22 @@ cdef class Delivered(Msg):
         """Whether there is nothing more to acknowledge."""
         return self.ack_state() & DONE or (self._context is not None and self._context.ack_none)
 
-    cdef int settle(self, bytes payload, uint8_t flags, bint resend, bint wake=True) except -1:
+    cdef int settle(self, bytes payload, uint8_t flags, bint resend, bint wake=True,
+                    double deadline=-1) except -1:
         if self.is_settled():
             return 0
-        self.publish_ack(payload, resend, wake)
+        self.publish_ack(payload, resend, wake, deadline)
         self.set_ack_state(flags)
         if flags & ACKED and self.age() > LONG:
             self._late()
         return 0
 
-    cdef int publish_ack(self, bytes payload, bint resend, bint wake=True) except -1:
+    cdef int publish_ack(self, bytes payload, bint resend, bint wake=True,
+                         double deadline=-1) except -1:
         """Publish `payload` to the reply subject exactly as it came. With `resend` it is sent again
         after a lost link, unless it is known to have arrived. With `wake=False` the caller has to
-        see to it that it is sent."""
+        see to it that it is sent. Waits for room until `deadline` (monotonic; negative: none), at
+        most for the `write_timeout` of the buffer."""
         if not self.reply_bytes:
             raise NotJetStreamMessageError("the message has no reply subject to acknowledge to")
         if self._owner is None:
@@ -84,7 +87,7 @@ cdef class Delivered(Msg):
         if nc._refusal is not None:
             raise nc._refusal()
         return nc._outbound.reply_spans(span_of_bytes(self.reply_bytes), span_of(NULL, 0),
-                                         span_of_bytes(payload), resend, -1, 0, wake)
+                                         span_of_bytes(payload), resend, deadline, 0, wake)
 
     # -- for the subclass ------------------------------------------------------------------------
 
@@ -115,6 +118,12 @@ def ack_unsent(Delivered msg not None):
     """Acknowledge a message. It leaves with what is sent next: the caller sees to it that this is
     soon (`send_now` of Outbound). Raises like `ack`."""
     msg.settle(b"+ACK", DONE | ACKED, True, False)
+
+
+def hand_back(Delivered msg not None, double seconds):
+    """Ask for redelivery, and wait for room in the outbound buffer for `seconds` at most. Raises
+    like `nak`."""
+    msg.settle(b"-NAK", DONE, False, True, deadline_of(seconds))
 
 
 def is_settled(Delivered msg not None):

@@ -130,11 +130,10 @@ class Engine(Lifetime):
         limit = self._options.drain_timeout if timeout is None else timeout
         if self._over.is_set():
             return self.wait(None)
-        deadline = Deadline(to_seconds(limit, "timeout"))
         self.stop(reason)
         self._draining.set()
         self._begins_ending.first()  # now the thread that watches leaves it to this one
-        self._end(deadline)
+        self._end(Deadline(to_seconds(limit, "timeout")))
         return self.wait(None)
 
     def abandon(self, reason: str) -> None:
@@ -160,14 +159,14 @@ class Engine(Lifetime):
                 self._watcher.join(deadline.within(_FLUSH))
             if self._over.is_set():
                 return
-            self._release_waiting()
+            self._release_waiting(deadline)
             self._crew.end()
             for thread in self._threads:
                 thread.join(deadline.remaining())
             for job in list(self._running):
                 if not job.is_over:
                     job.is_over = True
-                    self._quietly(job.msg.nak)
+                    self._hand_back(job, deadline)
             if not opened.connection.is_closed:
                 left = max(_AT_LEAST, deadline.within(_FLUSH))
                 self._quietly(lambda: opened.feed.flush(Deadline(left)))
@@ -189,19 +188,22 @@ class Engine(Lifetime):
             if self._opened is not None:
                 self._opened.close()
 
-    def _release_waiting(self) -> None:
+    def _release_waiting(self, deadline: Deadline | None = None) -> None:
         if self._lanes is not None:
             self._lanes.clear()
         tally = self._tallies.new()
         for job in self._jobs.waiting():
-            self._release(job, tally)
+            self._release(job, tally, deadline)
 
-    def _release(self, job: Job, tally: Tally) -> None:
+    def _release(self, job: Job, tally: Tally, deadline: Deadline | None = None) -> None:
         """Hand a job back that no thread has begun; what is still in the queue is skipped there."""
         if self._jobs.claim(job):
             job.tally = tally
-            self._quietly(job.msg.nak)
+            self._hand_back(job, deadline or Deadline(_FLUSH))
             self._settled(job, "released", None, None, 0.0)
+
+    def _hand_back(self, job: Job, deadline: Deadline) -> None:
+        self._quietly(lambda: self._jobs.feed.hand_back(job.msg, deadline.within(_FLUSH)))
 
     def _quietly(self, call: Callable[[], object]) -> None:
         try:
@@ -231,9 +233,8 @@ class Engine(Lifetime):
             self._try_taking(jobs.check_order)
         jobs.turn.acquire()  # no thread takes any more: the feed has been stopped
         if order is not None:
-            # Lost deliveries will not come to this worker any more.
             tally = self._tallies.new()
-            for job in order.end():
+            for job in order.end():  # lost deliveries will not come to this worker any more
                 self._release(job, tally)
         while jobs.by_seq and not self._draining.wait(self._next_check()):
             self._check_threads()

@@ -101,10 +101,10 @@ class World:
             durable_name=f"{name}{self.number}", ack_wait=3600, max_ack_pending=100_000
         )
 
-    def new_worker(self) -> worker.Worker:
+    def new_worker(self, handler: Callable[[Any], object] = lambda msg: None) -> worker.Worker:
         """A worker at work, with a consumer of its own."""
         consumer = self._consumer(f"worker{next(_numbers)}-")
-        return worker.Worker(consumer, lambda msg: None, threads=2).start()
+        return worker.Worker(consumer, handler, threads=1).start()
 
     @property
     def echo(self) -> str:

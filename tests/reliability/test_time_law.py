@@ -79,12 +79,25 @@ def lateness(stalls, call: Callable[[], object], timeout: float) -> tuple[float,
     return ended - begun - timeout - GRACE - stalls.during(begun, ended), outcome
 
 
+def hold(held: threading.Semaphore, nc: jetsync.Connection, msg: jetsync.JetStreamMsg) -> None:
+    """A handler that is not done before the connection has ended."""
+    held.release()
+    wait_until(lambda: nc.is_closed, timeout=300)
+
+
 def prepared(world: World) -> dict[str, Call]:
     """The calls, with what is no part of them done before: it has no timeout of its own."""
     batch = world.consumer.fetch(2, timeout=10)
     CALLS["JetStream.publish_arrow"](world, 10)  # imports what it needs
     calls = dict(CALLS)
     calls["MsgBatch.ack_sync"] = lambda w, t: batch.ack_sync(timeout=t)
+    services = [world.nc.add_service("short", "1.0.0") for _ in TIMEOUTS]
+    held = threading.Semaphore(0)
+    workers = [world.new_worker(partial(hold, held, world.nc)) for _ in TIMEOUTS]
+    for _ in workers:
+        assert held.acquire(timeout=10)
+    calls["Service.stop"] = lambda w, t: services.pop().stop(timeout=t)
+    calls["Worker.drain"] = lambda w, t: workers.pop().drain(timeout=t)
     return calls
 
 

@@ -65,6 +65,9 @@ class MadeSource:
     def ack(self, msg: MadeMessage) -> None:
         msg.ack()
 
+    def hand_back(self, msg: MadeMessage, _seconds: float) -> None:
+        msg.nak()
+
     def send(self) -> None:
         """Nothing is kept back."""
 

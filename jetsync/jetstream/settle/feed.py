@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from jetsync._core.delivered import ack_unsent
+from jetsync._core.delivered import ack_unsent, hand_back
 from jetsync._deadline import Deadline
 from jetsync.client.events import Event
 from jetsync.errors import Error, TimeoutError
@@ -43,6 +43,9 @@ class Feed:
         self.ack: Callable[[JetStreamMsg], object] = ack_unsent
         """Acknowledges a message. It leaves with the next pull, or with ``send``. Does not block
         but for room in the outbound buffer. Raises like ``JetStreamMsg.ack``. Any thread."""
+        self.hand_back: Callable[[JetStreamMsg, float], object] = hand_back
+        """Asks for redelivery of a message like its ``nak()``, and waits for room for so many
+        seconds at most. Any thread."""
         self.credit: int = limit
         """How many messages may still come before :meth:`free` has to allow more."""
 
