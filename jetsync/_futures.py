@@ -201,7 +201,11 @@ class DoneCallbacks:
     """Runs the callbacks of futures one after another on a thread of its own, which runs while
     there are any: it keeps nothing alive for long. Thread-safe; takes no lock."""
 
-    def __init__(self, role: str, label: str, report: Callable[[BaseException], object]) -> None:
+    def __init__(
+        self, role: str, label: str, report: Callable[[BaseException, Any], object]
+    ) -> None:
+        """``report`` gets what a callback raised, and its future; or None for the future, and why
+        there is no thread."""
         self._role = role
         self._label = label
         self._report = report
@@ -226,7 +230,7 @@ class DoneCallbacks:
             self._turn.give_back(token)
             if not isinstance(error, RuntimeError):
                 raise
-            self._report(error)  # the system has no thread left: nothing may be lost
+            self._report(error, None)  # the system has no thread left: nothing may be lost
             self._call_all()
 
     def end(self) -> None:
@@ -269,5 +273,5 @@ class DoneCallbacks:
             try:
                 function(future)
             except BaseException as error:  # noqa: BLE001 - also sys.exit(): others wait
-                self._report(error)
+                self._report(error, future)
             del function

@@ -22,6 +22,7 @@ cdef class PubAckFuture:
     cdef object error
     cdef readonly object _waiter
     cdef public object _callbacks
+    cdef readonly str _subject     # once it is settled, where it has callbacks
     cdef uint8_t state
 
     cdef bint pending(self) except -1

@@ -27,6 +27,7 @@ class PubAckFuture:
     """
 
     _callbacks: list[Callable[[Any], object]] | None
+    _subject: str | None
     def done(self) -> bool:
         """Return whether it is known what became of the message. Does not block. Raises ForkedError
         in a forked child that cannot know it."""

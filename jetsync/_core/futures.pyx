@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from jetsync._core.csrc cimport JET_OK, bytes_of, jet_puback, jet_span, jet_status, span_of
 from jetsync._core.encoding cimport data_span, raise_status, text_span
 from jetsync._core.sync cimport monotonic
-from jetsync._core.in_flight cimport OPEN
+from jetsync._core.in_flight cimport OPEN, Entry
 from jetsync._core.sequenced cimport FULL, SequencedWindow
 from jetsync._core.window cimport same
 
@@ -294,7 +294,14 @@ cdef class AsyncWindow(SequencedWindow):
 
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:
         """Settle a future. Without memory to wake its waiters it raises and changes nothing."""
+        cdef Entry *entry
+        cdef bytes subject
         if outcome._waiter is not None or outcome._callbacks is not None:
+            if outcome._callbacks is not None:  # what they raise is told with the subject
+                entry = self._open_entry(number)
+                if entry != NULL:
+                    subject = bytes_of(self._subject(entry))
+                    outcome._subject = subject.decode("utf-8", "surrogateescape")
             self.settled.append(outcome)
         outcome.window = None
         outcome.state = state

@@ -86,7 +86,7 @@ class Asking(Member):
         self._open: dict[str, _Asked] = {}
         self._line = _Line(None)
         self._thread: threading.Thread | None = None
-        self._callbacks = DoneCallbacks("answered", nc._label, nc._reports.error)
+        self._callbacks = DoneCallbacks("answered", nc._label, nc._reports.future_failed)
         nc._members.attach(self, sends=True, hold=False)
 
     # -- asking ------------------------------------------------------------------------------------

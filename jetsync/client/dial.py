@@ -69,6 +69,8 @@ class Link:
     """Servers named by an INFO before TLS began, of a server that does not repeat them behind
     TLS."""
     websocket: WebSocket | None = None
+    peer: tuple[str, int] | None = None
+    """Address and port of the other end of the socket: the server, or a proxy."""
     is_near: bool = False
     """Whether the server is on this machine or on its own network link."""
     pongs: Pongs = dataclasses.field(default_factory=lambda: Pongs(RoundTrip()))
@@ -120,6 +122,7 @@ def dial(
             link = _shake_hands(wire, server, options, credentials, require_tls)
             # Through a proxy, what is local to the server is not local to this machine.
             link.is_near = proxy is None and _is_near(sock)
+            link.peer = (str(address[0]), int(address[1]))
             return link
         except (AuthorizationError, TLSRequiredError, ConfigError):
             sock.close()

@@ -161,6 +161,12 @@ class Port:
         return self._nc._session.rtt
 
     @property
+    def peer(self) -> tuple[str, int] | None:
+        """Address and port of the other end of the socket: the server, or a proxy."""
+        link = self._nc._session._link
+        return None if link is None else link.peer
+
+    @property
     def draining(self) -> bool:
         """Whether the connection drains: ask for no more messages, finish what is there."""
         return self._nc.status in (Status.DRAINING_SUBS, Status.DRAINING_PUBS)
@@ -208,7 +214,7 @@ class Port:
         stream: str | None = None,
         consumer: str | None = None,
     ) -> None:
-        """Tell that a callback raised on this message. Never blocks, never raises."""
+        """Tell that a callback raised on this message, or request. Never blocks, never raises."""
         if self.comes_of_exit(error):
             return
         self._nc._reports.post(
@@ -219,6 +225,11 @@ class Port:
             consumer=consumer,
             seq=None if stream is None else msg.metadata.stream_seq,
         )
+
+    def future_failed(self, error: BaseException, future: Any) -> None:
+        """Tell that a callback of a future raised; of None: that its thread cannot start. Never
+        blocks, never raises."""
+        self._nc._reports.future_failed(error, future)
 
     # -- sending ---------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync.client.events import Event, EventDispatcher, kind_of
 from jetsync.client.last_error import without_traceback
+from jetsync.errors import ConnectionClosedError
 
 if TYPE_CHECKING:
     from jetsync.client.connection import Connection
@@ -46,6 +47,13 @@ class Reports:
     def error(self, error: BaseException) -> None:
         """See ``Port.report``."""
         self.post("error", error)
+
+    def future_failed(self, error: BaseException, future: Any) -> None:
+        """See ``Port.future_failed``."""
+        if future is None:
+            self.error(error)
+        elif not (self._nc.is_closed and isinstance(error, ConnectionClosedError)):
+            self.post("callback_error", error, subject=future._subject)
 
     def post(
         self,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
+from jetsync._log import Log
 from jetsync.client.port import port_of
 from jetsync.errors import (
     APIError,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from jetsync.client.port import Exchange, Port
 
 __all__ = ["API", "decode", "reading"]
+
+logger: Log = Log("jetsync.api")
 
 Another = Callable[[], tuple[str, Mapping[str, Any]]]
 """Returns the operation and the body of another request."""
@@ -138,10 +142,25 @@ class API:
         silence = None
         if repeatable or again is not None:
             silence = _LISTING_SILENCE if verb.endswith(".LIST") else _SILENCE
+        ask = self._logged if logger.is_enabled_for(logging.DEBUG) else self._request
         with self.port.operation("api", verb, subject=subject):
-            return self._request(
-                operation, subject, body, self.deadline(timeout), silence, ahead, again
-            )
+            return ask(operation, subject, body, self.deadline(timeout), silence, ahead, again)
+
+    def _logged(self, operation: str, subject: str, *rest: Any) -> dict[str, Any]:
+        """Ask, and log how long it took and what it ended with."""
+        about: dict[str, object] = {"nats_event": "api", "nats_subject": subject}
+        about["nats_connection"] = self.nc.options.name or self.port.label
+        begun, end = time.monotonic(), "answered"
+        try:
+            return self._request(operation, subject, *rest)
+        except Error as error:
+            end = f"{type(error).__name__}: {error}"
+            if isinstance(error, APIError) and error.err_code:
+                about["nats_err_code"] = error.err_code
+            raise
+        finally:
+            about["nats_duration"] = seconds = time.monotonic() - begun
+            logger.debug("%s: %s after %.6f s", subject, end, seconds, extra=about)
 
     def _request(
         self,

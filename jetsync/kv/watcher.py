@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jetsync._deadline import Deadline
+from jetsync._log import Log
 from jetsync.errors import BucketNotFoundError
 from jetsync.jetstream import JetStreamMsg, OrderedConsumer
 from jetsync.jetstream.buckets.watcher import BucketWatcher
@@ -13,6 +14,8 @@ from jetsync.kv.entry import Entry, KeyValueOperation, from_delivery
 from jetsync.kv.resume import ResumeToken
 
 __all__ = ["Watcher"]
+
+logger: Log = Log("jetsync.kv")
 
 
 class Watcher(BucketWatcher[Entry]):
@@ -44,6 +47,13 @@ class Watcher(BucketWatcher[Entry]):
         self._ignore_deletes = ignore_deletes
         self._origin = origin
         self._handed = ordered.last_seq
+        logger.debug(
+            "a watch of %s in bucket %s begins behind revision %d; %d was the last one",
+            ", ".join(patterns),
+            backing.bucket,
+            ordered.last_seq,
+            end,
+        )
 
     @property
     def resume_token(self) -> str:

@@ -133,7 +133,8 @@ class LeftOut:
         consumer and count only."""
 
     def carry(self, given: HeaderInput | None) -> HeaderInput | None:
-        """Return the headers of the caller with these."""
+        """Return the headers of a caller, ``given``, with these; a name that the caller gave is
+        kept. Does not block. Raises nothing."""
         return joined(self.headers, given)
 
     def end(self) -> None:

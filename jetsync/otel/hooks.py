@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from jetsync.client.port import port_of
 from jetsync.observe import Hooks, LeftOut, Operation
 from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
@@ -342,6 +343,9 @@ def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
         found["messaging.destination.temporary"] = True
     if op.connection is not None and op.connection.client_id is not None:
         found["messaging.client.id"] = str(op.connection.client_id)
+    peer = None if op.connection is None else port_of(op.connection).peer
+    if peer is not None:
+        found["network.peer.address"], found["network.peer.port"] = peer
     return found
 
 

@@ -23,6 +23,9 @@ _KINDS = {
     "settle": ("ack", "settle", "CLIENT"),
 }
 
+_SETTLED = {"ack_sync": "ack"}
+"""The operations of the conventions that have another name than the method."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
@@ -66,7 +69,7 @@ class Shapes:
         destination = op.stream if op.kind == "receive" and op.stream is not None else op.subject
         if destination is None:
             destination = op.stream
-        name = op.name if op.kind == "settle" else ""
+        name = _SETTLED.get(op.name, op.name) if op.kind == "settle" else ""
         shape = self._found(op.kind, name, destination, op.consumer, url)
         if op.memo is not None:
             op.memo["shape"] = shape

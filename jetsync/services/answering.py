@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import queue
 import threading
@@ -41,6 +42,7 @@ class Answering:
         info: EndpointInfo,
         handler: Handler,
         *,
+        observed: Callable[[Handler], Handler],
         threads: int,
         max_pending: int,
         max_bytes: int,
@@ -51,6 +53,13 @@ class Answering:
     ) -> None:
         self._info = info
         self._handler = handler
+
+        @functools.wraps(handler, updated=())
+        def answer(request: ServiceRequest) -> None:
+            self._answered(request)
+
+        # An observer sees the answer within the operation, so that its span is in the same trace.
+        self._answer = observed(answer)
         self._most_threads = threads
         self._max_pending = max_pending
         self._max_bytes = max_bytes
@@ -189,6 +198,11 @@ class Answering:
                 self._idle += 1
 
     def _handle(self, request: ServiceRequest) -> None:
+        with contextlib.suppress(BaseException):  # it is told, and answered
+            self._answer(request)
+
+    def _answered(self, request: ServiceRequest) -> None:
+        """Call the handler, and answer. Raises what the handler raises."""
         try:
             answer = self._timed(request)
             if answer is not None:
@@ -200,12 +214,14 @@ class Answering:
                 request.respond(bytes(answer))
         except ServiceError as error:
             self._answer_error(request, error.code, error.description, error.data)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            raise
+        except BaseException as error:
             self._report(error, request)
             code, text = _INTERNAL
             if self._expose_errors:
                 text = _described(error)
             self._answer_error(request, code, text)
+            raise
 
     def _timed(self, request: ServiceRequest) -> bytes | None:
         """Call the handler. Its time is counted before its answer leaves."""

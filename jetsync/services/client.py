@@ -15,7 +15,7 @@ from jetsync.services.request import ERROR, ERROR_CODE
 
 __all__ = ["ServiceClient"]
 
-logger: Log = Log("jetsync")
+logger: Log = Log("jetsync.services")
 
 T = TypeVar("T", bound=ServicePing)
 

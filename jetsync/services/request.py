@@ -16,7 +16,7 @@ from jetsync.headers import HeaderInput, Headers
 
 __all__ = ["ERROR", "ERROR_CODE", "ServiceRequest", "error_headers"]
 
-logger: Log = Log("jetsync")
+logger: Log = Log("jetsync.services")
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"

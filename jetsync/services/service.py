@@ -325,7 +325,8 @@ class Service(Handle, _Adds):
         )
         endpoint = Answering(
             info,
-            self._port.observed(handler, queue),
+            handler,
+            observed=lambda answer: self._port.observed(answer, queue),
             threads=self._threads if threads is None else check_count("threads", threads),
             max_pending=self._max_pending,
             max_bytes=self._nc.options.pending_bytes_limit,
@@ -355,7 +356,10 @@ class Service(Handle, _Adds):
                 return
             except BaseException as other:  # noqa: BLE001 - user code may raise anything
                 error = other
-        self._port.report(error)
+        if request is None:
+            self._port.report(error)
+        else:
+            self._port.callback_failed(error, request)
 
     # -- discovery -------------------------------------------------------------------------------
 

@@ -39,13 +39,24 @@ def fails(msg: object) -> None:
     raise ZeroDivisionError("of a callback")
 
 
-@pytest.mark.parametrize("way", ["subscribe", "consume", "push", "ordered"])
+_STORED = ("consume", "push", "ordered")
+"""Ways whose messages come out of a stream."""
+
+
+@pytest.mark.parametrize("way", ["subscribe", "service", "published", "asked", *_STORED])
 def test_a_callback_that_raises_is_told_with_its_message(nc, stream, told, caplog, way) -> None:
     subject, js = f"{stream.name}.x", nc.jetstream()
     with caplog.at_level(logging.ERROR, logger="jetsync"):
         if way == "subscribe":
             nc.subscribe(subject, callback=fails)
             nc.publish(subject)
+        elif way == "service":
+            nc.add_service("logs", "1.0.0").add_endpoint("x", fails, subject=subject)
+            nc.request(subject)
+        elif way == "published":
+            js.publish_async(subject).add_done_callback(fails)
+        elif way == "asked":
+            nc.request_async(subject).add_done_callback(fails)
         else:
             js.publish(subject)
             if way == "consume":
@@ -58,7 +69,7 @@ def test_a_callback_that_raises_is_told_with_its_message(nc, stream, told, caplo
         wait_until(lambda: any(record.exc_info for record in caplog.records), timeout=LONG)
     event = next(event for event in told if event.kind == "callback_error")
     assert (event.subject, type(event.error)) == (subject, ZeroDivisionError)
-    if way != "subscribe":
+    if way in _STORED:
         assert event.stream == stream.name
         assert event.consumer == "c" or way == "ordered"
     record = next(record for record in caplog.records if record.exc_info)
@@ -68,7 +79,7 @@ def test_a_callback_that_raises_is_told_with_its_message(nc, stream, told, caplo
     assert fields["nats_event"] == "callback_error"
     assert (fields["nats_subject"], fields["nats_connection"]) == (subject, "logs")
     assert fields.get("nats_stream") == event.stream
-    assert fields.get("nats_seq") == event.seq == (None if way == "subscribe" else 1)
+    assert fields.get("nats_seq") == event.seq == (1 if way in _STORED else None)
     assert None not in fields.values()
     assert "in fails" in caplog.text
 
@@ -170,3 +181,32 @@ def test_every_logger_is_one_of_those_that_are_documented() -> None:
         if path.suffix in (".py", ".pyx") and "spark" not in path.parts and "cli" not in path.parts:
             used |= set(re.findall(r'getLogger\("([\w.]+)"\)', path.read_text()))
     assert used - {"jetsync"} <= documented
+
+
+def test_requests_of_the_api_are_logged_by_a_logger_of_their_own(nc, stream, caplog) -> None:
+    js = nc.jetstream()
+    with caplog.at_level(logging.DEBUG, logger="jetsync.api"):
+        stream.info()
+        with pytest.raises(jetsync.StreamNotFoundError):
+            js.stream("NOT_THERE")
+    done, failed = (r for r in caplog.records if r.name == "jetsync.api")
+    fields = vars(done)
+    assert fields["nats_subject"] == f"$JS.API.STREAM.INFO.{stream.name}"
+    assert fields["nats_connection"] == "logs"
+    assert 0 < fields["nats_duration"] < LONG
+    assert "nats_err_code" not in fields
+    assert vars(failed)["nats_err_code"] == 10059
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="jetsync.api"):
+        stream.info()
+    assert not caplog.records
+
+
+def test_watches_of_buckets_are_logged_by_a_logger_of_their_own(nc, caplog) -> None:
+    bucket = nc.jetstream().create_key_value(bucket="logged", storage="memory")
+    with caplog.at_level(logging.DEBUG, logger="jetsync.kv"), bucket.watch("a.>"):
+        pass
+    (record,) = (r for r in caplog.records if r.name == "jetsync.kv")
+    assert "a.>" in record.getMessage()
+    assert "logged" in record.getMessage()
+    nc.jetstream().delete_key_value("logged")

@@ -142,7 +142,7 @@ def test_a_trace_from_a_web_request_to_a_key_and_back_reaches_a_collector(
         "publish shop.order": "POST /order",
         "process shop.order": "publish shop.order",
         "publish $KV.SHOP_STATE.order": "process shop.order",
-        "ack_sync shop.order": "process shop.order",
+        "ack shop.order": "process shop.order",
         "publish shop-done": "process shop.order",
     }
 

@@ -98,7 +98,10 @@ def test_attributes_are_those_of_the_conventions(nc, js, seen):
     of_ours = {name for name in used if name.startswith("messaging.nats.")}
     assert {n for n in used if n.startswith("messaging.")} - of_ours - known == set()
     assert seen.one("publish traced.a").attributes["messaging.message.id"] == "mine"
-    assert seen.one("publish traced.a").attributes["messaging.nats.stream_sequence"] == 1
+    published = seen.one("publish traced.a").attributes
+    assert published["messaging.nats.stream_sequence"] == 1
+    host, port = published["network.peer.address"], published["network.peer.port"]
+    assert nc.connected_url == f"nats://{host}:{port}"
 
 
 def test_a_fetch_links_to_what_sent_its_messages(js, seen):
@@ -192,6 +195,24 @@ def test_one_trace_from_a_request_to_the_reply(nc, js, seen):
     assert len({span.context.trace_id for span in spans}) == 1
     for above, below in itertools.pairwise(spans):
         assert below.parent.span_id == above.context.span_id, (above.name, below.name)
+
+
+def test_the_answer_of_a_service_belongs_to_the_span_of_its_handler(nc, seen):
+    def serve(request):
+        if not request.data:
+            raise ValueError("of a handler")
+        return request.data
+
+    nc.add_service("spans", "1.0.0").add_endpoint("answered", serve)
+    nc.request("answered", b"x", timeout=9)
+    nc.request("answered", timeout=9)
+    wait_until(lambda: len(seen.spans("process answered")) == 2)
+    handled = {span.context.span_id: span for span in seen.spans("process answered")}
+    answers = seen.spans("publish (temporary)")
+    assert [handled.pop(answer.parent.span_id) for answer in answers]
+    assert not handled
+    (failed,) = (s for s in seen.spans("process answered") if s.attributes.get("error.type"))
+    assert failed.attributes["error.type"] == "ValueError"
 
 
 def test_a_handler_of_a_worker_is_a_span_too(js, seen):
@@ -295,7 +316,7 @@ def test_one_message_is_no_batch(nc, js, seen):
     js.publish("traced.a")
     consumer = js.create_consumer("TRACED", durable_name="one")
     consumer.next(timeout=5).ack_sync()
-    for name in ("receive TRACED", "ack_sync traced.a"):
+    for name in ("receive TRACED", "ack traced.a"):
         assert "messaging.batch.message_count" not in seen.one(name).attributes
 
 

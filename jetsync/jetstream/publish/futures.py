@@ -81,7 +81,7 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._retired = False
         self._ended_by: Error | None = None
         self._settled: deque[PubAckFuture] = deque()  # with waiters or callbacks
-        self._callbacks = DoneCallbacks("published", port.label, port.report)
+        self._callbacks = DoneCallbacks("published", port.label, port.future_failed)
         port.outbound.enter_window(self.reply_prefix, self.window)
         self._thread = port.start_thread("publish", self._run)
         port.attach(self, sends=True)
