@@ -34,76 +34,101 @@ static size_t get_u16(const uint8_t *from) {
 void jet_chain_init(jet_chain *c) { memset(c, 0, sizeof *c); }
 
 static void segment_free(jet_segment *s) {
-    free(s->data);
+    if (s->adopted) free(s->data);
     free(s);
 }
 
-static jet_segment *pool_take(jet_pool *p) {
-    for (size_t i = 0; p && i < JET_POOL_SLOTS; i++) {
+static jet_segment *segment_new(size_t cap) {
+    jet_segment *s = malloc(sizeof *s + cap);
+    if (s) *s = (jet_segment){.data = (uint8_t *)(s + 1), .cap = cap};
+    return s;
+}
+
+static jet_segment *full_take(jet_pool *p) {
+    for (size_t i = 0; i < JET_POOL_SLOTS; i++) {
         if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL) continue;
         jet_segment *s = __atomic_exchange_n(&p->slot[i], NULL, __ATOMIC_ACQUIRE);
-        if (s == NULL) continue;
-        __atomic_add_fetch(&p->takes, 1, __ATOMIC_RELAXED);
-        return s;
+        if (s) return s;
     }
     return NULL;
 }
 
-/* A thread that finds the list of small segments in use goes to the system: none waits for another. */
+static int full_give(jet_pool *p, jet_segment *s) {
+    for (size_t i = 0; i < JET_POOL_SLOTS; i++) {
+        jet_segment *none = NULL;
+        if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL &&
+            __atomic_compare_exchange_n(&p->slot[i], &none, s, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return 1;
+    }
+    return 0;
+}
+
+/* A thread that finds the small segments in use goes to the system: none waits for another. */
 static int small_enter(jet_pool *p) { return !__atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE); }
 static void small_leave(jet_pool *p) { __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE); }
 
-static jet_segment *small_take(jet_pool *p) {
-    if (p == NULL || !small_enter(p)) return NULL;
-    jet_segment *s = p->small;
+static size_t size_index(size_t cap) {
+    size_t i = 0;
+    while (cap > JET_SEGMENT_FIRST) cap /= 2, i++;
+    return i;
+}
+
+static jet_segment *small_take(jet_pool *p, size_t cap) {
+    jet_segment **list = &p->small[size_index(cap)];
+    if (!small_enter(p)) return NULL;
+    jet_segment *s = *list;
     if (s) {
-        p->small = s->next;
-        p->smalls--;
+        *list = s->next;
+        p->small_bytes -= cap;
         s->next = NULL;
-        __atomic_add_fetch(&p->takes, 1, __ATOMIC_RELAXED);
     }
     small_leave(p);
     return s;
 }
 
 static int small_give(jet_pool *p, jet_segment *s) {
-    if (p == NULL || !small_enter(p)) return 0;
-    int room = p->smalls < JET_POOL_SMALL;
+    jet_segment **list = &p->small[size_index(s->cap)];
+    if (!small_enter(p)) return 0;
+    int room = p->small_bytes + s->cap <= JET_POOL_BYTES;
     if (room) {
-        s->next = p->small;
-        p->small = s;
-        p->smalls++;
+        s->next = *list;
+        *list = s;
+        p->small_bytes += s->cap;
     }
     small_leave(p);
     return room;
+}
+
+/* Get a segment of `cap` bytes, or of full size where that is nearly as much. */
+static jet_segment *segment_take(jet_pool *p, size_t cap) {
+    jet_segment *s = NULL;
+    if (p && cap > JET_SEGMENT_MAX / 8 && cap <= JET_SEGMENT_MAX) s = full_take(p);
+    if (p && s == NULL && cap < JET_SEGMENT_MAX) s = small_take(p, cap);
+    if (s == NULL) return segment_new(cap);
+    __atomic_add_fetch(&p->takes, 1, __ATOMIC_RELAXED);
+    return s;
 }
 
 /* Give a segment back, or free it where it does not fit or no place is left. */
 static void segment_give(jet_pool *p, jet_segment *s) {
     s->next = NULL;
     s->len = s->pos = 0;
-    s->adopted = 0;
-    if (s->cap == JET_SEGMENT_FIRST && small_give(p, s)) return;
-    for (size_t i = 0; p && s->cap == JET_SEGMENT_MAX && i < JET_POOL_SLOTS; i++) {
-        jet_segment *none = NULL;
-        if (__atomic_load_n(&p->slot[i], __ATOMIC_RELAXED) == NULL &&
-            __atomic_compare_exchange_n(&p->slot[i], &none, s, 0, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return;
-    }
+    if (p && !s->adopted && s->cap <= JET_SEGMENT_MAX &&
+        (s->cap == JET_SEGMENT_MAX ? full_give(p, s) : small_give(p, s)))
+        return;
     segment_free(s);
 }
 
 void jet_pool_free(jet_pool *p) {
-    for (jet_segment *s; (s = pool_take(p)) != NULL;) segment_free(s);
-    for (jet_segment *s; (s = small_take(p)) != NULL;) segment_free(s);
+    for (jet_segment *s; (s = full_take(p)) != NULL;) segment_free(s);
+    for (size_t cap = JET_SEGMENT_FIRST; cap < JET_SEGMENT_MAX; cap *= 2)
+        for (jet_segment *s; (s = small_take(p, cap)) != NULL;) segment_free(s);
 }
 
 void jet_pool_rest(jet_pool *p) {
     uint32_t takes = __atomic_load_n(&p->takes, __ATOMIC_RELAXED);
-    if (__atomic_exchange_n(&p->takes_before, takes, __ATOMIC_RELAXED) != takes) return;
-    jet_pool_free(p);
-    __atomic_store_n(&p->takes, takes, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&p->takes_before, takes, __ATOMIC_RELAXED) == takes) jet_pool_free(p);
 }
 
 void jet_chain_free(jet_chain *c) {
@@ -117,16 +142,6 @@ void jet_chain_free(jet_chain *c) {
     c->pool = pool;
 }
 
-static jet_segment *segment_new(size_t cap) {
-    jet_segment *s = calloc(1, sizeof *s);
-    if (s == NULL) return NULL;
-    s->cap = cap;
-    s->data = malloc(cap);
-    if (s->data) return s;
-    free(s);
-    return NULL;
-}
-
 static void link_segment(jet_chain *c, jet_segment *s) {
     if (c->tail) c->tail->next = s;
     else c->head = s;
@@ -137,30 +152,15 @@ size_t jet_record_bytes(const jet_record *r) {
     return r->subject.len + r->reply.len + r->header.len + r->payload.len;
 }
 
-/* Room for `n` bytes at the tail: in the tail as it is, in a grown tail, or in a new segment. */
+/* Room for `n` bytes at the tail: in the tail as it is, or in a new segment of twice its size. */
 static uint8_t *room(jet_chain *c, size_t n) {
     jet_segment *t = c->tail;
     if (t && t->cap - t->len >= n) return t->data + t->len;
-    /* Few and small ones have one segment of the first size behind the other: such come back from
-     * the pool, where many queues take turns. */
-    int small = n <= JET_SEGMENT_FIRST / 8 && t && t->cap == JET_SEGMENT_FIRST &&
-                c->bytes < 16 * JET_SEGMENT_FIRST;
-    if (t && t->len + n <= JET_SEGMENT_MAX && !t->adopted && !small) {
-        size_t cap = t->cap;
-        while (cap < t->len + n) cap *= 2;
-        uint8_t *data = realloc(t->data, cap);
-        if (data == NULL) return NULL;
-        t->data = data;
-        t->cap = cap;
-        return t->data + t->len;
-    }
-    size_t cap = small ? JET_SEGMENT_FIRST : t ? JET_SEGMENT_MAX : c->first_cap;
+    size_t cap = t ? 2 * t->cap : c->first_cap;
     if (cap == 0) cap = JET_SEGMENT_FIRST;
+    if (cap > JET_SEGMENT_MAX || (t && t->adopted)) cap = JET_SEGMENT_MAX;
     while (cap < n) cap *= 2;
-    jet_segment *s = NULL;
-    if (cap == JET_SEGMENT_FIRST) s = small_take(c->pool);
-    if (cap > JET_SEGMENT_MAX / 8 && cap <= JET_SEGMENT_MAX) s = pool_take(c->pool);
-    if (s == NULL) s = segment_new(cap);
+    jet_segment *s = segment_take(c->pool, cap);
     if (s == NULL) return NULL;
     link_segment(c, s);
     return s->data;

@@ -9,10 +9,11 @@
 #include "jet_buf.h"
 #include "jet_types.h"
 
-/* A queue of small messages begins with segments of the first size; with more waiting, or larger
- * ones, the last segment grows by doubling, up to the full size. A larger message gets a segment of
- * its own. */
-#define JET_SEGMENT_FIRST 4096u
+/* A queue begins with a segment of the first size; with more waiting, or larger messages, each
+ * further one has twice the size of the last, up to the full size. A larger message gets a segment of
+ * its own. The first size is small because where thousands of queues have a message each, touching
+ * a page for each of them would cost more than the message. */
+#define JET_SEGMENT_FIRST 512u
 #define JET_SEGMENT_MAX (256u * 1024u)
 
 /* One message, every span borrowed from its segment. */
@@ -26,26 +27,27 @@ typedef struct jet_record {
 
 typedef struct jet_segment {
     struct jet_segment *next;
-    uint8_t *data; /* owned */
+    uint8_t *data; /* behind this head, in the same piece of memory; of an adopted one owned */
     size_t len;    /* bytes written */
     size_t cap;
     size_t pos;    /* bytes read */
     size_t last;   /* where the newest record begins */
-    int adopted;   /* its memory was a receive buffer: it does not grow */
+    int adopted;   /* `data` was a receive buffer */
 } jet_segment;
 
-/* Segments of full size, and of the first size, that wait to be used again: getting memory from the
- * system and giving it back costs more than all that is done in it. Of each size so many that they
- * take 16 MiB at most. Any thread takes and gives at any time. Zero it. */
+/* Segments that wait to be used again: getting memory from the system and giving it back costs more
+ * than all that is done in it. Full ones, and smaller ones by their size; of either kind so many
+ * that they take 16 MiB at most. Any thread takes and gives at any time. Zero it. */
 #define JET_POOL_SLOTS 64
-#define JET_POOL_SMALL (JET_POOL_SLOTS * (JET_SEGMENT_MAX / JET_SEGMENT_FIRST))
+#define JET_POOL_BYTES (JET_POOL_SLOTS * JET_SEGMENT_MAX)
+#define JET_POOL_SIZES 9 /* from the first size by doubling to half of the full one */
 typedef struct jet_pool {
-    jet_segment *slot[JET_POOL_SLOTS]; /* full ones, owned, or NULL; atomic */
-    int busy;                          /* whether a thread uses the next two (atomic) */
-    jet_segment *small;                /* the others, a list by `next`, owned */
-    uint32_t smalls;                   /* how many these are */
-    uint32_t takes;                    /* how often one was taken (atomic) */
-    uint32_t takes_before;             /* the same at the last jet_pool_rest (atomic) */
+    jet_segment *slot[JET_POOL_SLOTS];  /* full ones, owned, or NULL; atomic */
+    int busy;                           /* whether a thread uses the next two (atomic) */
+    size_t small_bytes;                 /* what those hold */
+    jet_segment *small[JET_POOL_SIZES]; /* the others by size, lists by `next`, owned */
+    uint32_t takes;                     /* how often one was taken (atomic) */
+    uint32_t takes_before;              /* the same at the last jet_pool_rest (atomic) */
 } jet_pool;
 
 /* Free what waits. */

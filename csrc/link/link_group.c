@@ -58,14 +58,14 @@ int link_group_has_threads(link_group *g) {
     return found;
 }
 
-void link_group_put(link_group *g, link_queue *q) {
+void link_group_put(link_group *g, link_queue *first, link_queue *last) {
     link_lock(&g->lock);
-    q->next_due = NULL;
+    last->next_due = NULL;
     if (g->last)
-        g->last->next_due = q;
+        g->last->next_due = first;
     else
-        g->first = q;
-    g->last = q;
+        g->first = first;
+    g->last = last;
     wake_one(g);
     link_unlock(&g->lock);
 }

@@ -44,8 +44,9 @@ int link_group_enter(link_group *g);
 /* Whether there is a thread. */
 int link_group_has_threads(link_group *g);
 
-/* Put a queue into the list, and see that a thread checks it. */
-void link_group_put(link_group *g, struct link_queue *q);
+/* Put queues into the list, which are linked by `next_due` from the first to the last, and see that a
+ * thread checks it. */
+void link_group_put(link_group *g, struct link_queue *first, struct link_queue *last);
 /* Whether there is something for a thread to do. */
 int link_group_is_due(void *group);
 /* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,

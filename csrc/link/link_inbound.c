@@ -108,6 +108,8 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
 typedef struct pass {
     link_queue *locked;  /* whose mutex is held: runs of messages for one queue lock once */
     link_queue *touched; /* those that got something, in a list */
+    link_group *group;
+    link_queue *due, *last_due; /* those that fell due in `group`, in a list */
     link_queue *last;    /* where the last subscription's messages go */
     uint64_t last_sid;
     uint64_t messages, bytes;
@@ -115,9 +117,34 @@ typedef struct pass {
     uint64_t reads;
 } pass;
 
+/* Put the queues that fell due into the list of their group, in one step. */
+static void put_due(pass *p) {
+    if (p->due) link_group_put(p->group, p->due, p->last_due);
+    p->due = NULL;
+}
+
+static void note_due(pass *p, link_queue *q) {
+    if (p->group != q->group) put_due(p);
+    p->group = q->group;
+    if (p->due)
+        p->last_due->next_due = q;
+    else
+        p->due = q;
+    p->last_due = q;
+}
+
 static void release(pass *p) {
-    if (p->locked) link_unlock(&p->locked->lock);
+    link_queue *q = p->locked;
     p->locked = NULL;
+    if (q == NULL) return;
+    if (q->group) {
+        if (link_queue_tell(q)) note_due(p, q);
+    } else if (!q->touched) {
+        q->touched = 1;
+        q->next_touched = p->touched;
+        p->touched = q;
+    }
+    link_unlock(&q->lock);
 }
 
 /* Copy what follows a large frame to a buffer of its own, so that the frame can keep the memory that it
@@ -150,11 +177,6 @@ static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len
         release(p);
         link_lock(&q->lock);
         p->locked = q;
-        if (!q->touched) {
-            q->touched = 1;
-            q->next_touched = p->touched;
-            p->touched = q;
-        }
     }
     jet_record r = {f->subject, f->reply, f->header, f->payload, f->status};
     q->last_reads = p->reads;
@@ -223,6 +245,7 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
     link_add(&in->bytes, p.bytes);
     if (event == LINK_EVENT_PONG) rest_when_quiet(in);
     release(&p);
+    put_due(&p);
     wake_touched(&p);
     link_unlock(&in->routes);
     return event;

@@ -15,14 +15,18 @@ void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_
     q->last_put = link_now();
 }
 
-/* There is something for the takers. */
-static void notify(link_queue *q) {
+int link_queue_tell(link_queue *q) {
     link_assert_held(&q->lock);
+    if (!link_queue_has_enough(q)) return 0;
     link_gate_open(&q->gate);
-    if (q->group && !q->scheduled) {
-        q->scheduled = 1;
-        link_group_put(q->group, q);
-    }
+    if (q->group == NULL || q->scheduled) return 0;
+    q->scheduled = 1;
+    return 1;
+}
+
+/* There may be something for the takers. */
+static void notify(link_queue *q) {
+    if (link_queue_tell(q)) link_group_put(q->group, q, q);
 }
 
 void link_queue_free(link_queue *q) {
@@ -108,7 +112,7 @@ int link_queue_has_enough(const link_queue *q) {
 void link_queue_serve(link_queue *q) {
     link_lock(&q->lock);
     q->touched = 0;
-    if (link_queue_has_enough(q)) notify(q);
+    notify(q);
     link_unlock(&q->lock);
 }
 
@@ -220,7 +224,7 @@ void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it
     q->owner = owner;
     q->group = g;
     q->scheduled = has_it;
-    if (link_queue_has_enough(q)) notify(q);
+    notify(q);
     link_unlock(&q->lock);
 }
 
@@ -230,12 +234,16 @@ void link_queue_leave_group(link_queue *q) {
     link_unlock(&q->lock);
 }
 
-int link_queue_rest(link_queue *q, int may_wait) {
-    if (!link_enter(&q->lock, may_wait)) return 0;
-    if (q->group && (link_queue_has_enough(q) || link_load(&q->ready_messages)))
-        link_group_put(q->group, q);
+link_rest link_queue_rest(link_queue *q, int ends, int may_wait) {
+    link_rest rest = LINK_RESTS;
+    if (!link_enter(&q->lock, may_wait)) return LINK_REST_BUSY;
+    int more = q->chain.count || link_load(&q->ready_messages);
+    if (ends && q->finished && !more)
+        rest = LINK_REST_OVER;
+    else if (q->group && (more || link_queue_has_enough(q)))
+        link_group_put(q->group, q, q);
     else
         q->scheduled = 0;
     link_unlock(&q->lock);
-    return 1;
+    return rest;
 }

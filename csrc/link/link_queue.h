@@ -29,7 +29,8 @@ typedef struct link_queue {
     int touched;           /* in the reader's list of queues to wake */
     struct link_queue *next_touched;
     link_group *group;     /* whose threads take from it; NULL: the one that waits */
-    struct link_queue *next_due; /* guarded by the group's mutex */
+    struct link_queue *next_due; /* while it is in that list guarded by the group's mutex, before by
+                                  * the thread that found it due */
     int scheduled;         /* due: in the list of the group, or with one of its threads */
     void *owner;           /* constant while it is in a group: for the binding */
     int absorbs;           /* constant: see link_queue_absorb */
@@ -59,6 +60,13 @@ typedef enum link_found {
     LINK_FIND_BUSY = 3  /* another thread holds the mutex: call again without the interpreter's lock */
 } link_found;
 
+/* The results of giving a queue back. */
+typedef enum link_rest {
+    LINK_REST_BUSY, /* another thread holds the mutex: call again without the interpreter's lock */
+    LINK_RESTS,
+    LINK_REST_OVER  /* it is finished and empty. The caller still has it, and leaves the group */
+} link_rest;
+
 /* The counts of a queue at one moment. */
 typedef struct link_counts {
     size_t messages; /* received and not yet taken */
@@ -87,6 +95,9 @@ void link_queue_reset(link_queue *q);
 link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from);
 /* Whether its taker can stop waiting. The caller holds `lock`. */
 int link_queue_has_enough(const link_queue *q);
+/* If the taker can stop waiting, tell it. Returns whether the queue falls due with that: the caller
+ * puts it into the list of its group, as soon as it can (link_group_put). The caller holds `lock`. */
+int link_queue_tell(link_queue *q);
 /* After a pass of reading that put something in: tell the takers if they can stop waiting. */
 void link_queue_serve(link_queue *q);
 /* Whether its taker can stop waiting, for a caller that does not hold `lock`. */
@@ -133,7 +144,7 @@ void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it
 /* Not any more. For the thread that has it. */
 void link_queue_leave_group(link_queue *q);
 /* For the thread that has it and took what there was: gives it back. It is put into the list at once
- * when something came meanwhile, else when something comes. Returns 0 when it is busy. */
-int link_queue_rest(link_queue *q, int may_wait);
+ * when there is more, else when something comes. With `ends` a finished one is left to the caller. */
+link_rest link_queue_rest(link_queue *q, int ends, int may_wait);
 
 #endif

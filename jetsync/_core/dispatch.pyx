@@ -3,11 +3,12 @@
 from jetsync._core.gil cimport follow
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
-    LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_WOKEN, link_due, link_group, link_group_add,
-    link_group_enter, link_group_free, link_group_has_threads, link_group_init, link_group_is_due,
-    link_group_remove, link_group_reset, link_group_take, link_inbound,
-    link_queue, link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
-    link_waiter, link_wakeup_free, link_wakeup_sleep,
+    LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_REST_BUSY, LINK_REST_OVER,
+    LINK_WOKEN, link_due, link_group, link_group_add, link_group_enter, link_group_free,
+    link_group_has_threads, link_group_init, link_group_is_due, link_group_remove,
+    link_group_reset, link_group_take, link_inbound, link_load, link_queue,
+    link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
+    link_rest, link_waiter, link_wakeup_free, link_wakeup_sleep,
 )
 from jetsync._core.mailbox cimport Mailbox
 from jetsync._core.message cimport Msg
@@ -44,7 +45,9 @@ cdef class Task:
         return self.thread == PyThread_get_thread_ident()
 
     cdef bint run(self) except -1:
-        """Handle some of the messages; returns whether the task has ended."""
+        """Handle some of the messages; returns whether the task has ended. Without a step its mailbox
+        tells that."""
+        cdef Mailbox box = self.mailbox
         cdef Msg msg
         cdef int n
         if self.step is not None:
@@ -55,13 +58,15 @@ cdef class Task:
                 self.move(mailbox)
             return False
         for n in range(TURN):
-            msg = self.mailbox.get(0)
+            msg = box.take(0)
             if msg is None:
-                return self.mailbox.ended
+                break
             try:
                 self.callback(msg)
             except BaseException as error:  # user code may raise anything
                 self.report(error, msg)
+            if not link_load(&box.queue.ready_messages):
+                break  # giving the queue back finds what came meanwhile
         return False
 
     cdef int move(self, Mailbox mailbox) except -1:
@@ -172,8 +177,9 @@ cdef class Group:
 
     cdef int _run(self, Task task) except -1:
         """Give a task its turn."""
-        cdef bint over = True
+        cdef bint over = True, ends = task.step is None
         cdef link_queue *queue
+        cdef link_rest rest
         problem = None
         task.thread = PyThread_get_thread_ident()
         try:
@@ -182,14 +188,17 @@ cdef class Group:
             problem = error
         task.thread = 0
         queue = &task.mailbox.queue
+        if not over:
+            rest = link_queue_rest(queue, ends, False)
+            if rest == LINK_REST_BUSY:
+                with nogil:
+                    rest = link_queue_rest(queue, ends, True)
+            over = rest == LINK_REST_OVER
         if over:
             with nogil:
                 link_queue_leave_group(queue)
             self.forget(task)
             task.ended(problem)
-        elif not link_queue_rest(queue, False):
-            with nogil:
-                link_queue_rest(queue, True)
         return 0
 
     def abandon(self):

@@ -109,7 +109,7 @@ cdef class Receiving:
         # A message that is there needs no deadline; `_await_next` handles all other cases.
         if (self._callback is None and self._nc._refusal is None
                 and (timeout is None or (type(timeout) in (float, int) and timeout >= 0))):
-            msg = self._mailbox.get(0)
+            msg = self._mailbox.take(0)
             if msg is not None:
                 return msg
         return self._await_next(timeout)

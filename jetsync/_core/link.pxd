@@ -85,12 +85,17 @@ cdef extern from "link_queue.h" nogil:
         link_turn take_turn
         jet_chain ready       # belongs to the holder of take_turn
         double ready_since
+        size_t ready_messages # atomic
         uint64_t taken
     ctypedef enum link_found:
         LINK_FOUND
         LINK_NOTHING
         LINK_WAIT
         LINK_FIND_BUSY
+    ctypedef enum link_rest:
+        LINK_REST_BUSY
+        LINK_RESTS
+        LINK_REST_OVER
     ctypedef struct link_counts:
         size_t messages
         size_t bytes
@@ -110,7 +115,7 @@ cdef extern from "link_queue.h" nogil:
     bint link_queue_is_served(void *queue) noexcept
     void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint has_it)
     void link_queue_leave_group(link_queue *q)
-    bint link_queue_rest(link_queue *q, bint may_wait)
+    link_rest link_queue_rest(link_queue *q, bint ends, bint may_wait)
     void link_queue_note_ready(link_queue *q)
     bint link_queue_wake(link_queue *q, bint may_wait)
     void link_queue_finish(link_queue *q)

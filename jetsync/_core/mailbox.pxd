@@ -26,6 +26,7 @@ cdef class Mailbox:
     cdef int collect(self, MsgBatch batch, size_t limit, double deadline, size_t least,
                      double patience, double since, list statuses) except -1
     cdef int _move(self, MsgBatch batch, size_t limit, list statuses) except -1
+    cdef Msg take(self, double deadline)
     cdef Msg _build(self, jet_record *r)
     cdef void _take(self, const jet_record *r) noexcept nogil
 

@@ -143,7 +143,10 @@ cdef class Mailbox:
     def get(self, timeout=None):
         """Return the next message, or None when none came within `timeout` seconds (None: no
         limit; 0: do not wait), when the mailbox has ended, or after `wake()`. Ctrl-C interrupts."""
-        cdef double deadline = 0 if timeout is not None and timeout <= 0 else deadline_of(timeout)
+        return self.take(0 if timeout is not None and timeout <= 0 else deadline_of(timeout))
+
+    cdef Msg take(self, double deadline):
+        """See `get`; until a point of the monotonic clock (0: do not wait, negative: no limit)."""
         cdef Msg msg
         cdef jet_record r
         if not acquire(&self.queue.take_turn, deadline):
@@ -339,7 +342,7 @@ cdef class MailboxIterator:
                 )
             self.thread = me
         while True:
-            msg = self.mailbox.get(None)
+            msg = self.mailbox.take(-1)
             if msg is not None:
                 return msg
             if self.mailbox.ended:

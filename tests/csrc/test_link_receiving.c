@@ -35,7 +35,7 @@ static void put_heartbeat(link_queue *q, jet_span header, double now) {
 }
 
 void suite_heartbeats(void) {
-    jet_pool pool = {{NULL}, 0, NULL, 0, 0, 0};
+    jet_pool pool = {{NULL}, 0, 0, {NULL}, 0, 0};
     link_queue q;
     link_queue_init(&q, &pool, 0, 0);
     link_queue_absorb(&q);
@@ -79,26 +79,75 @@ static void check_busy(void) {
     link_queue_join_group(&q, &g, NULL, 1);
     link_lock(&q.lock);
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_FIND_BUSY);
-    CHECK(!link_queue_counts(&q, 0, &now) && !link_queue_wake(&q, 0) && !link_queue_rest(&q, 0));
+    CHECK(!link_queue_counts(&q, 0, &now) && !link_queue_wake(&q, 0));
+    CHECK(link_queue_rest(&q, 0, 0) == LINK_REST_BUSY);
     CHECK(!q.woken && q.scheduled && !link_group_is_due(&g));
     link_unlock(&q.lock);
     link_lock(&g.lock);
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_BUSY);
     link_unlock(&g.lock);
     /* Something came before its thread gave it back: it is due again. */
-    CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0));
+    CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0, 0) == LINK_RESTS);
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q);
-    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING && link_queue_rest(&q, 0));
-    CHECK(!link_group_is_due(&g));
+    CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
+    CHECK(link_queue_rest(&q, 1, 0) == LINK_RESTS && !link_group_is_due(&g));
+    /* A finished one is left to its thread when that asks for it, with nothing in it. */
+    link_queue_finish(&q);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
+    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS && link_group_is_due(&g));
+    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
+    CHECK(link_queue_rest(&q, 1, 0) == LINK_REST_OVER && !link_group_is_due(&g));
     link_queue_leave_group(&q);
     link_group_free(&g);
     link_queue_free(&q);
 }
 
+/* A pass of reading puts all queues that fell due into the list in one step, in their order, and wakes
+ * one thread. */
+static void check_due_in_order(void) {
+    enum { MANY = 5 };
+    static link_queue q[MANY];
+    link_outbound o;
+    link_inbound in;
+    link_group g, other;
+    link_waiter w;
+    link_queue *due;
+    jet_span text;
+    link_outbound_init(&o, 1000, 1000);
+    link_inbound_init(&in, &o, 1 << 20);
+    link_group_init(&g, 1), link_group_init(&other, 1);
+    link_group_add(&g), link_group_enter(&g);
+    link_group_add(&other), link_group_enter(&other);
+    for (int i = 0; i < MANY; i++) {
+        link_queue_init(&q[i], NULL, 0, 0);
+        CHECK(link_inbound_add(&in, &q[i]) == (uint64_t)i + 1);
+        if (i) link_queue_join_group(&q[i], i == 3 ? &other : &g, NULL, 0);
+    }
+    CHECK(link_group_take(&g, &w, 0, 1, &due, 0) == LINK_DUE_SLEEP);
+    /* 1 has no group, 4 another one; 3 has two messages and is due once. */
+    CHECK(link_inbound_feed(&in, S("MSG s 3 0\r\n\r\nMSG s 1 0\r\n\r\nMSG s 2 0\r\n\r\n"
+                                   "MSG s 4 0\r\n\r\nMSG s 3 0\r\n\r\nMSG s 5 0\r\n\r\n")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
+    CHECK(link_wakeup_sleep(&w.wakeup, 0) == LINK_WOKEN);
+    static const int order[] = {2, 1, 4};
+    for (int i = 0; i < 3; i++) {
+        CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[order[i]]);
+        CHECK(link_queue_find(due, 1, 0, 0, 0) == LINK_FOUND);
+        CHECK(due->ready.count == (due == &q[2] ? 2u : 1u));
+    }
+    CHECK(!link_group_is_due(&g) && !q[0].touched && q[0].chain.count == 1);
+    CHECK(link_group_take(&other, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[3]);
+    for (int i = 0; i < MANY; i++) link_queue_free(&q[i]);
+    link_group_free(&g), link_group_free(&other);
+    link_inbound_free(&in);
+    link_outbound_free(&o);
+}
+
 void suite_queue(void) {
-    jet_pool pool = {{NULL}, 0, NULL, 0, 0, 0};
+    jet_pool pool = {{NULL}, 0, 0, {NULL}, 0, 0};
     link_queue q;
     check_busy();
+    check_due_in_order();
     link_queue_init(&q, &pool, 3, 0);
     CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);
     CHECK(link_queue_find(&q, 2, 1, 1, 0) == LINK_WAIT); /* it waits for two */

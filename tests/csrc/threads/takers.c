@@ -134,7 +134,7 @@ void *worker(void *unused) {
                     link_queue_leave_group(q);
                     link_queue_join_group(q, &group, NULL, 1);
                 }
-                if (!link_queue_rest(q, 0)) link_queue_rest(q, 1);
+                if (link_queue_rest(q, 0, 0) == LINK_REST_BUSY) link_queue_rest(q, 0, 1);
             }
         }
     }
