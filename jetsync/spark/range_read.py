@@ -21,6 +21,7 @@ from jetsync._deadline import Deadline
 from jetsync._log import Log
 from jetsync._threads import ThreadPool
 from jetsync.errors import (
+    ApiLevelRequiredError,
     ConsumerDeletedError,
     ConsumerNotFoundError,
     Error,
@@ -60,6 +61,8 @@ __all__ = ["read_range"]
 
 log: Log = Log("jetsync.spark")
 
+# What another way of delivery is for: a mirror answers, or a server before 2.11.
+_EXPECTED = (PartialDeliveryError, ApiLevelRequiredError)
 # Seconds between two reads of a replica that lags behind the leader.
 LAG_DELAY = 0.05
 
@@ -116,7 +119,7 @@ class _RangeRead:
                 if not (self._may_leave_direct(stream) or _worth_repeating(error)):
                     raise coded(error, self._what) from None
                 log.log(
-                    logging.INFO if isinstance(error, PartialDeliveryError) else logging.WARNING,
+                    logging.INFO if isinstance(error, _EXPECTED) else logging.WARNING,
                     "%s: %s: %s; going on at %d",
                     self._what,
                     type(error).__name__,

@@ -50,6 +50,21 @@ def test_a_wrong_subject_is_told_long_before_a_confirmation_is_late(new_stream, 
     assert stream.messages == 0
 
 
+def test_a_fixed_subject_whose_stream_went_after_planning_is_told_by_the_task(new_stream):
+    stream = new_stream()
+    subject = f"{stream.name}.x"
+    stream.js.delete_stream(stream.name)
+    given = {"servers": stream.url, "subject": subject, "serverUnavailableTimeout": LONG}
+    options = WriteOptions.parse({**given, "publishTimeout": "1s"})
+    columns = SinkColumns(frozenset({"data"}), subject)
+    batch = pa.RecordBatch.from_pydict({"data": [b"a", b"b"]})
+    began = time.monotonic()
+    with pytest.raises(SparkSourceError) as caught:
+        RowPublisher(options, columns, make_ids(options, "q", "0", 0)).publish(batch)
+    assert caught.value.code == "JETSYNC_NO_SUBJECT"
+    assert time.monotonic() - began < 40, "it waited for a stream that is not there"
+
+
 def test_subjects_of_several_streams_are_published(new_stream):
     one, two = new_stream(), new_stream()
     done = publisher(one.url).publish(rows(f"{one.name}.a", f"{two.name}.b", f"{one.name}.c"))

@@ -19,6 +19,7 @@ from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
 from tests.harness.insides import connection_of
+from tests.harness.older import older_server
 from tests.spark.test_range_read import rest, whole
 
 EVERYTHING = (
@@ -202,3 +203,16 @@ def test_without_permission_for_direct_gets_a_consumer_does_it(tmp_path):
         with pytest.raises(SparkSourceError) as caught:
             rest(whole(js, "S", readMethod="direct", **given))
         assert caught.value.code == "JETSYNC_ACCESS_DENIED"
+
+
+def test_a_server_without_direct_gets_of_many_messages_is_read_by_consumers(caplog):
+    """The stream allows direct gets, but before 2.11 each of them is one message."""
+    with older_server("2.10.25") as server, jetsync.connect(server.url) as nc:
+        js = nc.jetstream()
+        created = js.create_stream(name="S", subjects=["s.>"], allow_direct=True)
+        js.publish_many([("s.x", b"")] * 100).raise_for_failed()
+        assert created.cached_info.config.allow_direct
+        assert rest(whole(js, "S", servers=server.url)) == list(range(1, 101))
+        assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+        with pytest.raises(SparkSourceError, match=r"needs nats-server 2\.11"):
+            rest(whole(js, "S", servers=server.url, readMethod="direct"))
