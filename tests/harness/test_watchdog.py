@@ -25,6 +25,41 @@ def test_a_program_that_ends_tells_how():
     assert (done.code, done.output, done.errors) == (3, "out\n", "err\n")
 
 
+BUSY = """
+import os, sys, time
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    parent = os.getpid()
+    for _ in range(3):  # on the same processor, until the parent is gone
+        if not os.fork():
+            while os.getppid() == parent:
+                pass
+            os._exit(0)
+begun = time.monotonic()
+while time.thread_time() < 0.5:
+    pass
+print(begun, time.monotonic() - begun, flush=True)
+"""
+
+
+@pytest.mark.timed
+def test_the_time_for_which_a_program_waits_for_a_processor_is_not_charged_to_it():
+    done = run_code(BUSY, limit=60)
+    begun, passed = map(float, done.output.split())
+    assert passed > 1.0, "the others took no processor from it"
+    assert 0.3 < done.took_since(begun) < passed / 2
+
+
+def test_the_time_for_which_a_program_waits_for_anything_else_is_charged_to_it():
+    code = """
+    import time
+    print(time.monotonic(), flush=True)
+    time.sleep(0.5)  # the wait itself
+    """
+    done = run_code(code, limit=60)
+    assert done.took_since(float(done.output)) > 0.4
+
+
 def test_a_program_that_hangs_fails_with_the_stacks_of_its_threads():
     code = """
     import threading, time

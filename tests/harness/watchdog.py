@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 from tests.harness.places import ROOT, SEARCH_PATH
+from tests.harness.processor import Waiting
 
 DUMPED_WITHIN = 10.0
 
@@ -16,10 +18,17 @@ DUMPED_WITHIN = 10.0
 class Finished:
     """How a program ended."""
 
-    def __init__(self, code: int, output: str, errors: str) -> None:
+    def __init__(self, code: int, output: str, errors: str, waiting: Waiting) -> None:
         self.code = code
         self.output = output
         self.errors = errors
+        self._ended = time.monotonic()
+        self._waiting = waiting
+
+    def took_since(self, moment: float) -> float:
+        """Seconds from a moment of the program (``time.monotonic()``) to its end, without those in
+        which it waited for a processor."""
+        return self._ended - moment - self._waiting.since(moment)
 
     def __repr__(self) -> str:
         return f"exit code {self.code}\n--- output\n{self.output}\n--- errors\n{self.errors}"
@@ -46,8 +55,10 @@ def _run(command: list[str], limit: float) -> Finished:
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": SEARCH_PATH},
     )
+    waiting = Waiting(process.pid)
     try:
-        output, errors = process.communicate(timeout=limit)
+        with waiting:
+            output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)  # faulthandler writes the stacks
         try:
@@ -58,4 +69,4 @@ def _run(command: list[str], limit: float) -> Finished:
         raise AssertionError(
             f"the program did not end within {limit} s\n{output}\n{errors}"
         ) from None
-    return Finished(process.returncode, output, errors)
+    return Finished(process.returncode, output, errors, waiting)
