@@ -7,16 +7,20 @@ comes when they are gone.
 
 from __future__ import annotations
 
+import concurrent.futures
 import queue
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from jetsync.services import ServiceClient
+from jetsync.worker import Worker
 from tests.harness.public_surface import surface
 from tests.harness.soak import scaled
 
@@ -43,6 +47,11 @@ class Own:
         self.values = js.key_value("own")
         self.objects = js.object_store("own")
         self.watcher = self.values.watch(name)
+        self.service = nc.add_service(f"{name}-service", "1.0.0", threads=2)
+        self.service.add_endpoint("echo", lambda request: request.data, subject=f"served.{name}")
+        self.client = ServiceClient(nc)
+        self.worked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.worker = Worker(self._consumer("worked"), self._work, threads=2).start()
 
     def _consumer(self, use: str) -> jetsync.Consumer:
         return self.stream.create_consumer(
@@ -52,6 +61,9 @@ class Own:
     def _take(self, msg: jetsync.JetStreamMsg) -> None:
         self.came.put(msg.data)
         msg.ack()
+
+    def _work(self, msg: jetsync.JetStreamMsg) -> None:
+        self.worked.put(msg.data)
 
     def payload(self) -> bytes:
         self.number += 1
@@ -64,6 +76,8 @@ class Own:
         self.push.unsubscribe()
         self.pull.unsubscribe()
         self.ordered.close()
+        self.service.stop()
+        self.worker.drain()
 
 
 def publish(own: Own, timeout: float) -> Iterator[bytes]:
@@ -185,6 +199,43 @@ def asked(own: Own, timeout: float) -> Iterator[bytes]:
     yield own.nc.request("echo", own.payload(), timeout=timeout).data
 
 
+def served(own: Own, timeout: float) -> Iterator[bytes]:
+    yield own.client.call(f"served.{own.name}", own.payload(), timeout=timeout).data
+    yield from (one.name.encode() for one in own.client.ping(own.service.name, max_responses=1))
+
+
+def worked(own: Own, timeout: float) -> Iterator[bytes]:
+    own.js.publish(own.subject, own.payload(), timeout=LONG)
+    yield own.worked.get(timeout=LONG)
+
+
+def _asked(own: Own) -> dict[Any, bytes]:
+    """Futures of both kinds, with what their answers lead to."""
+    texts = [own.payload() for _ in range(4)]
+    found: dict[Any, bytes] = {own.nc.request_async("echo", one): one for one in texts[:2]}
+    return {**found, **{own.js.publish_async(own.subject, one): one for one in texts[2:]}}
+
+
+def _answers(own: Own, done: Iterable[Any], asked: dict[Any, bytes]) -> Iterator[bytes]:
+    for future in done:
+        answer = future.result(LONG)
+        got = answer if isinstance(answer, jetsync.Msg) else own.stream.get_msg(answer.seq)
+        assert got.data == asked[future]
+        yield got.data
+
+
+def waited(own: Own, timeout: float) -> Iterator[bytes]:
+    asked = _asked(own)
+    yield from _answers(own, jetsync.wait(asked, timeout).done, asked)
+    yield from _answers(own, concurrent.futures.wait(asked, LONG).done, asked)
+
+
+def completed(own: Own, timeout: float) -> Iterator[bytes]:
+    asked = _asked(own)
+    yield from _answers(own, concurrent.futures.as_completed(asked, LONG), asked)
+    yield from _answers(own, jetsync.as_completed(asked, timeout), asked)
+
+
 WAYS: dict[Callable[[Own, float], Iterator[bytes]], str] = {
     publish: "JetStream.publish Stream.get_msg",
     publish_async: "PubAckFuture.result",
@@ -205,6 +256,10 @@ WAYS: dict[Callable[[Own, float], Iterator[bytes]], str] = {
     watched: "Watcher.next",
     objects: "ObjectStore.put ObjectStore.get_bytes ObjectStore.info",
     asked: "Connection.request",
+    served: "ServiceClient.call ServiceClient.ping",
+    worked: "Worker.wait",
+    waited: "wait RequestFuture.result",
+    completed: "as_completed",
 }
 """Each way, with the calls of the public surface whose answers it looks at."""
 
