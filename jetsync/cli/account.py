@@ -76,5 +76,6 @@ COMMANDS = (
         _info,
         example="jetsync account info --json",
         default=True,
+        other=("nfo",),
     ),
 )

@@ -12,7 +12,7 @@ from jetsync.cli import values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import Argument, argument
 
-__all__ = ["CONFIG", "CONSUMER", "STREAM", "config_fields", "flag"]
+__all__ = ["CONFIG", "CONSUMER", "DEFAULTS", "STREAM", "config_fields", "flag"]
 
 
 def flag(field: str, *names: str, **options: Any) -> Argument:
@@ -20,9 +20,9 @@ def flag(field: str, *names: str, **options: Any) -> Argument:
     return argument(*names, dest=f"field_{field}", default=argparse.SUPPRESS, **options)
 
 
-def _switch(field: str, name: str, help: str) -> Argument:
+def _switch(field: str, name: str, help: str, *other: str) -> Argument:
     """A flag with its opposite: --allow-direct, --no-allow-direct."""
-    return flag(field, name, action=argparse.BooleanOptionalAction, help=help)
+    return flag(field, name, action=argparse.BooleanOptionalAction, help=help, other=other)
 
 
 def _listed(text: str) -> list[str]:
@@ -36,6 +36,9 @@ def _source(text: str) -> dict[str, str]:
 def _work(text: str) -> str:
     return {"work": "workqueue"}.get(text, text)
 
+
+DEFAULTS = argument("--defaults", action="store_true", help=argparse.SUPPRESS)
+"""What the ``nats`` command needs in order not to ask; this one never asks for fields."""
 
 CONFIG = argument("--config", metavar="FILE", help='configuration as JSON, "-": standard input')
 
@@ -84,10 +87,29 @@ STREAM = (
     _switch("deny_purge", "--deny-purge", "messages cannot be purged"),
     _switch("allow_msg_ttl", "--allow-msg-ttl", "messages may have a life of their own"),
     _switch("allow_atomic", "--allow-batch", "atomic batches"),
-    _switch("allow_batched", "--allow-fast-batch", "fast ingest"),
+    _switch("allow_batched", "--allow-fast-batch", "fast ingest", "--allow-fast"),
     _switch("allow_msg_counter", "--allow-counter", "messages are counters"),
     _switch("allow_msg_schedules", "--allow-schedules", "messages may be schedules"),
     _switch("no_ack", "--no-ack", "publishers get no confirmation"),
+    _switch("mirror_direct", "--allow-mirror-direct", "a mirror may answer reads of its origin"),
+    _switch("discard_new_per_subject", "--discard-per-subject", "a full subject refuses new ones"),
+    flag(
+        "subject_delete_marker_ttl",
+        "--subject-del-markers-ttl",
+        type=values.duration,
+        metavar="TIME",
+        help="life of the markers of messages whose time is over",
+    ),
+    flag("persist_mode", "--persist-mode", choices=("default", "async"), help="when it is stored"),
+    flag("placement_cluster", "--cluster", metavar="NAME", help="place it in this cluster"),
+    flag(
+        "placement_tags",
+        "--tag",
+        action="append",
+        metavar="TAG",
+        help="place it on servers with this tag; may be repeated",
+        other=("--tags",),
+    ),
     flag("metadata", "--metadata", action="append", metavar="KEY=VALUE", help="may be repeated"),
 )
 
@@ -103,7 +125,14 @@ CONSUMER = (
     flag("ack_policy", "--ack", choices=("explicit", "all", "none"), help="what acknowledges"),
     flag("ack_wait", "--wait", type=values.duration, metavar="TIME", help="time to acknowledge"),
     flag("max_deliver", "--max-deliver", type=int, metavar="N", help="most deliveries, -1: any"),
-    flag("max_ack_pending", "--max-pending", type=int, metavar="N", help="most unacknowledged"),
+    flag(
+        "max_ack_pending",
+        "--max-pending",
+        type=int,
+        metavar="N",
+        help="most unacknowledged",
+        other=("--max-outstanding",),
+    ),
     flag("max_waiting", "--max-waiting", type=int, metavar="N", help="most waiting pulls"),
     flag("max_batch", "--max-pull-batch", type=int, metavar="N", help="most messages of a pull"),
     flag("max_expires", "--max-pull-expire", type=values.duration, metavar="TIME", help="of it"),
@@ -114,6 +143,9 @@ CONSUMER = (
         metavar="T1,T2",
         help="pauses before redeliveries",
     ),
+    flag("max_bytes", "--max-pull-bytes", type=values.size, metavar="SIZE", help="most of a pull"),
+    flag("rate_limit_bps", "--bps", type=int, metavar="N", help="push: most bits a second"),
+    flag("sample_freq", "--sample", metavar="PERCENT", help="tell of so many acknowledgements"),
     flag("replay_policy", "--replay", choices=("instant", "original"), help="how fast"),
     _switch("headers_only", "--headers-only", "deliver no data"),
     flag(
@@ -148,6 +180,13 @@ def config_fields(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
         for name, value in vars(args).items()
         if name.startswith("field_")
     }
+    placement = {
+        name: given.pop(f"placement_{name}")
+        for name in ("cluster", "tags")
+        if f"placement_{name}" in given
+    }
+    if placement:
+        given["placement"] = placement
     if "metadata" in given:
         given["metadata"] = values.metadata(given["metadata"])
     return {**_from_file(getattr(args, "config", None), kind), **given}

@@ -9,7 +9,7 @@ from typing import Any
 
 from jetsync.cli import consumer_views as views
 from jetsync.cli import values
-from jetsync.cli.config_flags import CONFIG, CONSUMER, config_fields
+from jetsync.cli.config_flags import CONFIG, CONSUMER, DEFAULTS, config_fields
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
@@ -188,6 +188,7 @@ COMMANDS = (
         (_STREAM, argument("-n", "--names", action="store_true", help="names only")),
         example="jetsync consumer ls ORDERS",
         aliases=("list",),
+        other=("l",),
     ),
     Command(
         "info",
@@ -195,6 +196,7 @@ COMMANDS = (
         _info,
         _BOTH,
         example="jetsync consumer info ORDERS billing",
+        other=("nfo",),
     ),
     Command(
         "add",
@@ -206,11 +208,13 @@ COMMANDS = (
             argument("--ephemeral", action="store_true", help="not durable"),
             argument("--pull", action="store_true", help="clients pull from it (the default)"),
             _DELIVER_FLAG,
+            DEFAULTS,
             CONFIG,
             *CONSUMER,
         ),
         example="jetsync consumer add ORDERS billing --filter orders.new --wait 1m",
         aliases=("create",),
+        other=("new",),
     ),
     Command(
         "edit",
@@ -227,6 +231,7 @@ COMMANDS = (
         (*_BOTH, FORCE),
         example="jetsync consumer rm ORDERS billing --force",
         aliases=("delete",),
+        other=("del",),
     ),
     Command(
         "next",
@@ -239,7 +244,7 @@ COMMANDS = (
             argument(
                 "--wait", type=values.duration, metavar="TIME", help="for each (default: --timeout)"
             ),
-            argument("--raw", action="store_true", help="print the data only, as it is"),
+            argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
         ),
         example="jetsync consumer next ORDERS billing --count 5",
     ),

@@ -229,7 +229,13 @@ _DESCRIPTION = argument("--description", metavar="TEXT", help="what it is for")
 
 COMMANDS = (
     Command(
-        "ls", "list contexts", _ls, example="jetsync context ls", aliases=("list",), connects=False
+        "ls",
+        "list contexts",
+        _ls,
+        example="jetsync context ls",
+        aliases=("list",),
+        connects=False,
+        other=("l",),
     ),
     Command(
         "add",
@@ -249,6 +255,7 @@ COMMANDS = (
         _edit,
         (_NAME, _DESCRIPTION),
         example="jetsync context edit prod --server tls://nats2.example.com",
+        other=("vi",),
     ),
     Command(
         "rm",
@@ -258,6 +265,7 @@ COMMANDS = (
         example="jetsync context rm prod --force",
         aliases=("delete",),
         connects=False,
+        other=("remove",),
     ),
     Command(
         "select",
@@ -267,6 +275,7 @@ COMMANDS = (
         example="jetsync context select prod",
         aliases=("switch",),
         connects=False,
+        other=("set",),
     ),
     Command(
         "unselect",
@@ -290,6 +299,7 @@ COMMANDS = (
         example="jetsync context info prod",
         aliases=("show",),
         connects=False,
+        other=("view", "v"),
     ),
     Command(
         "copy",

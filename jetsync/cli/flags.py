@@ -13,11 +13,13 @@ __all__ = ["COMPRESS", "CONNECTION", "HEADER", "OUTPUT", "SIGN_IN", "Argument", 
 @dataclass(frozen=True)
 class Argument:
     """One argument of a command, as ``argparse`` takes it. ``completes`` says whose names complete
-    it: "stream", "consumer", "bucket", "store" or "context"."""
+    it: "stream", "consumer", "bucket", "store" or "context". ``other`` are names of the ``nats``
+    command for the same flag, which are taken and not shown."""
 
     names: tuple[str, ...]
     options: Mapping[str, Any]
     completes: str | None = None
+    other: tuple[str, ...] = ()
 
     def add_to(self, parser: Any, *, hidden: bool = False) -> None:
         """Add it to a parser or to a group of one."""
@@ -26,14 +28,19 @@ class Argument:
             options["help"] = argparse.SUPPRESS
         added = parser.add_argument(*self.names, **options)
         added.completes = self.completes  # read by completion
+        if self.other:
+            same = {**options, "dest": added.dest, "help": argparse.SUPPRESS}
+            parser.add_argument(*self.other, **same)
 
 
-def argument(*names: str, completes: str | None = None, **options: Any) -> Argument:
+def argument(
+    *names: str, completes: str | None = None, other: tuple[str, ...] = (), **options: Any
+) -> Argument:
     """Declare an argument: ``argument("STREAM", help=...)``, ``argument("--count", type=int)``."""
     if not names[0].startswith("-"):
         options.setdefault("metavar", names[0])
         names = (names[0].lower(),)
-    return Argument(names, options, completes)
+    return Argument(names, options, completes, other)
 
 
 def _flag(*names: str, **options: Any) -> Argument:
@@ -81,9 +88,14 @@ CONNECTION = (
     _flag("--tlscert", metavar="FILE", help="TLS certificate ($NATS_CERT)"),
     _flag("--tlskey", metavar="FILE", help="TLS private key ($NATS_KEY)"),
     _flag("--tlsca", metavar="FILE", help="certificates of the authority ($NATS_CA)"),
-    _flag("--tlsfirst", action="store_true", help="begin with TLS, before the server speaks"),
+    _flag(
+        "--tlsfirst",
+        action="store_true",
+        help="begin with TLS, before the server speaks",
+        other=("--tls-first",),
+    ),
     _flag("--timeout", metavar="TIME", help='for each answer: "5s", "250ms", 5 ($NATS_TIMEOUT)'),
-    _flag("--js-domain", metavar="NAME", help="JetStream domain"),
+    _flag("--js-domain", metavar="NAME", help="JetStream domain", other=("--domain",)),
     _flag("--js-api-prefix", metavar="SUBJECT", help="prefix of the JetStream API"),
     _flag("--inbox-prefix", metavar="SUBJECT", help="prefix of inboxes"),
     _flag("--socks-proxy", metavar="URL", help="SOCKS proxy ($NATS_SOCKS_PROXY)"),
@@ -92,7 +104,7 @@ CONNECTION = (
 )
 OUTPUT = (
     _flag("-j", "--json", action="store_true", help="print JSON"),
-    _flag("--quiet", action="store_true", help="print results only"),
+    _flag("-q", "--quiet", action="store_true", help="print results only"),
     _flag("--no-color", action="store_true", help="no colours ($NO_COLOR)"),
     _flag("--trace", action="store_true", help="log events and the protocol to stderr"),
 )

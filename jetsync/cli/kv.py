@@ -263,6 +263,7 @@ COMMANDS = (
         _add,
         (argument("BUCKET", help="its name"), *_CONFIG),
         example="jetsync kv add CONFIG --history 5 --replicas 3",
+        other=("new",),
     ),
     Command(
         "edit",
@@ -278,6 +279,7 @@ COMMANDS = (
         (_BUCKET,),
         example="jetsync kv info CONFIG",
         aliases=("status",),
+        other=("view",),
     ),
     Command(
         "get",

@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from jetsync.cli.completion import autocomplete
 
         return autocomplete()
-    out = Output()
+    words = sys.argv[1:] if argv is None else argv
+    out = Output(json=not {"-j", "--json"}.isdisjoint(words))  # until the line is understood
     try:
         with interrupts.terminable():
             args = build_parser(WORDS, __version__).parse_args(argv)

@@ -258,6 +258,7 @@ COMMANDS = (
         _info,
         (_BUCKET, argument("NAME", nargs="?", help="name of the object")),
         example="jetsync object info FILES report.pdf",
+        other=("show", "i"),
     ),
     Command(
         "put",

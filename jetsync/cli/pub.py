@@ -100,7 +100,13 @@ COMMANDS = (
         (
             argument("SUBJECT", help="subject to publish to"),
             argument("BODY", nargs="?", help='data of the message; "-" reads standard input'),
-            argument("--js", "-J", action="store_true", help="wait until a stream has stored it"),
+            argument(
+                "--js",
+                "-J",
+                action="store_true",
+                help="wait until a stream has stored it",
+                other=("--jetstream",),
+            ),
             HEADER,
             argument("--reply", metavar="SUBJECT", help="subject for replies"),
             argument("--count", type=values.count, default=1, help="how many (default: 1)"),
@@ -115,12 +121,14 @@ COMMANDS = (
             ),
             argument(
                 "--at",
+                other=("--schedule-at", "--schedule-after"),
                 type=values.coming,
                 metavar="TIME",
                 help='let the server publish it then: a time, or "10m" from now (2.12)',
             ),
             argument(
                 "--every",
+                other=("--schedule-every", "--schedule-cron"),
                 type=values.every,
                 metavar="TIME",
                 help='let the server publish it again and again: "1h", or a cron pattern (2.12)',

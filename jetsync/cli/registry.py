@@ -14,8 +14,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import CONNECTION, OUTPUT, Argument, argument
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Command:
 
     ``run`` gets an :class:`Invocation` and returns an exit code, None for 0. ``help`` is a line
     without a full stop; ``description`` a text for ``--help`` (default: ``help``). ``connects``:
-    it takes the flags of a connection. ``default``: it is meant where no verb is given.
+    it takes the flags of a connection. ``default``: it is meant where no verb is given. ``other``
+    are names of the ``nats`` command for the same, which are taken and not shown.
     """
 
     name: str
@@ -42,18 +44,21 @@ class Command:
     example: str = ""
     description: str = ""
     aliases: Sequence[str] = ()
+    other: Sequence[str] = ()
     connects: bool = True
     default: bool = False
 
 
 @dataclass(frozen=True)
 class Word:
-    """A first word of the command line, and the module with its commands."""
+    """A first word of the command line, and the module with its commands. ``other``: as those of a
+    :class:`Command`."""
 
     name: str
     help: str
     module: str
     aliases: Sequence[str] = ()
+    other: Sequence[str] = ()
 
     def commands(self) -> Sequence[Command]:
         """Import the module and return its commands."""
@@ -85,7 +90,9 @@ def build_parser(
             formatter_class=_Formatter,
             word=word,
         )
-        if typed is not None and not {word.name, *word.aliases}.isdisjoint(typed):
+        if typed is None:
+            commands.choices.update(dict.fromkeys(word.other, made))
+        elif not {word.name, *word.aliases}.isdisjoint(typed):
             made.fill()
     return parser
 
@@ -100,15 +107,15 @@ def _fill(parser: argparse.ArgumentParser, word: Word) -> None:
     parser.set_defaults(run=_lacking(parser))
     verbs = parser.add_subparsers(title="verbs", metavar=_VERB)
     for command in commands:
-        _describe(
-            verbs.add_parser(
-                command.name,
-                help=command.help,
-                aliases=list(command.aliases),
-                formatter_class=_Formatter,
-            ),
-            command,
+        made = verbs.add_parser(
+            command.name,
+            help=command.help,
+            aliases=list(command.aliases),
+            formatter_class=_Formatter,
         )
+        if not isinstance(parser, _Unfinished):
+            verbs.choices.update(dict.fromkeys(command.other, made))
+        _describe(made, command)
 
 
 def _lacking(parser: argparse.ArgumentParser) -> Callable[[Invocation], int]:
@@ -149,7 +156,7 @@ def _is_single(word: Word, commands: Sequence[Command]) -> bool:
 def _with_default_verb(word: Word, rest: list[str]) -> list[str]:
     commands = word.commands()
     default = [one.name for one in commands if one.default]
-    known = {name for one in commands for name in (one.name, *one.aliases)}
+    known = {name for one in commands for name in (one.name, *one.aliases, *one.other)}
     if not default or (rest and rest[0] in (*known, "-h", "--help")):
         return rest
     return [default[0], *rest]
@@ -200,11 +207,16 @@ class _Parser(argparse.ArgumentParser):
     def _all_known(
         self, found: argparse.Namespace, unknown: list[str]
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse what a command does not know, with its own usage: argparse would show the usage of
-        the whole command line."""
+        """Refuse what a command does not know, and name it: argparse would name ``jetsync``."""
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse a line in one sentence, like every other failure of a command: argparse would
+        print its usage, which is many lines."""
+        advice = "" if "--help' shows" in message else f"; '{self.prog} --help' shows what it takes"
+        raise UsageError(f"{message}{advice}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is no command: argparse would print all that there are."""
@@ -239,6 +251,15 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **options: Any) -> None:
         # argparse would ask shutil for the width, whose import takes longer than the help itself.
         super().__init__(prog, **{"max_help_position": 32, "width": _width(), **options})
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Break the lines of a text at the width, but for those of examples."""
+        import textwrap
+
+        return "\n".join(
+            line if line.startswith(" ") else textwrap.fill(line, width)
+            for line in text.splitlines()
+        )
 
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)

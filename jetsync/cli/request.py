@@ -60,7 +60,7 @@ COMMANDS = (
                 metavar="N",
                 help="wait for N replies, 0: for all until the timeout (default: 1)",
             ),
-            argument("--raw", action="store_true", help="print the data only, as it is"),
+            argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
         ),
         example="jetsync req greet.joe hello --timeout 2s",
         aliases=(),

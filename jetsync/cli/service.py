@@ -149,7 +149,13 @@ def _check_found(found: list[Any], name: str | None, instance: str | None) -> No
 
 COMMANDS = (
     Command(
-        "ls", "list the services", _ls, (_WAIT,), aliases=("list",), example="jetsync service ls"
+        "ls",
+        "list the services",
+        _ls,
+        (_WAIT,),
+        aliases=("list",),
+        example="jetsync service ls",
+        other=("l",),
     ),
     Command(
         "info",
@@ -157,6 +163,7 @@ COMMANDS = (
         _info,
         _NAMED,
         example="jetsync service info orders --json",
+        other=("i",),
     ),
     Command(
         "stats",

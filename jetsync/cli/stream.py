@@ -8,7 +8,7 @@ from typing import Any
 from jetsync._counted import counted
 from jetsync.cli import stream_data, values
 from jetsync.cli import stream_views as views
-from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
+from jetsync.cli.config_flags import CONFIG, DEFAULTS, STREAM, config_fields
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
@@ -188,6 +188,7 @@ COMMANDS = (
         ),
         example="jetsync stream ls --subject 'orders.>'",
         aliases=("list",),
+        other=("l",),
     ),
     Command(
         "info",
@@ -195,6 +196,7 @@ COMMANDS = (
         _info,
         (_STREAM,),
         example="jetsync stream info ORDERS --json",
+        other=("nfo", "i"),
     ),
     Command(
         "add",
@@ -202,11 +204,13 @@ COMMANDS = (
         _add,
         (
             argument("STREAM", nargs="?", help="name of the stream"),
+            DEFAULTS,
             CONFIG,
             *STREAM,
         ),
         example="jetsync stream add ORDERS --subjects 'orders.>' --replicas 3 --max-age 7d",
         aliases=("create",),
+        other=("new",),
     ),
     Command(
         "edit",
@@ -229,6 +233,7 @@ COMMANDS = (
         (_STREAM, FORCE),
         example="jetsync stream rm ORDERS --force",
         aliases=("delete",),
+        other=("del",),
     ),
     Command(
         "purge",
@@ -251,7 +256,7 @@ COMMANDS = (
             _STREAM,
             argument("SEQ", nargs="?", type=values.count, help="its sequence"),
             argument("-S", "--last-for", metavar="SUBJECT", help="the last one of a subject"),
-            argument("--raw", action="store_true", help="print the data only, as it is"),
+            argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
         ),
         example="jetsync stream get ORDERS 17",
     ),
@@ -273,6 +278,7 @@ COMMANDS = (
         _subjects,
         (_STREAM, argument("--filter", default=">", help="only subjects like this")),
         example="jetsync stream subjects ORDERS",
+        other=("subj",),
     ),
     Command(
         "report",
@@ -301,5 +307,6 @@ COMMANDS = (
         _leader_step_down,
         (_STREAM,),
         example="jetsync stream step-down ORDERS",
+        other=("stepdown", "sd", "elect", "down", "d"),
     ),
 )

@@ -202,6 +202,7 @@ COMMANDS = (
             argument("-n", "--names", action="store_true", help="names only"),
         ),
         example="jetsync stream find --idle 7d --consumers 0",
+        other=("query",),
     ),
     Command(
         "backup",
@@ -223,6 +224,7 @@ COMMANDS = (
         example="jetsync stream backup ORDERS backups/orders",
         description="Write a stream into a folder, which 'jetsync stream restore' and the nats "
         "command read.",
+        other=("snapshot",),
     ),
     Command(
         "restore",

@@ -96,14 +96,20 @@ COMMANDS = (
             argument(
                 "--since", type=values.moment, metavar="TIME", help='start at "1h" ago or a time'
             ),
-            argument("--from-seq", type=values.count, metavar="SEQ", help="start at this sequence"),
+            argument(
+                "--from-seq",
+                type=values.count,
+                metavar="SEQ",
+                help="start at this sequence",
+                other=("--start-sequence",),
+            ),
             argument(
                 "--last-per-subject",
                 action="store_true",
                 help="begin with the last of each subject",
             ),
             argument("--new", action="store_true", help="only what is stored from now on"),
-            argument("--raw", action="store_true", help="print the data only, as it is"),
+            argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
             argument("--headers-only", action="store_true", help="print no data"),
         ),
         example="jetsync sub 'orders.>' --count 10\njetsync sub --stream ORDERS --since 1h --json",

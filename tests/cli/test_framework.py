@@ -199,7 +199,7 @@ def test_an_unknown_command_and_a_failure_end_with_their_codes(capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "usage"),
+    ("words", "command"),
     [
         (["pub", "a", "b", "--js", "--ttk", "5s"], "jetsync pub"),
         (["pub", "a", "--ttk", "--", "b"], "jetsync pub"),
@@ -207,11 +207,45 @@ def test_an_unknown_command_and_a_failure_end_with_their_codes(capsys) -> None:
         (["stream", "info", "S", "more"], "jetsync stream info"),
     ],
 )
-def test_what_a_command_does_not_know_is_refused_with_its_own_usage(words, usage):
+def test_what_a_command_does_not_know_is_refused_in_one_sentence(words, command):
     done = run(*words)
-    assert done.code == 2
-    assert done.err.startswith(f"usage: {usage} ")
-    assert "unrecognized arguments: " in done.err
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith("jetsync: unrecognized arguments: ")
+    assert f"'{command} --help'" in line
+    told = run("--json", *words)
+    assert (told.code, told.err) == (2, done.err)
+    about = json.loads(told.out)["error"]
+    assert (about["type"], f"jetsync: {about['message']}") == ("UsageError", line)
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("s ls", "stream ls"),
+        ("st del S -f", "stream rm S --force"),
+        (
+            "str new S --subjects a --allow-fast --defaults",
+            "stream add S --subjects a --allow-fast-batch",
+        ),
+        ("c new S C --max-outstanding 5", "consumer add S C --max-pending 5"),
+        ("pub a b --jetstream --schedule-at 10m", "pub a b --js --at 10m"),
+        ("sub --stream S --start-sequence 5 -r", "sub --stream S --from-seq 5 --raw"),
+        ("kv view B --tls-first --domain D -q", "kv info B --tlsfirst --js-domain D --quiet"),
+        ("ctx remove x", "context rm x"),
+        ("micro l", "service ls"),
+        ("err 10059", "errors 10059"),
+        ("a nfo", "account info"),
+    ],
+)
+def test_names_that_only_the_nats_command_shows_are_taken_too(words, same):
+    parser = build_parser(WORDS, "1")
+    ours, theirs = (dict(vars(parser.parse_args(line.split()))) for line in (same, words))
+    for found in (ours, theirs):
+        found.pop("defaults", None)
+        if "at" in found:  # a moment from now
+            found["at"] = bool(found["at"])
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("seconds", ["0", "0s", "-1", "0.0"])
