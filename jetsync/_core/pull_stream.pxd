@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from jetsync._core.handles cimport Publishing
 from jetsync._core.message cimport Msg
 from jetsync._core.pull_line cimport PullLine
 from jetsync._core.pull_window cimport Window
@@ -20,6 +21,12 @@ cdef class PullLoop(PrefetchBuffer):
     cdef public double _expires
     cdef public double _heartbeat
     cdef public bint _is_interrupted    # the wait for a message ends without one
+    cdef Publishing nc
+    cdef PullLine told_inbox        # the inbox whose next check was told last: when,
+    cdef double told_at
+    cdef double told_since
+    cdef double told_patience
+    cdef bint is_told               # and whether that has not changed
     cdef dict group
     cdef bint is_lasting
     cdef bint has_more              # the server had more ready when it sent the last message
@@ -29,7 +36,9 @@ cdef class PullLoop(PrefetchBuffer):
     cdef double begun               # since when the next ones are waited for; 0: they are not
 
     cdef bint come_to_rest(self) except -1
+    cdef bint plan_check(self, PullLine inbox, double last_put) noexcept
     cdef Msg poll(self)
+    cdef Msg take_inside(self, deadline)
     cdef int receive(self, PullLine inbox, size_t count) except -1
     cdef int begin_waiting(self) except -1
     cdef int tell_window(self) except -1

@@ -23,10 +23,11 @@ cdef object AT_ONCE = Deadline(0.0)
 
 
 # Outcomes of a turn of `_deliver`.
-MORE = 2    # it was a full turn, and there may be more
-RESTS = 1   # all that came was given, and nothing has to be checked before more comes
-CHECK = 0   # nothing more is there; whether that is the end, or something is wrong, has to be checked
-cdef object more = MORE, rests = RESTS, check = CHECK
+SETTLED = 3  # as RESTS, and the next check is still due when `_next_check` said last
+MORE = 2     # it was a full turn, and there may be more
+RESTS = 1    # all that came was given, and nothing has to be checked before more comes
+CHECK = 0    # nothing more is there; whether that is the end, or something is wrong, has to be checked
+cdef object settled = SETTLED, more = MORE, rests = RESTS, check = CHECK
 
 
 cdef class PullLoop(PrefetchBuffer):
@@ -40,6 +41,7 @@ cdef class PullLoop(PrefetchBuffer):
     def __init__(self, port, source, Window window not None, *, double expires, double heartbeat,
                  dict group not None, stop_after):
         self._port, self._source, self._window = port, source, window
+        self.nc = port.connection
         self._expires, self._heartbeat, self.group = expires, heartbeat, group
         self.is_lasting = source.is_lasting
         self._left = stop_after  # messages that may still come into the prefetch buffer
@@ -70,8 +72,8 @@ cdef class PullLoop(PrefetchBuffer):
         raise StopIteration
 
     def _deliver(self, callback, report, int most):
-        """Call back with up to `most` messages that are there. Does not wait. Returns `MORE`,
-        `RESTS` or `CHECK`. An exception of the callback, of any kind, goes to `report`, with the
+        """Call back with up to `most` messages that are there. Does not wait. Returns `SETTLED`,
+        `MORE`, `RESTS` or `CHECK`. An exception of the callback, of any kind, goes to `report`, with the
         message.
 
         While another thread ends the stream there are none.
@@ -82,7 +84,7 @@ cdef class PullLoop(PrefetchBuffer):
             msg = self.ready()
             if msg is None:
                 if n and self.come_to_rest():
-                    return rests
+                    return settled if self.is_told else rests
                 msg = self.poll()
                 if msg is None:
                     return check
@@ -94,7 +96,8 @@ cdef class PullLoop(PrefetchBuffer):
 
     cdef bint come_to_rest(self) except -1:
         """After messages were given: whether no more is there, and nothing else has happened than
-        that they came, so that nothing is to be checked. Pulls then if a pull is due."""
+        that they came, so that nothing is to be checked. Pulls then if a pull is due. `is_told` says then
+        whether the next check is still due when it was."""
         cdef PullLine inbox
         cdef link_counts there
         if not self._try_enter():
@@ -111,9 +114,31 @@ cdef class PullLoop(PrefetchBuffer):
             self.begin_waiting()
             self.refill(0)
             # It may have found that the link is new, or that there is no room for the pull.
-            return self._is_settled and self._inbox is inbox
+            if not self._is_settled or self._inbox is not inbox:
+                return False
+            self.is_told = (self.told_inbox is inbox and inbox.state.not_before == 0
+                            and self.plan_check(inbox, there.last_put))
+            return True
         finally:
             self._leave()
+
+    cdef bint plan_check(self, PullLine inbox, double last_put) noexcept:
+        """Work out when to check the inbox; returns whether that is what was worked out last."""
+        cdef double patience
+        cdef double at = inbox.state.due(monotonic(), last_put, &patience)
+        cdef double since = inbox.state.since
+        cdef bint same = (at == self.told_at and patience == self.told_patience
+                          and since == self.told_since)
+        self.told_at, self.told_since, self.told_patience = at, since, patience
+        return same
+
+    def _next_check(self):
+        """When to check the inbox although nothing came, as `(at, since, patience)`: at a point of
+        time, or `patience` seconds after the last sign of life, counted from `since` at the earliest
+        (0: only at that point)."""
+        self.told_inbox = self._inbox
+        self.plan_check(self.told_inbox, counts_of(&self.told_inbox.mailbox.queue).last_put)
+        return self.told_at, self.told_since, self.told_patience
 
     cdef Msg poll(self):
         """The next message, without waiting; when there is none, pull if a pull is due."""
@@ -121,8 +146,9 @@ cdef class PullLoop(PrefetchBuffer):
         if not self._try_enter():
             return None
         try:
-            self._port.check()
-            msg = self._take_inside(AT_ONCE)
+            if self.nc._refusal is not None:
+                self._port.check()
+            msg = self.take_inside(AT_ONCE)
             if msg is None:
                 self.refill(0)  # what came may have ended a pull
         finally:
@@ -132,6 +158,9 @@ cdef class PullLoop(PrefetchBuffer):
         return msg
 
     def _take_inside(self, deadline):
+        return self.take_inside(deadline)
+
+    cdef Msg take_inside(self, deadline):
         if not self.chain.count:
             self._load(self._window.max_messages, deadline)
         if self._stopped or not self.chain.count:

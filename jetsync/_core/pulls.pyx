@@ -415,14 +415,6 @@ cdef class PullLedger:
                 self.not_before = 0
         return at + 0.001
 
-    def next_check(self, double now, double last_put):
-        """When something may have to be done although nothing came, as `(at, since, patience)`: at
-        a point of time, or `patience` seconds after the last sign of life, counted from `since` at
-        the earliest (0: only at that point)."""
-        cdef double patience
-        cdef double at = self.due(now, last_put, &patience)
-        return at, self.since, patience
-
     def check_in(self, double now, double last_put):
         """Seconds until something may have to be done although nothing came: silence would mean
         something, or the delay after a refusal is over."""

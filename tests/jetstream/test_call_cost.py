@@ -130,4 +130,4 @@ def test_a_consumer_that_gets_one_message_at_a_time_enters_few_functions_for_it(
             came.get(timeout=30)
     stream.delete()
     # A turn that finds nothing, or the sign of life of a server, comes between at times.
-    assert sorted(counts)[messages // 2] <= 6, counts
+    assert sorted(counts)[messages // 2] <= 1, counts

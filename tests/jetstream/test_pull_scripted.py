@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from queue import SimpleQueue
 
 import pytest
 
@@ -102,3 +103,16 @@ def test_memory_is_bounded_while_no_thread_takes(scripted):
             assert len(scripted.pulls()) == 1
         messages.next(timeout=1)
         assert json.loads(scripted.wait_for_pulls(2)[1].payload)["batch"] == 10
+
+
+def test_a_server_that_falls_silent_after_messages_came_one_by_one_is_asked_again(scripted):
+    """A turn that gave its message and changed nothing leaves the next check as it was set."""
+    got: SimpleQueue[bytes] = SimpleQueue()
+    with scripted.consumer.consume(lambda msg: got.put(msg.data), heartbeat=0.5):
+        (pull,) = scripted.wait_for_pulls(1)
+        for number in range(1, 6):
+            scripted.deliver(pull, b"%d" % number, seq=number)
+            assert got.get(timeout=PATIENCE) == b"%d" % number
+        again = scripted.wait_for_pulls(2)[1]  # two heartbeats later
+        scripted.deliver(again, b"6", seq=6)
+        assert got.get(timeout=PATIENCE) == b"6"

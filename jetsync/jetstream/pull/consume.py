@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.mailbox import Mailbox
-from jetsync._core.pull_stream import CHECK, MORE
+from jetsync._core.pull_stream import CHECK, MORE, SETTLED
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
 from jetsync.client.delivery import Delivery
@@ -75,7 +75,7 @@ class ConsumeContext(Handle):
         self.error: Exception | None = None
         """Why consuming ended by itself, or None."""
         # While the stream has no inbox, this one is waited on.
-        self._mailbox = Mailbox()
+        self._waits_on = self._mailbox = Mailbox()
         self._mailbox.wake()
         self._steps = Steps(stream, self._wake)
         self._alarm = Alarm(port, self._mailbox)
@@ -96,20 +96,23 @@ class ConsumeContext(Handle):
     def _step(self) -> Mailbox | None:
         """Call the callback with what came, without waiting for more: see ``Task``."""
         steps = self._steps
-        self._mailbox.get(0)
-        if self._is_recovering:
-            return self._mailbox
+        if self._waits_on is self._mailbox:
+            self._mailbox.get(0)
+            if self._is_recovering:
+                return self._mailbox
         found = steps.deliver(self._callback, self._callback_failed, _TURN)
+        if found == SETTLED:
+            return self._waits_on
         if found == CHECK and steps.is_over():
             return None
         inbox = steps.current()
-        mailbox = self._mailbox if inbox is None else inbox.mailbox
+        self._waits_on = mailbox = self._mailbox if inbox is None else inbox.mailbox
         if found == MORE:
             mailbox.wake()  # there is more, maybe in the stream's own buffer
         elif inbox is None:
             self._recover()
         else:
-            self._alarm.set(mailbox, *inbox.next_check())
+            self._alarm.set(mailbox, *steps.next_check())
         return mailbox
 
     def _recover(self) -> None:

@@ -193,10 +193,6 @@ class PullInbox(PullLine, Member):
             self._port.after_pong(lambda: self._on_pong(asked_at))
         return silence is Silence.DEAD
 
-    def next_check(self) -> tuple[float, float, float]:
-        """When to check it although nothing came: see ``PullLedger.next_check``."""
-        return self.state.next_check(time.monotonic(), self.mailbox.last_put)
-
     def forget_lapsed(self) -> None:
         """Forget pulls of earlier calls that the server ended without a word. Does not wait.
 

@@ -318,10 +318,12 @@ class Steps:
         self._stream = stream
         stream._consumer = wake
         self.deliver: _Deliver = stream._deliver
-        """Calls the callback with at most so many messages; returns ``MORE``, ``RESTS`` or
-        ``CHECK``."""
+        """Calls the callback with at most so many messages; returns ``SETTLED``, ``MORE``,
+        ``RESTS`` or ``CHECK``."""
         self.current: Callable[[], PullInbox | None] = stream._current
         """Returns the inbox that messages come to; None when the stream has to recover first."""
+        self.next_check: Callable[[], tuple[float, float, float]] = stream._next_check
+        """Returns when to check that inbox although nothing came, as ``Alarm.set`` takes it."""
 
     def is_over(self) -> bool:
         """Whether nothing will come any more; raises the error that ended the stream."""
