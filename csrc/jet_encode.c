@@ -150,7 +150,7 @@ size_t jet_encode_retract(jet_buf *out, jet_span reply, size_t first) {
     return dropped;
 }
 
-size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
+size_t jet_encode_sift(jet_buf *out, size_t max_payload, int lines) {
     size_t dropped = 0;
     const uint8_t *p = out->data + out->start;
     const uint8_t *end = out->data + out->end;
@@ -165,7 +165,7 @@ size_t jet_encode_sift(jet_buf *out, size_t max_payload) {
             keep = size <= max_payload;
             dropped += !keep;
         } else {
-            keep = 0;
+            keep = lines;
         }
         if (keep) {
             if (to != p) memmove(to, p, n); /* bytes that stay where they are may be shared */

@@ -32,11 +32,12 @@ jet_status jet_encode_sub(jet_buf *out, jet_span subject, jet_span queue, uint64
 jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max);
 jet_status jet_encode_ping(jet_buf *out);
 jet_status jet_encode_pong(jet_buf *out);
-/* Go over frames that waited for a new link: keep messages (header and payload) up to `max_payload`.
- * PING, PONG, SUB and UNSUB belonged to the old link: the new one begins with the SUB lines of all
- * subscriptions. Returns how many messages were dropped. `out` holds whole frames of the functions
- * above; what is in front of the first dropped message is only read. */
-size_t jet_encode_sift(jet_buf *out, size_t max_payload);
+/* Go over frames that waited for a new link: keep messages (header and payload) up to `max_payload`,
+ * and with `lines` what is no message. Without: PING, PONG, SUB and UNSUB belonged to the old link, and
+ * the new one begins with the SUB lines of all subscriptions. Returns how many messages were dropped.
+ * `out` holds whole frames of the functions above; what is in front of the first dropped message is only
+ * read. */
+size_t jet_encode_sift(jet_buf *out, size_t max_payload, int lines);
 /* Drop every message whose reply begins with `reply`, which is not empty, of the frames in the first
  * `first` bytes: its publisher sends it again itself. Returns how many bytes were dropped. `out` as
  * for jet_encode_sift. */

@@ -260,7 +260,7 @@ int link_outbound_line(link_outbound *o, jet_span line) {
     link_lock(&o->lock);
     if (o->closed) {
         result = LINK_CLOSED;
-    } else if (is_online(o)) {
+    } else if (is_online(o) || o->expected) {
         result = jet_buf_append(&o->pending, line.ptr, line.len);
         link_gate_open(&o->work);
     }

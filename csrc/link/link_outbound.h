@@ -34,6 +34,7 @@ typedef struct link_outbound {
     link_resend resend;
     int fd; /* -1: no link. Nothing else says whether there is one */
     size_t left; /* without a link: how many of the pending bytes were put in for the last one */
+    int expected; /* without a link: one is coming, and lines are for it */
     int closed;
     int hurried;         /* the writer has more to send than what may be gathered for longer */
     int nudged;          /* there may be something to send besides `pending` */
@@ -107,8 +108,8 @@ void link_outbound_pong(link_outbound *o);
 /* Append a PING, and wake the writer for it with `wake`; else the caller has to send. Returns which one
  * it is on this link, beginning with 1; 0: no link, closed, or no memory. */
 uint64_t link_outbound_ping(link_outbound *o, int wake);
-/* Append a line that means nothing to another link, if there is a link. LINK_OK, LINK_CLOSED or
- * JET_ERR_MEMORY. */
+/* Append a line that means nothing to another link, if there is a link or one is expected. LINK_OK,
+ * LINK_CLOSED or JET_ERR_MEMORY. */
 int link_outbound_line(link_outbound *o, jet_span line);
 /* The number of the link; 0: there is none. */
 uint64_t link_outbound_link(link_outbound *o);
@@ -142,6 +143,9 @@ void link_outbound_pump(link_outbound *o);
 
 /* -- the link ----------------------------------------------------------------------------------- */
 
+/* A link is coming: lines are kept for it from here on, in order with what else is put in. Called
+ * before its `first` is gathered, so that what changes meanwhile is not missed. */
+void link_outbound_expect(link_outbound *o);
 /* Send over `fd` from now on: `first`, then what is kept, then what is pending, but for what the
  * server would refuse (`jet_encode_sift`). Returns how many messages that were, or JET_ERR_MEMORY.
  * Blocks while another thread sends. */

@@ -96,13 +96,13 @@ static void put_back(link_pieces *all, link_piece *p) {
         link_piece_free(p);
 }
 
-size_t link_pieces_sift(link_pieces *all, size_t max_payload) {
+size_t link_pieces_sift(link_pieces *all, size_t max_payload, int lines) {
     link_pieces before = *all;
     link_piece *p;
     size_t dropped = 0;
     *all = (link_pieces){NULL, NULL, 0};
     while ((p = link_pieces_take(&before)) != NULL) {
-        dropped += jet_encode_sift(&p->bytes, max_payload);
+        dropped += jet_encode_sift(&p->bytes, max_payload, lines);
         put_back(all, p);
     }
     return dropped;

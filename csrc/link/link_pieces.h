@@ -51,7 +51,7 @@ void link_piece_free(link_piece *p);
 /* Free all. */
 void link_pieces_clear(link_pieces *all);
 /* Drop messages as jet_encode_sift does; returns how many. */
-size_t link_pieces_sift(link_pieces *all, size_t max_payload);
+size_t link_pieces_sift(link_pieces *all, size_t max_payload, int lines);
 /* Drop messages in the first `*first` bytes as jet_encode_retract does; returns how many bytes. `*first`
  * becomes what was left of it behind them all. */
 size_t link_pieces_retract(link_pieces *all, jet_span reply, size_t *first);

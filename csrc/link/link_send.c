@@ -186,6 +186,21 @@ void link_outbound_pump(link_outbound *o) {
     }
 }
 
+/* Drop what the next link is not to get; returns how many messages that were. */
+static size_t sift(link_outbound *o, size_t max_payload) {
+    size_t dropped = link_pieces_sift(&o->aside, max_payload, o->expected);
+    if (jet_buf_len(&o->pending)) dropped += jet_encode_sift(&o->pending, max_payload, o->expected);
+    return dropped;
+}
+
+void link_outbound_expect(link_outbound *o) {
+    link_lock(&o->lock);
+    sift(o, SIZE_MAX); /* the lines of the last link */
+    o->left = 0;
+    o->expected = 1;
+    link_unlock(&o->lock);
+}
+
 ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
                                link_encode encode, void *context, int writer_only) {
     link_turn_wait(&o->send_turn);
@@ -199,11 +214,11 @@ ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t 
     o->last = 0;
     if (status == JET_OK && jet_buf_len(&o->resend.frames))
         status = jet_buf_append(into, jet_buf_ptr(&o->resend.frames), jet_buf_len(&o->resend.frames));
-    size_t refused = link_pieces_sift(&o->aside, max_payload);
-    if (jet_buf_len(&o->pending)) refused += jet_encode_sift(&o->pending, max_payload);
+    size_t refused = sift(o, max_payload);
     link_store(&o->pings, 0);
     link_add(&o->links, 1);
     o->fd = fd;
+    o->expected = 0;
     o->nudged = 1;
     link_gate_open(&o->work);
     link_unlock(&o->lock);
@@ -213,6 +228,7 @@ ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t 
 
 void link_outbound_detach(link_outbound *o) {
     link_lock(&o->lock);
+    o->expected = 0;
     link_room_leave_link(o);
     link_unlock(&o->lock);
 }

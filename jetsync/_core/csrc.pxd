@@ -82,7 +82,7 @@ cdef extern from "jet.h" nogil:
     jet_status jet_encode_unsub(jet_buf *out, uint64_t sid, uint64_t max)
     jet_status jet_encode_ping(jet_buf *out)
     jet_status jet_encode_pong(jet_buf *out)
-    size_t jet_encode_sift(jet_buf *out, size_t max_payload)
+    size_t jet_encode_sift(jet_buf *out, size_t max_payload, bint lines)
     size_t jet_encode_retract(jet_buf *out, jet_span reply, size_t first)
     size_t jet_encode_u64(uint8_t *to, uint64_t value)
 

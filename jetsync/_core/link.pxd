@@ -203,6 +203,7 @@ cdef extern from "link_outbound.h" nogil:
     void link_outbound_send(link_outbound *o)
     void link_outbound_nudge(link_outbound *o)
     void link_outbound_pump(link_outbound *o)
+    void link_outbound_expect(link_outbound *o)
     ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t max_payload,
                                    link_encode encode, void *context, bint writer_only)
     void link_outbound_detach(link_outbound *o)

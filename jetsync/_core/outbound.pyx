@@ -15,7 +15,8 @@ from jetsync._core.encoding cimport (
 from jetsync._core.link cimport (
     LINK_REPLY, LINK_BUSY, LINK_CLOSED, LINK_FILTER_BROKEN, LINK_FILTER_DONE, LINK_FILTER_LAST, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
     LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_arrived, link_outbound_attach,
-    link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_forget,
+    link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_expect,
+    link_outbound_forget,
     link_outbound_free, link_outbound_init, link_outbound_is_lost,
     link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link,
     link_outbound_link_to_leave_on, link_outbound_nudge, link_outbound_offer,
@@ -275,8 +276,8 @@ cdef class Outbound:
                           span_of_bytes(data), False, deadline_of(seconds), link)
 
     def subscribe(self, subject, queue, uint64_t sid, dict lines=None, numbers=None):
-        """Append a SUB line. While there is no link nothing is appended: a new link begins with the
-        SUB lines of all subscriptions (`attach`).
+        """Append a SUB line. While there is no link, and none is expected, nothing is appended: a
+        new link begins with the SUB lines of all subscriptions (`attach`).
 
         With `lines` the id becomes its last key, and the next of `numbers` its value, in one step
         with the line, which the GIL guards: the keys are in the order of the lines on the wire."""
@@ -293,11 +294,11 @@ cdef class Outbound:
             raise
 
     def unsubscribe(self, uint64_t sid, uint64_t max_messages=0):
-        """Append an UNSUB line, if there is a link."""
+        """Append an UNSUB line, if there is a link or one is expected."""
         self._append_line(encode_unsub(sid, max_messages))
 
     cdef bint _append_line(self, bytes line) except -1:
-        """Append a line that means nothing to another link, if there is one. False: closed."""
+        """Append a line that means nothing to another link. False: closed."""
         cdef int result = link_outbound_line(&self.link, span_of_bytes(line))
         if result < 0:
             raise_status(<jet_status>result, span_of(NULL, 0))
@@ -354,6 +355,11 @@ cdef class Outbound:
         return LINK_FILTER_LAST if self.filter.ended else LINK_FILTER_DONE
 
     # -- link ------------------------------------------------------------------------------------
+
+    def expect(self):
+        """A link is coming: SUB and UNSUB lines are kept for it from here on, in order with what is
+        published. To be called before its subscriptions are gathered for `attach`."""
+        link_outbound_expect(&self.link)
 
     def attach(self, int fd, bytes first not None, size_t max_payload, filter=None):
         """Send over `fd` from now on: `first` (the replayed subscriptions), then what was kept,

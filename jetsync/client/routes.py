@@ -3,8 +3,8 @@
 Every subscription of a connection is a route here: those of the user, of the rooms above, and the
 shared inbox of requests. No lock is taken: callers run in signal handlers and finalizers too, and
 the reader must never wait for one of them. A route is in the table before its SUB line is sent and
-leaves it before its UNSUB line, so that the table is what the server has to know; `catch_up` sends
-what changed while a link was being taken over.
+leaves it before its UNSUB line, so that the table is what the server has to know; a new link keeps
+lines from before the table is read for it, so that what changes meanwhile is told in its order.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Routes:
                 self.by_asked.discard(route.asks, mailbox)
             if self.table.pop(sid, None) is not None:
                 self._dropped_by_ended += mailbox.dropped
-        # After the table, so that `catch_up` tells a link that is taken over at this moment.
+        # After the table, so that a link that is taken over at this moment hears of it.
         self._unconfirmed.made_room()
         self.outbound.unsubscribe(sid)
         self._unconfirmed.made_room()  # another thread may have read it between the two lines
@@ -182,12 +182,12 @@ class Routes:
 
     # -- a new link ------------------------------------------------------------------------------
 
-    def replay(self) -> tuple[bytes, dict[int, int]]:
-        """Return the SUB lines of all routes, and the ids of these routes with the number of
-        messages after which each ends (0: never)."""
+    def replay(self) -> bytes:
+        """Return the SUB lines of all routes, for `attach`. What changes from here on is told by
+        lines of its own, behind these. A line that the server gets twice does no harm."""
+        self.outbound.expect()
         self._unconfirmed = unconfirmed = Unconfirmed()
         lines: list[bytes] = []
-        covered: dict[int, int] = {}
         for sid, route in list(self.table.items()):
             mailbox = route.mailbox
             if mailbox.finished:
@@ -199,21 +199,7 @@ class Routes:
             unconfirmed.replayed(sid)
             if mailbox.stops_after:
                 lines.append(encode_unsub(sid, mailbox.stops_after - mailbox.received))
-            covered[sid] = mailbox.stops_after
-        return b"".join(lines), covered
-
-    def catch_up(self, covered: dict[int, int]) -> None:
-        """Tell a new server what changed since ``replay``: a line that was sent between the two
-        may have been dropped with the old link. A line that the server gets twice does no harm."""
-        for sid, route in list(self.table.items()):
-            stops_after = route.mailbox.stops_after
-            if sid not in covered:
-                self._subscribe(route.subject, route.queue, sid)
-            elif stops_after != covered[sid]:
-                self.outbound.unsubscribe(sid, stops_after - route.mailbox.received)
-        for sid in covered:
-            if sid not in self.table:
-                self.outbound.unsubscribe(sid)
+        return b"".join(lines)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ class Session:
         usual = min(max(64 << 20, 2 * link.info.max_payload), LARGEST_MESSAGE)
         self._inbound.reset(self._options.max_message_size or usual)
         routes = self._nc._routes
-        lines, covered = routes.replay()
+        lines = routes.replay()
         fd = link.sock.fileno()
         link.pongs = Pongs(self.round_trip)
         self.round_trip.measured(link.round_trip)
@@ -168,7 +168,6 @@ class Session:
         # From here on there is a link. What is said of it was set above: no thread finds the round
         # trip, the PONGs or the server of the link before.
         refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
-        routes.catch_up(covered)
         if link.filter is None or is_native(link.filter):
             # Other filters are Python code, which Ctrl-C may break off in the thread of a caller.
             self._inbound.link(fd)

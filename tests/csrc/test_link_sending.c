@@ -230,12 +230,17 @@ void suite_send(void) {
     link_outbound_retract(&o, S("_I.w."));
     link_outbound_retract(&o, S("_I.w."));
     CHECK(link_outbound_pending(&o) == 30);
-    CHECK(link_outbound_attach(&o, pair[0], S(""), 1000, NULL, NULL, 0) == 0 && o.links == 4);
+    /* A line that comes while the subscriptions are gathered leaves behind them, in its order. */
+    CHECK(link_outbound_line(&o, S("SUB a 1\r\n")) == LINK_OK);
+    link_outbound_expect(&o);
+    CHECK(link_outbound_line(&o, S("SUB b 2\r\n")) == LINK_OK);
+    CHECK(link_outbound_attach(&o, pair[0], S("SUB z 3\r\n"), 1000, NULL, NULL, 0) == 0 && o.links == 4);
     CHECK(link_outbound_put(&o, &mine, 0) == LINK_OK && link_outbound_ping(&o, 1) == 1);
     /* The writer ends at the close; a dead peer does not end it. */
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);
-    arrived(pair[1], "PUB a 1\r\nx\r\nPUB a _I.w.1 0\r\n\r\nPUB a _I.w.1 0\r\n\r\nPING\r\n");
+    arrived(pair[1], "SUB z 3\r\nPUB a 1\r\nx\r\nPUB a _I.w.1 0\r\n\r\nSUB b 2\r\n"
+                     "PUB a _I.w.1 0\r\n\r\nPING\r\n");
     /* Behind the last frame nothing is sent, by any thread, and what waits is kept. */
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
     o.encode = end, o.context = &o;

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.harness import soak
 from tests.harness.soak import SOAKING
 
 ENVIRONMENT_VARIABLE = "JETSYNC_FIGURES"
@@ -16,6 +17,13 @@ ENVIRONMENT_VARIABLE = "JETSYNC_FIGURES"
 KEY = pytest.StashKey[list[dict[str, object]]]()
 
 Recorder = Callable[..., None]
+
+
+def short_form(**more: str) -> dict[str, str]:
+    """Return the environment for tests that a test runs in their short form: also where that one is
+    a part of the long form, whose figures theirs are not."""
+    long = (soak.ENVIRONMENT_VARIABLE, ENVIRONMENT_VARIABLE)
+    return {name: value for name, value in os.environ.items() if name not in long} | more
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ ApiLevelRequiredError (``tests/harness/nats_server.py``).
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 import jetsync
 from jetsync.server.binary import ENVIRONMENT_VARIABLE
+from tests.harness.figures import short_form
 from tests.harness.older import OLDER_VARIABLE, OLDER_VERSIONS, older_binary, older_server
 from tests.harness.soak import SOAKING
 
@@ -176,11 +176,8 @@ def test_the_suites_of_jetstream_pass(version):
         *[f"tests/jetstream/{name}" for name in SUITES],
         *["-k", " and ".join(f"not {name}" for name in left_out) or "test"],
     ]
-    environment = {
-        **os.environ,
-        ENVIRONMENT_VARIABLE: str(older_binary(version)),
-        OLDER_VARIABLE: version,
-        "JETSYNC_SOAK": "",
-    }
+    environment = short_form(
+        **{ENVIRONMENT_VARIABLE: str(older_binary(version)), OLDER_VARIABLE: version}
+    )
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode()[-10_000:]

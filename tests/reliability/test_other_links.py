@@ -7,7 +7,6 @@ the lanes of ``tests/lanes.py``, and none of it a second time.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from tests import lanes
 from tests.harness import links
+from tests.harness.figures import short_form
 from tests.harness.soak import scaled
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +47,7 @@ LONGEST = 85 * 60
 @pytest.mark.timeout(scaled(120, LONGEST))
 @pytest.mark.parametrize("kind", scaled(("ws",), links.KINDS))
 def test_the_suites_hold_over_other_links(kind, record_figure):
-    environment = {**os.environ, links.ENVIRONMENT_VARIABLE: kind}
-    environment.pop("JETSYNC_SOAK", None)  # their short forms, over this link
+    environment = short_form(**{links.ENVIRONMENT_VARIABLE: kind})
     passed = 0
     for arguments in RUNS:
         done = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.soak import ENVIRONMENT_VARIABLE, SOAKING
+from tests.harness.figures import short_form
+from tests.harness.soak import SOAKING
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -19,13 +19,12 @@ BUDGET = 80 * 60.0
 
 @pytest.mark.skipif(not SOAKING, reason="make soak; it repeats what each commit runs once")
 def test_runs_in_a_row_have_no_failure(record_figure):
-    environment = {k: v for k, v in os.environ.items() if k != ENVIRONMENT_VARIABLE}
     command = [sys.executable, "-m", "pytest", "-q", "-x", str(FOLDER)]
     begun, runs, longest = time.monotonic(), 0, 0.0
     while time.monotonic() + longest < begun + BUDGET:
         started = time.monotonic()
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            command, cwd=ROOT, env=short_form(), capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"run {runs + 1}:\n{done.stdout[-5000:]}"
         longest = max(longest, time.monotonic() - started)

@@ -30,6 +30,7 @@ static void live(size_t *events, int framed) {
     memset(&s, 0, sizeof s);
     s.framed = framed;
     server_start(&s, pair[1]);
+    link_outbound_expect(&out);
     link_inbound_begin(&in, 1 << 20);
     if (framed) {
         link_websocket_init(&w, 0);
