@@ -290,6 +290,9 @@ cdef class AsyncWindow(SequencedWindow):
             self._flush()
         return JET_OK
 
+    cdef double _end_of(self, Entry *entry) noexcept:
+        return self.deadlines[entry - self.entries]
+
     # -- settling --------------------------------------------------------------------------------
 
     cdef int _end(self, uint64_t number, PubAckFuture outcome, uint8_t state) except -1:

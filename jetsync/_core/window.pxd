@@ -11,6 +11,9 @@ cdef class PublishWindow(InFlight):
     cdef jet_buf odd              # answers that Python has to judge
     cdef uint32_t odd_count
     cdef uint64_t copies          # how many messages were sent again
+    cdef public double ends       # monotonic: when the time of all messages is over
+    cdef public double last_attempt  # seconds before the end of its time in which no copy is sent
+    cdef double last_moment       # now, and so much
 
     cdef int _read_answer(self, jet_record *r) except -1
     cdef bint _expects(self, uint64_t number, jet_span stream) noexcept
@@ -19,6 +22,7 @@ cdef class PublishWindow(InFlight):
     cdef list _take_odd(self)
     cdef bint _copy_and_send(self, jet_buf *frames, uint64_t before) noexcept
     cdef bint _may_repeat(self, Entry *entry) noexcept
+    cdef double _end_of(self, Entry *entry) noexcept
     cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames,
                           uint64_t count) noexcept
     cdef jet_span _subject(self, Entry *entry) noexcept

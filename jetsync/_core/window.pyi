@@ -7,6 +7,9 @@ from jetsync._core.outbound import Outbound
 class PublishWindow(InFlight):
     """A bounded window of unacknowledged publishes. One thread adds, any may do the rest."""
 
+    ends: float
+    last_attempt: float
+
     def __new__(
         cls,
         outbound: Outbound,

@@ -8,6 +8,7 @@ The GIL guards a window, as `_core/in_flight.pyx` says; only `collect` waits, be
 anything.
 """
 
+from libc.math cimport INFINITY
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
@@ -65,6 +66,7 @@ cdef class PublishWindow(InFlight):
         jet_buf_init(&self.odd)
         self.domain = b'"domain":"' + domain + b'"' if domain else b""
         self.expected = expected
+        self.ends = INFINITY
 
     def __dealloc__(self):
         jet_buf_free(&self.odd)
@@ -312,7 +314,8 @@ cdef class PublishWindow(InFlight):
         or has to wait for messages in other windows, goes out with a later call or `flush`.
 
         One that may be stored only with an id, and only if it was sent first at most `max_age`
-        seconds ago: the stream drops the copies. Returns how many were sent again."""
+        seconds ago: the stream drops the copies. One that is not stored for certain only if it has
+        `last_attempt` seconds left. Returns how many were sent again."""
         cdef uint64_t before = self.copies
         self.max_age = max_age
         self.resending = self.repeating = True
@@ -322,7 +325,9 @@ cdef class PublishWindow(InFlight):
     cdef bint _repeat(self, uint64_t before) noexcept:
         cdef jet_buf frames
         cdef bint done
-        self.oldest_sent = monotonic() - self.max_age
+        cdef double now = monotonic()
+        self.oldest_sent = now - self.max_age
+        self.last_moment = now + self.last_attempt
         jet_buf_init(&frames)
         done = self._copy_and_send(&frames, before)
         jet_buf_free(&frames)
@@ -358,8 +363,14 @@ cdef class PublishWindow(InFlight):
     cdef bint _may_repeat(self, Entry *entry) noexcept:
         if not entry.state & (LOST | REFUSED):
             return False
-        return not entry.state & UNKNOWN or (
-            entry.state & HAS_ID and self.chunks[entry.chunk].sent >= self.oldest_sent)
+        if not entry.state & UNKNOWN:
+            # Without an answer a copy would make an outcome unknown that is known.
+            return self._end_of(entry) > self.last_moment
+        return entry.state & HAS_ID and self.chunks[entry.chunk].sent >= self.oldest_sent
+
+    cdef double _end_of(self, Entry *entry) noexcept:
+        """When the time of a message is over (monotonic)."""
+        return self.ends
 
     cdef bint _send_again(self, uint64_t first, uint64_t end, jet_buf *frames,
                           uint64_t count) noexcept:

@@ -255,6 +255,17 @@ def test_what_is_under_way_is_kept_while_the_memory_of_settled_messages_is_used_
     ]
 
 
+def test_each_is_sent_again_after_a_refusal_only_while_it_has_time_for_an_answer(line):
+    for seconds in (10.0, FAR):
+        line.publish(seconds=seconds)
+        line.frames()
+    for number in range(2):
+        line.window.refuse(number)
+    line.window.last_attempt = 20.0
+    assert line.window.resend(60.0) == 1
+    assert [line.window.is_refused(number) for number in range(2)] == [True, False]
+
+
 def test_those_whose_time_is_over(line):
     for seconds in (-1, FAR, -2, 3600):
         line.publish(seconds=seconds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from jetsync._core.bulk import BulkWindow
 from jetsync._core.outbound import Outbound
 from tests.core.bench import PREFIX, Bench
@@ -36,6 +38,21 @@ def test_what_was_refused_is_sent_again_once():
     assert replies(bench, 5) == [1, 3]
     assert not bench.window.is_refused(1)
     assert bench.window.resend(60.0) == 0
+
+
+def test_what_was_refused_is_sent_again_only_while_there_is_time_for_an_answer():
+    """A copy without an answer would make its outcome unknown; what may be stored is so already."""
+    bench = Bench(ids=b"run.")
+    bench.add(*rows(2))
+    bench.window.mark_lost(1)
+    bench.window.refuse(1)
+    bench.window.last_attempt, bench.window.ends = 20.0, time.monotonic() + 10.0
+    assert bench.window.resend(60.0) == 1
+    assert replies(bench, 2) == [0]
+    assert bench.window.is_refused(1)
+    bench.window.ends += 20.0
+    assert bench.window.resend(60.0) == 1
+    assert replies(bench, 3) == [1]
 
 
 def test_without_an_id_only_a_certain_refusal_is_sent_again():

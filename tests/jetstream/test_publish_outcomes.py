@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import pickle
 import threading
@@ -12,7 +13,9 @@ from functools import partial
 import pytest
 
 import jetsync
+from jetsync.jetstream.publish import one, window_keeper
 from jetsync.jetstream.publish.duplicate_window import repeatable_for
+from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.server import NatsServer
 from tests.harness.fakeserver import ClientGone, FakeServer
 from tests.harness.insides import api_of, connection_of
@@ -184,6 +187,20 @@ def test_without_an_id_an_unknown_outcome_is_not_repeated(publish, first):
         publish(js, msg_id=None, timeout=3)
     assert len(stream.published) == 1
     assert caught.value.msg_id is None
+
+
+def test_no_copy_is_sent_too_late_to_be_answered(publish, monkeypatch):
+    """Without an answer it would make unknown what was refused for certain."""
+    # So that the machine has time for the first answer.
+    slow = dataclasses.replace(PERSISTENCE, last_attempt=10.0)
+    for module in (one, window_keeper):
+        monkeypatch.setattr(module, "PERSISTENCE", slow)
+    with (
+        playing(BUSY, NOTHING) as (js, stream),
+        pytest.raises(jetsync.NotStoredError, match="temporarily unavailable"),
+    ):
+        publish(js, timeout=2.0)
+    assert len(stream.published) == 1
 
 
 def test_without_an_id_a_certain_refusal_is_repeated(publish):

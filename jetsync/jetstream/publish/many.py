@@ -167,6 +167,8 @@ class _Bulk(WindowKeeper[BulkWindow]):
         port.outbound.enter_window(self.reply_prefix, None)
         self._expected = fixed.get("Nats-Expected-Stream", "")
         self._deadline = Deadline(timeout)
+        if self._deadline.at is not None:
+            self.window.ends = self._deadline.at
         self._timeout = timeout
         self._stall = stall
         self._max_failed = max_failed

@@ -65,6 +65,7 @@ class WindowKeeper(Member, Generic[W]):
         prefix = port.new_inbox() + "."
         self.reply_prefix: bytes = prefix.encode()
         self.window = make(self._mailbox, self.reply_prefix)
+        self.window.last_attempt = PERSISTENCE.last_attempt
         self.counts: PublishCounts = port.counted(PublishCounts)
         """How the publishes of the connection ended."""
         self.counts.follow(self.window)
