@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 pytest_plugins = [
+    "tests.harness.hypotheses",
     "tests.harness.signals",
     "tests.harness.nats_server",
     "tests.harness.connections",

@@ -12,6 +12,7 @@ from typing import Any
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
+from tests.harness.signals import sleeps
 from tests.harness.waiting import wait_until as harness_wait_until
 
 LONG = 30.0  # seconds after which a test gives up on what has to happen
@@ -38,6 +39,11 @@ class Thread(threading.Thread):
             self.result = target(*args)
         except BaseException as error:
             self.error = error
+
+    @property
+    def waits(self) -> bool:
+        """Whether it sleeps in the system; True where that cannot be known."""
+        return sleeps(f"self/task/{self.native_id}")
 
     def finish(self):
         """Join, raise what the thread raised, return what it returned."""

@@ -238,6 +238,7 @@ def test_close_ends_every_wait(waiters):
                 outbound.publish("s", b"y" * 600)
 
         publishers = [Thread(publish) for _ in range(waiters)]
+        wait_until(lambda: all(one.waits for one in [*consumers, *publishers]))
         outbound.close()
         for box in boxes:
             box.finish()
@@ -259,6 +260,7 @@ def test_detach_ends_every_wait_for_room():
                 outbound.publish("s", b"y" * 600)
 
         publishers = [Thread(publish) for _ in range(5)]
+        wait_until(lambda: all(publisher.waits for publisher in publishers))
         peer.shutdown(2)
         outbound.detach()
         for publisher in publishers:

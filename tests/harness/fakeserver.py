@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 INFO: dict[str, Any] = {
     "server_id": "FAKE",

@@ -14,11 +14,21 @@ from pathlib import Path
 STEP = 0.005
 
 
+def waited_for_processor(pid: int | None = None) -> float:
+    """Seconds for which the main thread of a process (None: this one) has waited so far; 0.0 where
+    the system does not count them."""
+    try:
+        counts = Path(f"/proc/{'self' if pid is None else pid}/schedstat").read_text().split()
+    except OSError:
+        return 0.0
+    return int(counts[1]) / 1e9 if len(counts) > 1 else 0.0
+
+
 class Waiting:
     """Notes again and again how long a process has waited for a processor in all."""
 
     def __init__(self, pid: int) -> None:
-        self._counts = Path(f"/proc/{pid}/schedstat")
+        self._pid = pid
         self._noted: list[tuple[float, float]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -33,11 +43,8 @@ class Waiting:
 
     def _run(self) -> None:
         while not self._over.wait(STEP):
-            try:
-                waited = int(self._counts.read_text().split()[1])
-            except (OSError, IndexError):  # it is over, or this system does not count
-                return
-            self._noted.append((time.monotonic(), waited / 1e9))
+            if waited := waited_for_processor(self._pid):
+                self._noted.append((time.monotonic(), waited))
 
     def since(self, moment: float) -> float:
         """Seconds of waiting between a moment (``time.monotonic()``) and the end."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tests.harness.links import straight
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 CONNECT = (
     b'CONNECT {"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true}'
     b"\r\n"

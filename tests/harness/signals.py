@@ -24,8 +24,13 @@ def pytest_configure() -> None:
 
 def is_waiting(pid: int) -> bool:
     """Whether the main thread of a process waits; True where that cannot be known."""
+    return sleeps(str(pid))
+
+
+def sleeps(task: str) -> bool:
+    """Whether a task below ``/proc`` waits; True where that cannot be known."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return True
     return state == "S"
