@@ -142,7 +142,7 @@ def _pub(invocation: Invocation) -> None:
         publish, data = part.nc.publish, part.data
         for _ in range(part.messages):
             publish(subject, data)
-        part.nc.flush(_PATIENCE)
+        invocation.flush(part.nc, _PATIENCE)
         return part.messages
 
     _measure(invocation, "pub", work)

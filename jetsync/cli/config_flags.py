@@ -38,7 +38,7 @@ def _work(text: str) -> str:
 
 
 DEFAULTS = argument("--defaults", action="store_true", help=argparse.SUPPRESS)
-"""What the ``nats`` command needs in order not to ask; this one never asks for fields."""
+"""Taken and not used: with it the ``nats`` command asks for no fields, and this one never does."""
 
 CONFIG = argument("--config", metavar="FILE", help='configuration as JSON, "-": standard input')
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from jetsync.cli.events import EventLog
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import SIGN_IN
 from jetsync.cli.output import Output
@@ -30,6 +30,10 @@ _VARIABLES = {
     "context": "NATS_CONTEXT",
 }
 
+_LOGGER = logging.getLogger("jetsync")
+_MOMENT = 0.5
+"""Seconds after which what no call has raised is told."""
+
 
 class Invocation:
     """The arguments, output and connection of one command. A context manager: leaving it closes the
@@ -43,15 +47,25 @@ class Invocation:
         self.out = output
         self._nc: Connection | None = None
         self._js: JetStream | None = None
+        self._events: EventLog | None = None
 
     def options(self, **overrides: Any) -> ConnectOptions:
-        """Return the options of the connection. Raises ConfigError."""
+        """Return the options of a connection, whose events go to stderr. Raises ConfigError."""
+        self._watch()
         return connect_options(self.args, os.environ, **overrides)
+
+    def flush(self, nc: Connection, timeout: float | None = None) -> None:
+        """Wait until the server has all that was published on a connection. Raises what it
+        refused: that is told before the answer to the flush."""
+        from jetsync.errors import PermissionsError
+
+        nc.flush(timeout)
+        if isinstance(nc.last_error, PermissionsError):
+            raise nc.last_error
 
     def connect(self) -> Connection:
         """Return the connection, made by the first call. Blocks; raises ConnectError."""
         if self._nc is None:
-            self._watch()
             from jetsync.client import connect
 
             self._nc = connect(options=self.options())
@@ -65,29 +79,50 @@ class Invocation:
 
     def _watch(self) -> None:
         """Send the log of the connection to stderr."""
-        logger = logging.getLogger("jetsync")
-        if not logger.handlers:
-            handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(logging.Formatter("jetsync: %(message)s"))
-            logger.addHandler(handler)
-            logger.propagate = False
+        if not _LOGGER.handlers:
+            self._events = EventLog(self._soon)
+            _LOGGER.addHandler(self._events)
+            _LOGGER.propagate = False
         level = logging.ERROR if self.out.quiet else logging.WARNING
         if getattr(self.args, "trace", False):
             level = logging.DEBUG
             logging.getLogger("jetsync.wire").setLevel(level)
-        logger.setLevel(level)
+        _LOGGER.setLevel(level)
+
+    def _soon(self, function: Callable[[], object]) -> None:
+        from jetsync.client.port import port_of
+
+        if self._nc is not None:
+            port_of(self._nc).later(_MOMENT, function)
+
+    def ended(self, code: int) -> int:
+        """Note the exit code of the command, and return it. One that is not 0 is explained by what
+        the command has printed."""
+        if code and self._events is not None:
+            self._events.drop()
+        return code
 
     def __enter__(self) -> Invocation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._nc is None:
-            return
         try:
-            if kind is None and not self._nc.is_closed:
-                self._nc.drain()
+            if self._events is not None and kind is None:
+                self._events.tell()
+            if self._nc is not None:
+                self._close(self._nc, kind is None)
         finally:
-            self._nc.close()
+            if self._events is not None:
+                _LOGGER.removeHandler(self._events)
+                _LOGGER.propagate = True
+
+    def _close(self, nc: Connection, drains: bool) -> None:
+        try:
+            if drains and not nc.is_closed:
+                nc.drain()
+        finally:
+            nc.close()
+
 
 
 def connect_options(

@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             out = _output(args)
             run: Callable[[Invocation], int | None] = args.run
             with Invocation(args, out) as invocation:
-                return run(invocation) or 0
+                return invocation.ended(run(invocation) or 0)
     except KeyboardInterrupt as interrupt:
         code = interrupts.exit_code(interrupt)
         out.error(interrupt, "interrupted; everything it started is stopped.")

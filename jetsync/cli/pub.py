@@ -12,7 +12,6 @@ from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import HEADER
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
-from jetsync.errors import PermissionsError
 
 __all__ = ["COMMANDS"]
 
@@ -62,9 +61,7 @@ def run(invocation: Invocation) -> None:
             lambda ack=ack, said=said: f"stored in {ack.stream} as {ack.seq:,}{said}",  # type: ignore[misc]
         )
     if js is None:
-        nc.flush()
-        if isinstance(nc.last_error, PermissionsError):  # told before the answer to the flush
-            raise nc.last_error
+        invocation.flush(nc)
         what = counted(args.count, "message", form=",")
         invocation.out.show(
             {"subject": args.subject, "published": args.count, "bytes": size},

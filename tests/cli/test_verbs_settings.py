@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
 import jetsync
 from jetsync.cli.bench_peer import bench_peer, publish_to
+from jetsync.cli.events import EventLog
 from jetsync.cli.reference import reference
 from jetsync.server import NatsServer
 from tests.cli.run_command import Done, run
@@ -133,14 +138,51 @@ def test_what_the_permissions_forbid_is_a_failure_and_a_finding() -> None:
             publish: ["$JS.API.INFO"], subscribe: ["_INBOX.>"] } } ] }"""
     with NatsServer(config=config) as server:
         flags = ("--server", server.url, "--user", "r", "--password", "r")
-        for command in (["pub", "a", "x"], ["pub", "a", "x", "--js"], ["stream", "ls"]):
-            ended = run(*command, *flags)
+        for command in ("pub a x", "pub a x --js", "stream ls", "bench pub --msgs 50"):
+            ended = run(*command.split(), *flags)
             assert (ended.code, ended.out) == (1, "")
-            assert "Permissions Violation" in ended.err
+            (line,) = ended.err.splitlines()  # and no event that says the same
+            assert "Permissions Violation" in line
+        refused = run("stream", "ls", "--server", server.url, "--user", "r", "--password", "no")
+        assert (refused.code, len(refused.err.splitlines())) == (4, 1)
         seen = run("doctor", "--json", *flags)
     assert seen.code == 1
     (finding,) = (one for one in seen.json if one["about"] == "permissions")
     assert "$JS.API.STREAM.LIST" in finding["text"]
+
+
+class Logged:
+    """A log of events whose moments pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.err, self.due = io.StringIO(), list[Any]()
+        with mock.patch("sys.stderr", self.err):
+            self.log = EventLog(self.due.append)
+
+    def happens(self, kind: str, text: str) -> None:
+        record = logging.LogRecord("jetsync.connection", logging.WARNING, "", 0, text, (), None)
+        record.nats_event = kind
+        self.log.handle(record)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.err.getvalue().splitlines()
+
+
+def test_an_event_that_no_call_raises_is_told_a_moment_later_and_once() -> None:
+    logged = Logged()
+    for _ in range(3):
+        logged.happens("permission", "a reply was refused")
+    assert logged.lines == []
+    (moment,) = logged.due
+    moment()
+    assert logged.lines == ["jetsync: a reply was refused"]
+    logged.happens("disconnected", "the link is gone")
+    assert logged.lines[1:] == ["jetsync: the link is gone"]
+    logged.happens("error", "which the command ends with")
+    logged.log.drop()
+    logged.log.tell()
+    assert len(logged.lines) == 2
 
 
 def test_the_reference_on_the_page_is_that_of_the_commands() -> None:
