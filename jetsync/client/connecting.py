@@ -98,7 +98,7 @@ def connect(
     first round instead and goes on trying in the background.
     """
     given = dict(locals())
-    del given["options"], given["context"], given["hooks"]
+    del given["options"], given["context"]
     refuse_green_threads()
     if options is None and context is None:
         options = ConnectOptions(**given)
@@ -106,9 +106,9 @@ def connect(
         said = {key: value for key, value in given.items() if value != getattr(ConnectOptions, key)}
         if options is None:
             options = options_of_context(context, said)
-        elif said or context is not None:
+        elif said.keys() - {"hooks"} or context is not None:
             raise ConfigError("give either options= or single options, not both")
-    nc = _make(options, hooks or observer)
+    nc = _make(options, hooks or options.hooks or observer)
     try:
         error = nc._session.dialer.wait_first()
     except BaseException:

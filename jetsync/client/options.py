@@ -29,6 +29,8 @@ from jetsync.protocol.url import ServerURL, parse_servers
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from jetsync.observe import Hooks
+
 __all__ = [
     "LARGEST_MESSAGE",
     "ConnectFields",
@@ -122,6 +124,7 @@ class ConnectFields(TypedDict, total=False):
     on_discovered_servers: Handler | None
     on_lame_duck: Handler | None
     on_event: Handler | None
+    hooks: Hooks | None
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,9 @@ class ConnectOptions:
     setting of that name): a message or subscription whose subject, reply subject and queue make a
     longer one is refused with a ConfigError before anything is sent. ``dispatch_threads`` is the
     largest number of threads that call callbacks: up to that number each subscription with a
-    callback has its own, beyond it they share (see ``subscribe``).
+    callback has its own, beyond it they share (see ``subscribe``). ``hooks``
+    (``jetsync.observe.Hooks``) are told of the operations of the connection; a pickle leaves them
+    out.
     """
 
     servers: str | Sequence[str] = "nats://127.0.0.1:4222"
@@ -211,6 +216,7 @@ class ConnectOptions:
     on_discovered_servers: Handler | None = None
     on_lame_duck: Handler | None = None
     on_event: Handler | None = None
+    hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.servers, str):
@@ -375,7 +381,7 @@ class ConnectOptions:
                 "an ssl.SSLContext cannot be pickled: give tls=jetsync.TLSConfig(ca_file=..., "
                 "cert_file=..., key_file=...) instead, which names the files"
             )
-        return self.__dict__
+        return {**self.__dict__, "hooks": None}  # they observe the connections of one process
 
     def __repr__(self) -> str:
         shown = []

@@ -417,7 +417,8 @@ def build(cls: type[W], config: W | Mapping[str, Any] | None, fields: Mapping[st
     if isinstance(config, Mapping):
         return build(cls, None, {**config, **fields})
     if config is not None and not isinstance(config, cls):
-        example = f", as in name={config!r}" if isinstance(config, str) else ""
+        first = next(slot.name for slot in _layout(cls))
+        example = f", as in {first}={config!r}" if isinstance(config, str) else ""
         raise ConfigError(
             f"expected a {cls.__name__} or its fields as keywords{example}, not "
             f"{type(config).__name__}"

@@ -11,7 +11,6 @@ from typing import Any
 
 from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
 from jetsync.client.port import port_of
-from jetsync.errors import ConfigError
 from jetsync.jetstream import JetStream
 from jetsync.observe.consuming import ObservedSubscription, observed
 from jetsync.observe.hooks import (
@@ -34,8 +33,6 @@ _installed: list[Watch] = []
 def install(hooks: Hooks) -> None:
     """Observe the connections that are made from now on in this process. Replaces earlier hooks;
     ``connect(hooks=...)`` wins over them. Does not block."""
-    if not isinstance(hooks, Hooks):
-        raise ConfigError(f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}")
     _installed[:] = [Watch(hooks)]
     connecting.observer = hooks
 

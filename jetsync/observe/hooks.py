@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._log import Log
 from jetsync.client.callbacks import check_callback
+from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
 from jetsync.jetstream import JetStreamMsg
 from jetsync.jetstream.message import settled_by
@@ -170,6 +171,10 @@ class Watch:
     """The hooks of a connection, behind a guard: one that raises is logged once and dropped."""
 
     def __init__(self, hooks: Hooks) -> None:
+        if not isinstance(hooks, Hooks):
+            raise ConfigError(
+                f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}"
+            )
         self._hooks = hooks
 
     def call(self, method: str, *arguments: Any) -> None:

@@ -140,7 +140,7 @@ def test_a_wrong_option_is_named_before_anything_is_sent(options, word):
 
 def test_connect_and_options_have_the_same_parameters():
     parameters = dict(inspect.signature(jetsync.connect).parameters)
-    for name in ("options", "context", "hooks"):  # hooks do not travel with options
+    for name in ("options", "context"):
         del parameters[name]
     fields = {f.name: f.default for f in dataclasses.fields(jetsync.ConnectOptions)}
     assert {name: p.default for name, p in parameters.items()} == fields

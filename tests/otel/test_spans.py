@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import itertools
+import pickle
 import threading
 
 import pytest
@@ -391,6 +392,15 @@ def test_hooks_of_one_connection_see_its_operations(url):
     assert isinstance(ended[3].error, jetsync.NoRespondersError)
 
 
+def test_hooks_are_an_option_that_no_pickle_takes_along(url):
+    hooks = jetsync.observe.Hooks()
+    options = jetsync.ConnectOptions(url, hooks=hooks)
+    with jetsync.connect(options=options) as nc:
+        assert type(nc) is not jetsync.Connection
+        assert nc.options.hooks is hooks
+    assert pickle.loads(pickle.dumps(options)) == jetsync.ConnectOptions(url)
+
+
 def test_a_hook_that_raises_is_logged_once_and_dropped(url, caplog):
     class Bad(jetsync.observe.Hooks):
         def begin(self, op):
@@ -407,6 +417,8 @@ def test_a_hook_that_raises_is_logged_once_and_dropped(url, caplog):
 def test_what_are_no_hooks_is_refused():
     with pytest.raises(jetsync.ConfigError, match="Hooks"):
         jetsync.observe.install("none")  # type: ignore[arg-type]
+    with pytest.raises(jetsync.ConfigError, match="Hooks"):
+        jetsync.connect(hooks="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ DOORS = {
     ("client/connection.py", "jetstream"),
     ("client/connection.py", "services"),
     ("client/connecting.py", "observe"),
+    ("client/options.py", "observe"),  # the type of an option
     ("jetstream/context.py", "kv"),
     ("jetstream/context.py", "objectstore"),
     ("worker/__main__.py", "cli"),
