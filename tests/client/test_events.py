@@ -9,7 +9,11 @@ import threading
 import pytest
 
 import jetsync
+from jetsync._core.inbound import Inbound
+from jetsync._core.mailbox import Mailbox
+from jetsync._core.outbound import Outbound
 from jetsync.client.events import Event, EventDispatcher
+from jetsync.client.routes import Routes
 from jetsync.server import NatsServer
 from tests.harness.conditioner import Link
 from tests.harness.fakeserver import FakeServer
@@ -212,9 +216,33 @@ def test_a_large_message_on_a_slow_link_is_a_sign_of_life(url):
 # -- what the server refuses -----------------------------------------------------------------------
 
 
+class Unwalked(dict[int, object]):
+    """A table in which entries are looked up only."""
+
+    def _walk(self):
+        raise AssertionError("all subscriptions were looked at for one of them")
+
+    __iter__ = keys = values = items = copy = _walk
+
+
+@pytest.mark.parametrize("operation", ["subscribe", "publish"])
+def test_a_refused_subject_is_found_without_a_look_at_the_others(operation):
+    outbound = Outbound(offline_limit=1 << 20)
+    routes = Routes(Inbound(outbound), outbound, lambda _inbox, _end: None)
+    boxes = [Mailbox() for _ in range(3)]
+    inboxes = [
+        routes.open(f"inbox.{n}", None, box, asks=f"asked.{n}") for n, box in enumerate(boxes)
+    ]
+    routes.table = Unwalked(routes.table)
+    subject = "inbox.1" if operation == "subscribe" else "asked.1"
+    error = jetsync.PermissionsError("no", subject=subject, operation=operation)
+    routes.refused(error)
+    assert [box.error for box in boxes] == [None, error, None]
+    assert len(inboxes) == 3  # one that is dropped is closed
+
+
 @pytest.mark.parametrize("count", [3000])
-def test_many_refused_subscriptions_cost_each_the_same(count):
-    """Each is found by its subject, not by looking at all of them."""
+def test_many_refused_subscriptions_end_and_no_other(count):
     ready = threading.Event()
 
     def script(peer):
