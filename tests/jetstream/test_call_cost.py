@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
+import jetsync
 from tests.harness.frames import frames
+from tests.harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -60,6 +63,26 @@ def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
         entered[name] = frames(call)
     for name, bound in bounds.items():
         assert entered[name].total() <= bound, (name, entered[name].most_common())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts are read from /proc")
+def test_a_flush_wakes_no_writer(url):
+    """The caller sends the PING itself: a second thread costs a change of threads each time."""
+    times, before_it = 40, set(threading.enumerate())
+    with jetsync.connect(url) as nc:
+        nc.flush()
+        ours = set(threading.enumerate()) - before_it
+        (writer,) = (thread for thread in ours if thread.name.startswith("jetsync-writer-"))
+        status = Path(f"/proc/self/task/{writer.native_id}/status")
+
+        def slept() -> int:
+            return int(status.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+        wait_until(lambda: "S (sleeping)" in status.read_text())
+        before = slept()
+        for _ in range(times):
+            nc.flush()
+        assert slept() - before < times // 4
 
 
 def test_a_bulk_publish_enters_no_function_for_a_message(js, calls):

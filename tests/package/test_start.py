@@ -37,3 +37,10 @@ def test_jetstream_and_a_command_that_connects_import_what_they_use() -> None:
     ours = {name for name in loaded if name.startswith("jetsync")}
     assert not _NOT_AT_START & loaded
     assert not {"jetsync.kv", "jetsync.objectstore", "jetsync.worker", "jetsync.observe"} & ours
+
+
+def test_the_package_itself_brings_headers_and_errors_only() -> None:
+    """A program that catches errors, or makes messages of its own, needs no connection."""
+    ours = {name for name in _loaded("import jetsync") if name.startswith("jetsync.")}
+    rooms = {name.split(".")[1] for name in ours}
+    assert not rooms & {"client", "jetstream", "kv", "objectstore", "protocol", "server", "worker"}
