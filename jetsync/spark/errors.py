@@ -79,10 +79,21 @@ _STARTED_LATE = (
     "Spark gives it; the machine may be too busy. A streaming query goes on from its checkpoint "
     "when it is started again"
 )
+_NOT_FOUND = (
+    "Spark does not find the format jetstream: its Python processes run another Python than the "
+    "one that has jetsync. Activate that environment, or set PYSPARK_PYTHON to its python, before "
+    "the session starts; on a cluster install jetsync on the driver and every executor"
+)
+_NO_UPDATES = (
+    "jetstream does not support Update mode: Spark offers it to no Python sink. Write the frame "
+    "inside foreachBatch, with outputMode('update')"
+)
 _RAISED_IN_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _KNOWN = (
     (_SAID_HERE, None),
     (re.compile(_NOT_STARTED), _STARTED_LATE),
+    (re.compile(r"\[DATA_SOURCE_NOT_FOUND\][^\n]*: jetstream\b"), _NOT_FOUND),
+    (re.compile(r"jetstream does not support Update mode"), _NO_UPDATES),
     (_RAISED_IN_PYTHON, None),
 )
 """Patterns of an error, the best first, with their meaning where the text does not say it."""
@@ -93,8 +104,8 @@ def reason(error: BaseException | str) -> str:
 
     Spark puts a Python exception as text behind stack traces of its own. Of an error of jetsync
     this is ``[JETSYNC_...]`` with its sentence; of another one raised in Python its type and text;
-    of a Python process that started too late what that means; else the first line. Takes the
-    exception or its text; looks at causes too. Never raises.
+    of what Spark says about its Python processes or about this format what that means; else the
+    first line. Takes the exception or its text; looks at causes too. Never raises.
     """
     texts = []
     seen: set[int] = set()

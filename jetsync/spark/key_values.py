@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.connection import link_of, with_patience
-from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
 
 if TYPE_CHECKING:
     from jetsync import JetStream
@@ -23,6 +23,7 @@ __all__ = [
     "KEY_PATTERN",
     "check_bucket",
     "kv_lookup",
+    "no_such_stream",
     "operations",
     "stream_of",
     "subject_prefix",
@@ -55,6 +56,17 @@ def check_bucket(bucket: str) -> str:
 def stream_of(bucket: str) -> str:
     """Return the stream of a bucket."""
     return f"KV_{bucket}"
+
+
+def no_such_stream(name: str, option: str) -> SparkSourceError:
+    """Return the error of a stream that is not there, or of the bucket that it would be."""
+    what = f"stream {name!r}"
+    if name.startswith("KV_"):
+        what, option = f"bucket {name.removeprefix('KV_')!r} (stream {name})", "bucket"
+    return SparkSourceError(
+        f"there is no {what}; create it first, or correct option '{option}'",
+        code="JETSYNC_STREAM_NOT_FOUND",
+    )
 
 
 def subject_prefix(bucket: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from jetsync import errors as base_errors
 from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.key_values import no_such_stream
 from jetsync.spark.read_options import ACK, Position, ReadOptions
 from jetsync.spark.subjects import common_pattern
 
@@ -36,6 +37,7 @@ __all__ = [
     "resolve_start",
     "stream_names",
     "warn_of_filters_that_miss",
+    "warn_of_no_streams",
 ]
 
 log: Log = Log("jetsync.spark")
@@ -70,10 +72,7 @@ def open_stream(js: JetStream, name: str) -> Stream:
     try:
         return js.stream(name)
     except base_errors.StreamNotFoundError:
-        raise SparkSourceError(
-            f"there is no stream {name!r}; create it first, or correct option 'stream'",
-            code="JETSYNC_STREAM_NOT_FOUND",
-        ) from None
+        raise no_such_stream(name, "stream") from None
 
 
 def head_of(stream: Stream) -> Head:
@@ -131,6 +130,13 @@ def stream_names(js: JetStream, options: ReadOptions) -> tuple[str, ...]:
         return options.streams
     pattern = re.compile(fnmatch.translate(options.stream_pattern))
     return tuple(sorted(name for name in js.stream_names() if pattern.match(name)))
+
+
+def warn_of_no_streams(names: Collection[str], options: ReadOptions) -> None:
+    """Log that no stream matches the pattern. Does not block."""
+    if not names:
+        pattern = options.stream_pattern
+        log.warning("streamPattern: %r matches no stream, so it reads nothing", pattern)
 
 
 def read_head(js: JetStream, name: str) -> Head:

@@ -61,7 +61,8 @@ __all__ = ["read_range"]
 
 log: Log = Log("jetsync.spark")
 
-# What another way of delivery is for: a mirror answers, or a server before 2.11.
+# Errors after which the other way of delivery serves: a mirror has answered, or the server is older
+# than 2.11.
 _EXPECTED = (PartialDeliveryError, ApiLevelRequiredError)
 # Seconds between two reads of a replica that lags behind the leader.
 LAG_DELAY = 0.05

@@ -23,6 +23,7 @@ from jetsync.spark.positions import (
     resolve_start,
     stream_names,
     warn_of_filters_that_miss,
+    warn_of_no_streams,
 )
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange, split_ranges
@@ -85,9 +86,11 @@ class JetStreamReader(DataSourceReader):
         return [RangePartition(piece) for piece in pieces]
 
     def _names(self) -> tuple[str, ...]:
-        return with_patience(
+        found = with_patience(
             self._options.link, "looking for streams", partial(stream_names, options=self._options)
         )
+        warn_of_no_streams(found, self._options)
+        return found
 
     def _range(self, name: str, js: JetStream) -> tuple[SequenceRange, int]:
         """Return what is read of a stream, and how many messages it has. Blocks."""

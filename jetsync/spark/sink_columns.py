@@ -90,6 +90,8 @@ class SinkColumns:
                 )
             elif "value" in strange and "data" not in names:
                 hint = "The content of a message is column data: rename value"
+            elif "topic" in strange and "subject" not in names:
+                hint = "The place of a message is column subject: rename topic"
             raise SparkOptionError(
                 f"the sink does not know column(s) {', '.join(strange)}; it takes "
                 f"{', '.join(known)}. {hint}",

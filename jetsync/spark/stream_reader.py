@@ -34,6 +34,7 @@ from jetsync.spark.positions import (
     resolve_start,
     stream_names,
     warn_of_filters_that_miss,
+    warn_of_no_streams,
 )
 from jetsync.spark.ranges import SequenceRange, limit_heads, split_ranges
 from jetsync.spark.read_options import LATEST, NONE, ReadOptions
@@ -96,7 +97,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; always the same in one process. Blocks."""
         if self._initial is None:
-            self._initial = Offset.initial(self._ask_each(self._start_of), self._filters).to_dict()
+            starts = self._ask_each(self._start_of)
+            warn_of_no_streams(starts, self._options)
+            self._initial = Offset.initial(starts, self._filters).to_dict()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:

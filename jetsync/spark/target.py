@@ -13,6 +13,7 @@ from jetsync._log import Log
 from jetsync.errors import APIError, JetStreamNotEnabledError, StreamNotFoundError
 from jetsync.spark.connection import coded, with_patience
 from jetsync.spark.errors import SparkSourceError
+from jetsync.spark.key_values import no_such_stream
 from jetsync.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -95,10 +96,7 @@ def _config(js: JetStream, stream: str) -> StreamConfig:
     try:
         return js.stream(stream).cached_info.config
     except StreamNotFoundError:
-        raise SparkSourceError(
-            f"there is no stream {stream!r}; create it first, or correct option 'publishStream'",
-            code="JETSYNC_STREAM_NOT_FOUND",
-        ) from None
+        raise no_such_stream(stream, "publishStream") from None
 
 
 def _check_settings(

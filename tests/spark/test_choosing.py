@@ -43,6 +43,17 @@ def family(js, server):
         js.delete_stream(name)
 
 
+def test_a_pattern_that_matches_no_stream_is_told_once(family, caplog):
+    made = reader(family)
+    start = travel(made.initialOffset())
+    for _ in range(3):
+        assert made.latestOffset(start, ALL) == start
+    assert caplog.text.count("matches no stream") == 1
+    options = ReadOptions.parse(family.read_options, streaming=False)
+    assert JetStreamReader(options, SCHEMA).partitions() == []
+    assert caplog.text.count("matches no stream") == 2
+
+
 def test_streams_found_by_a_pattern_are_read_also_those_that_come_later(family):
     one = family.add("one", 3)
     made = reader(family, startingOffsets="latest")

@@ -168,6 +168,26 @@ def test_reason_says_what_a_process_of_spark_that_starts_late_means():
     assert "goes on from its checkpoint" in found
 
 
+@pytest.mark.parametrize(
+    ("raised", "way_out"),
+    [
+        (
+            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: jetstream. Make sure the",
+            "set PYSPARK_PYTHON",
+        ),
+        (
+            "requirement failed: jetstream does not support Update mode. SQLSTATE: XXKST",
+            "inside foreachBatch",
+        ),
+    ],
+)
+def test_reason_says_what_to_do_about_what_spark_says_of_the_format(raised, way_out):
+    said = f"An error occurred while calling o33.load.\n: org.apache.spark.X: {raised}\n\tat org"
+    assert way_out in reason(RuntimeError(said))
+    other = said.replace("jetstream", "kafka")
+    assert reason(other) == other.splitlines()[0]
+
+
 def test_reason_of_anything_else_is_its_first_line():
     assert reason(ValueError("one\ntwo")) == "one"
     assert reason(ValueError()) == "ValueError"

@@ -195,3 +195,12 @@ def test_many_keys_are_looked_up_with_a_request_for_a_thousand(bucket, where):
     assert kv_lookup(bucket.bucket, [], where) == {}
     with pytest.raises(SparkOptionError, match="not a key"):
         kv_lookup(bucket.bucket, ["a.>"], where)
+
+
+def test_a_bucket_that_is_not_there_is_called_a_bucket(where):
+    source = JetStreamDataSource({**where, "bucket": "nowhere"})
+    said = r"there is no bucket 'nowhere' \(stream KV_nowhere\).* correct option 'bucket'"
+    with pytest.raises(SparkSourceError, match=said):
+        source.reader(schema_of("key string")).partitions()
+    with pytest.raises(SparkSourceError, match=said):
+        source.writer(schema_of("key string, value binary"), overwrite=False)

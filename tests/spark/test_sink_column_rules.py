@@ -171,3 +171,8 @@ def test_rows_that_were_not_acknowledged_can_be_picked_out():
 def test_the_value_of_kafka_is_told_our_name():
     with pytest.raises(SparkOptionError, match="column data: rename value"):
         check(struct(value=StringType()), subject="s.x")
+
+
+def test_the_topic_of_kafka_is_told_our_name():
+    with pytest.raises(SparkOptionError, match="column subject: rename topic"):
+        check(struct(topic=StringType(), data=StringType()))
