@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from jetsync.spark import (
+    JetStreamDataSource,
     SparkOptionError,
     SparkSourceError,
     connection,
@@ -178,7 +180,11 @@ def test_lag_grows_while_a_query_may_not_read_everything(spark, new_stream, tmp_
         query.stop()
 
 
-def test_registering_by_hand_works_too(spark, new_stream):
+def test_registering_by_hand_gives_the_session_the_format(spark, new_stream):
+    """Where Spark finds it by itself, too, nothing else would be seen of it."""
+    given = []
+    register(SimpleNamespace(dataSource=SimpleNamespace(register=given.append)))
+    assert given == [JetStreamDataSource]
     register(spark)
     stream = new_stream(3)
     frame = spark.read.format("jetstream").options(**stream.read_options).load()

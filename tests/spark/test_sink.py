@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 from pyspark.errors import PySparkException
@@ -198,13 +201,23 @@ def test_a_killed_streaming_task_is_repeated_without_duplicates(
 
 
 def test_writing_waits_for_a_server_that_comes_back(spark, tmp_path):
+    """It is started when a task has tried to reach it in vain."""
     with NatsServer(store_dir=tmp_path) as server:
         with jetsync.connect(server.url) as nc:
             nc.jetstream().create_stream(name="S", subjects=["s.>"])
         server.kill()
-        server.start()
+
+        def refuse_once_and_start():
+            with socket.create_server(("127.0.0.1", urlsplit(server.url).port)) as door:
+                door.settimeout(120)
+                door.accept()[0].close()
+            server.start()
+
         frame = spark.range(100).selectExpr("'s.x' subject", "cast(id as string) data")
-        frame.write.format("jetstream").option("servers", server.url).mode("append").save()
+        with ThreadPoolExecutor(1) as pool:
+            started = pool.submit(refuse_once_and_start)
+            frame.write.format("jetstream").option("servers", server.url).mode("append").save()
+            started.result()
         with jetsync.connect(server.url) as nc:
             assert nc.jetstream().stream("S").info().state.messages == 100
 
