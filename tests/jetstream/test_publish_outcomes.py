@@ -149,10 +149,19 @@ def test_a_refusal_of_a_copy_says_nothing_about_the_first_one(publish):
     assert (type(again), again.msg_id) == (jetsync.PublishUnknownError, caught.value.msg_id)
 
 
-def test_no_stream_takes_it_until_the_end(publish):
+@pytest.fixture
+def rarely():
+    """A refused message is sent again after two seconds."""
+    usual = PERSISTENCE.refused_wait
+    object.__setattr__(PERSISTENCE, "refused_wait", 2.0)
+    yield
+    object.__setattr__(PERSISTENCE, "refused_wait", usual)
+
+
+def test_no_stream_takes_it_until_the_end(publish, rarely):
     with playing(NO_STREAM) as (js, stream), pytest.raises(jetsync.NotStoredError):
-        # Right before a third attempt, since they are 0.25 s apart: the second one is answered then.
-        publish(js, timeout=0.49)
+        # Half way between two attempts: the last one has been answered by then.
+        publish(js, timeout=3.0)
     assert len(stream.published) >= 2
 
 
