@@ -45,6 +45,7 @@ __all__ = ["Link", "dial"]
 _Address = tuple[Any, Any, int, str, Any]
 """One address as the system's name lookup returns it."""
 
+_BEGINS_IN_PLAIN = "the server does not start with TLS; leave tls_handshake_first away"
 _ACCOUNT_INFO = 2  # the API level of 2.12
 _ACCOUNT_WAIT = 0.05
 
@@ -214,6 +215,8 @@ def _greet(
     name = options.tls_hostname or server.hostname
     asked = bool(options.tls) or server.requires_tls or require_tls
     if options.tls_handshake_first or (server.is_websocket and asked):
+        if wire.rest():  # behind the answer of a proxy; a server with TLS waits for our first bytes
+            raise ConnectError(f"TLS with {server.netloc} failed: {_BEGINS_IN_PLAIN}")
         wire.start_tls(options.tls, name)
     if server.is_websocket:
         path = options.ws_path or server.path or "/"
@@ -251,7 +254,7 @@ def _tls_trouble(error: ssl.SSLError, server: ServerURL, options: ConnectOptions
     elif "WRONG_VERSION_NUMBER" in text and server.is_websocket:
         hint = "this port has no TLS; use ws:// if that is meant"
     elif "WRONG_VERSION_NUMBER" in text and options.tls_handshake_first:
-        hint = "the server does not start with TLS; leave tls_handshake_first away"
+        hint = _BEGINS_IN_PLAIN
     else:
         hint = error.reason or text
     return ConnectError(f"TLS with {server.netloc} failed: {hint}")

@@ -54,6 +54,7 @@ def test_a_link_that_had_tls_is_never_followed_by_one_in_plain(certificates, mon
         nc.close()
 
 
+@pytest.mark.straight
 @pytest.mark.parametrize("manner", ["silent", "closing"])
 def test_every_address_of_a_name_gets_its_share_of_the_time(server, manner, monkeypatch):
     """One that takes TCP and then says nothing, or hangs up, is not the whole server."""
@@ -87,6 +88,7 @@ def test_every_address_of_a_name_gets_its_share_of_the_time(server, manner, monk
         bad.close()
 
 
+@pytest.mark.straight
 def test_a_name_that_is_not_found_is_named():
     with pytest.raises(jetsync.NoServersError, match=r"cannot find nowhere\.invalid:4222"):
         jetsync.connect("nats://nowhere.invalid:4222")
@@ -138,6 +140,7 @@ def test_how_long_a_token_may_be_is_the_servers_to_say():
         assert "ttt" not in str(caught.value)
 
 
+@pytest.mark.straight
 @pytest.mark.parametrize("version", ["2.10.25"])
 def test_servers_that_name_others_before_tls_only_are_believed_that_far(certificates, version):
     """Those have to show a certificate for the name that the user gave."""
@@ -159,6 +162,7 @@ def test_servers_that_name_others_before_tls_only_are_believed_that_far(certific
             nc.flush(timeout=LONG)
 
 
+@pytest.mark.straight
 def test_any_number_of_servers_that_are_not_there_hides_none_that_is(server):
     """A server that names forty thousand others is left, and the user's own is found soon."""
     urls = [f"127.0.0.{1 + n // 60_000}:{1 + n % 60_000}" for n in range(scaled(5_000, 40_000))]
@@ -184,6 +188,7 @@ def test_any_number_of_servers_that_are_not_there_hides_none_that_is(server):
         assert len(known[0].server.split(", ")) == 64
 
 
+@pytest.mark.straight
 def test_the_reason_is_told_when_no_attempt_is_left(fresh_server):
     ended = []
     with jetsync.connect(

@@ -9,6 +9,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
+from tests.harness.fakeserver import FakeServer
 from tests.harness.proxies import behind_tls, http_proxy, socks_proxy
 from tests.harness.waiting import wait_until
 
@@ -122,6 +123,26 @@ def test_the_environment_names_the_proxy_when_asked(ways, server, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.0/8")
     jetsync.connect(server.url, proxy="env").close()
     assert seen[-1] is None
+
+
+def test_a_server_behind_a_proxy_that_begins_in_plain_does_not_begin_with_tls():
+    """Its INFO may come in one packet with the answer of the proxy."""
+
+    def proxy(peer):
+        peer.expect(b"CONNECT ")
+        peer.send(b"HTTP/1.1 200 OK\r\n\r\nINFO {}\r\n")
+        peer.wait_for_end()
+
+    with (
+        FakeServer(proxy) as fake,
+        pytest.raises(jetsync.NoServersError, match="leave tls_handshake_first away"),
+    ):
+        jetsync.connect(
+            "tls://far.example",
+            proxy=fake.url.replace("nats", "http"),
+            tls_handshake_first=True,
+            connect_timeout=10,
+        )
 
 
 def test_options_with_a_proxy_pickle_and_show_no_password():

@@ -193,6 +193,7 @@ def test_wrong_files_are_found_before_anything_is_sent(tmp_path, certificates):
         jetsync.ConnectOptions(tls="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.straight
 def test_discovered_servers_are_checked_like_the_one_that_told_of_them(certificates):
     """Servers gossip bare addresses; their certificates have to show the name the user gave."""
     config = certificates.server_config()

@@ -48,7 +48,9 @@ def straight(url: str) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "straight: belongs to TCP straight to the server, not to JETSYNC_TEST_LINK"
+        "markers",
+        "straight: belongs to TCP straight to the server, not to JETSYNC_TEST_LINK: a proxy finds "
+        "names and addresses by itself, and 127.0.0.1 is its own there",
     )
 
 
