@@ -129,7 +129,7 @@ def test_a_server_behind_a_proxy_that_begins_in_plain_does_not_begin_with_tls():
     """Its INFO may come in one packet with the answer of the proxy."""
 
     def proxy(peer):
-        peer.expect(b"CONNECT ")
+        peer.expect(b"CONNECT")
         peer.send(b"HTTP/1.1 200 OK\r\n\r\nINFO {}\r\n")
         peer.wait_for_end()
 
