@@ -162,6 +162,11 @@ class PullStream(Handle, PullLoop):
         inbox: PullInbox | None = self._inbox
         return inbox
 
+    @property
+    def _planner(self) -> Callable[[], tuple[float, float, float]]:
+        """Returns when to check that inbox although nothing came, as ``Alarm.set`` takes it."""
+        return self._next_check
+
     def _recovers_at(self) -> float | None:
         """When `_recover` may be called (monotonic); None: when there is a link again."""
         return None
@@ -322,7 +327,7 @@ class Steps:
         ``RESTS`` or ``CHECK``."""
         self.current: Callable[[], PullInbox | None] = stream._current
         """Returns the inbox that messages come to; None when the stream has to recover first."""
-        self.next_check: Callable[[], tuple[float, float, float]] = stream._next_check
+        self.next_check: Callable[[], tuple[float, float, float]] = stream._planner
         """Returns when to check that inbox although nothing came, as ``Alarm.set`` takes it."""
 
     def is_over(self) -> bool:
