@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from typing import Any
 
 import pytest
 
@@ -216,7 +217,7 @@ def test_a_large_message_on_a_slow_link_is_a_sign_of_life(url):
 # -- what the server refuses -----------------------------------------------------------------------
 
 
-class Unwalked(dict[int, object]):
+class Unwalked(dict[int, Any]):
     """A table in which entries are looked up only."""
 
     def _walk(self):
