@@ -65,7 +65,10 @@ def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
         assert entered[name].total() <= bound, (name, entered[name].most_common())
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts are read from /proc; the bounds of calls run")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(),
+    reason="counts are read from /proc; the bounds of calls run",
+)
 def test_a_flush_wakes_no_writer(url):
     """The caller sends the PING itself: a second thread costs a change of threads each time."""
     times, before_it = 40, set(threading.enumerate())
