@@ -124,6 +124,7 @@ int link_reader_turn_take(link_reader_turn *t, int may_wait) {
 }
 
 int link_reader_turn_read(link_reader_turn *t, double until, link_read_step step, void *context) {
+    if (t->left) return 0; /* the reader has to see it before anything else is read */
     double seconds = until - link_now();
     if (seconds <= 0 || wait_readable(t->fd, seconds) <= 0) return 0;
     t->left = step(context, t->fd, &t->left_text);

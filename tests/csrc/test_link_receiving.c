@@ -347,11 +347,15 @@ void suite_reader_turn(void) {
     CHECK(link_reader_turn_take(&in.turn, 0));
     CHECK(write(pair[1], "PONG\r\n", 6) == 6);
     CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
+    CHECK(write(pair[1], "MSG s 1 1\r\ny\r\n", 14) == 14);
+    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5)); /* nor this one */
     link_inbound_leave(&in, 0);
     CHECK(!link_reader_turn_take(&in.turn, 0));
     CHECK(link_reader_turn_lend(&in.turn, &text) == LINK_EVENT_PONG);
     in.turn.taken = 0;
     CHECK(link_reader_turn_take(&in.turn, 0));
+    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
+    take_one(&q, S("y"));
     double before = link_now();
     CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, before + 0.01)); /* nothing comes */
     link_inbound_leave(&in, 0.01);
