@@ -13,7 +13,7 @@
 #define LINK_KEEP_H
 
 /* Seconds that one wait keeps the lock at most. */
-#define LINK_KEEP_LONGEST 0.002
+#define LINK_KEEP_LONGEST 0.004
 
 typedef struct link_keep {
     double busy_until;  /* a thread is taken to compute until then */

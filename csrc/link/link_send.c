@@ -16,7 +16,7 @@ enum {
      * more, in page faults, than to send it. */
     KEEP = 4 << 20,
     AT_ONCE = 256 * 1024, /* what is encoded at a time */
-    LITTLE = 16 * 1024,  /* what is sent with the interpreter's lock held */
+    LITTLE = 128 * 1024, /* what is sent with the interpreter's lock held */
     /* Where message follows message, to wake the writer for a few costs more than to send them: after
      * so many since it last woke up it waits for more, in microseconds. Answers to single requests
      * never come to so many, so they leave at once. No thread waits for frames of the resend buffer

@@ -163,7 +163,7 @@ void suite_send(void) {
     check_lent_to_a_filter();
     link_outbound o;
     int pair[2];
-    static char big[2000];
+    static char big[14600];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     link_outbound_init(&o, 1 << 20, 1 << 20);
     link_put p = {.kind = LINK_PUB, .subject = S("a"), .payload = S("x"), .messages = 1};
