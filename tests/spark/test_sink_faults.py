@@ -53,7 +53,7 @@ def test_a_server_that_is_killed_and_restarted_while_tasks_write(spark, tmp_path
         frame.write.format("jetstream").option("servers", server.url).mode("append").save()
         thread.join()
         assert not wrong
-        assert nc.stats.reconnects >= kills
+        wait_until(lambda: nc.stats.reconnects >= kills)
         found = payloads(handle)
         assert set(found.values()) == {1}
         assert len(found) == rows
