@@ -14,6 +14,7 @@ import pytest
 import jetsync
 from jetsync._core.gil import kept
 from jetsync.testing import Faults
+from tests.harness.links import straight
 from tests.harness.waiting import wait_until
 
 CALLS = 300
@@ -117,7 +118,7 @@ def test_where_no_thread_computes_waits_give_the_gil_up(stored):
 
 def test_a_wait_for_a_far_server_gives_the_gil_up(server):
     """The first one may try; the next ones know that nothing comes that soon."""
-    with Faults(server.url) as far, computing():
+    with Faults(straight(server.url)) as far, computing():
         far.delay(0.01)
         with jetsync.connect(far.url) as nc:
             stream = nc.jetstream()
