@@ -65,6 +65,7 @@ def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
         assert entered[name].total() <= bound, (name, entered[name].most_common())
 
 
+@pytest.mark.straight  # over TLS all is the writer's
 @pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(),
     reason="counts are read from /proc; the bounds of calls run",
