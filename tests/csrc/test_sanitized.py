@@ -2,18 +2,19 @@
 
 On every commit the core's unit tests, its threads, and messages and consumers of a real server; in
 the long form also the reference, TLS, connecting, publishing, Arrow columns, and the tests of
-reliability that drive the core hardest. ``make sanitize`` runs all that needs no Spark.
+reliability that drive the core hardest. Each has its short form here: a sanitizer shows a mistake
+the first time that it is made. ``make sanitize`` runs all that needs no Spark.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 from tests.csrc.sanitized import FIRE, Copy
+from tests.harness.figures import short_form
 from tests.harness.soak import scaled
 
 THREADS = ("test_stress.py", "test_bulk_link.py")
@@ -63,7 +64,7 @@ def test_ordinary_tests_are_clean_under_the_sanitizers(tmp_path):
                 subprocess.Popen(
                     copy.pytest_command("-x", "-m", "not timed", *half),
                     cwd=copy.folder,
-                    env={**os.environ, **copy.environment},
+                    env=short_form(**copy.environment),
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,

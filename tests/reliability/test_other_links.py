@@ -63,5 +63,6 @@ def test_the_suites_hold_over_other_links(kind, record_figure):
         found = re.search(r"(\d+) passed", done.stdout)
         assert found
         passed += int(found[1])
-    assert passed >= scaled(40, 2000)
-    record_figure(f"tests passed over {kind}", passed, goal="all")
+    least = scaled(40, 2000)
+    record_figure(f"tests passed over {kind}", passed, goal=f">= {least}")
+    assert passed >= least

@@ -1,8 +1,9 @@
 """Run parts of the long form: ``make soak``, ``make soak PART=time``, ``PART="time memory"``.
 
 What each part measured is kept in ``tests/soak/records`` with the commit, the date and how long it
-took; ``docs/reliability.md`` is made of these records. A part that fails or does not end within
-ninety minutes keeps no record, and its figures on the page stay those of the last good run.
+took; ``docs/reliability.md`` is made of these records. A part that fails, that does not end within ninety
+minutes, or whose sources change meanwhile keeps no record, and its figures on the page stay those
+of the last good run.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def commit() -> str:
 
 def run(part: str, arguments: list[str]) -> bool:
     """Run one part to its end; return whether all of it passed."""
+    tested = commit()
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "figures.jsonl"
         kept.touch()  # a part whose tests record no figure has a record all the same
@@ -61,9 +63,12 @@ def run(part: str, arguments: list[str]) -> bool:
         if arguments:
             print(f"soak: {part} passed; no record, since it was run with {arguments}")
             return True
+        if commit() != tested:
+            print(f"soak: {part} passed; no record: the sources changed meanwhile", file=sys.stderr)
+            return False
         record = {
             "part": part,
-            "commit": commit(),
+            "commit": tested,
             "date": datetime.date.today().isoformat(),
             "minutes": round((time.monotonic() - begun) / 60, 1),
             "python": platform.python_version(),
