@@ -1,9 +1,9 @@
 """Run parts of the long form: ``make soak``, ``make soak PART=time``, ``PART="time memory"``.
 
 What each part measured is kept in ``tests/soak/records`` with the commit, the date and how long it
-took; ``docs/reliability.md`` is made of these records. A part that fails, that does not end within ninety
-minutes, or whose sources change meanwhile keeps no record, and its figures on the page stay those
-of the last good run.
+took; ``docs/reliability.md`` is made of these records. A part that fails, that does not end within
+ninety minutes, or whose sources change meanwhile keeps no record, and its figures on the page stay
+those of the last good run.
 """
 
 from __future__ import annotations
