@@ -12,4 +12,5 @@ pytest_plugins = [
     "tests.harness.figures",
     "tests.harness.certificates",
     "tests.harness.links",
+    "tests.harness.in_time",
 ]

@@ -49,16 +49,16 @@ class World:
             allow_direct=True,
             allow_atomic=True,
         )
-        for _ in range(3):
-            js.publish("calls.first", b"x" * 100)
+        js.publish_many([("calls.first", b"x" * 100)] * 20)
         self.consumer = self._consumer("c")
         self.messages = self._consumer("m").messages()
-        self.read = self._consumer("r").messages()
+        self.unsettled = list(self._consumer("r").fetch(16, timeout=timeout))
         self.ordered = js.ordered_consumer(self.STREAM)
+        self.ordered_idle = js.ordered_consumer(self.STREAM)
         self.ordered_messages = js.ordered_consumer(self.STREAM).messages()
         self.ordered_batches = js.ordered_consumer(self.STREAM).messages()
         self.batches = self._consumer("b").messages()
-        self.push = js.subscribe("calls.>", stream=self.STREAM, deliver_policy="new")
+        self.push = js.subscribe("calls.quiet", stream=self.STREAM, deliver_policy="new")
         self.pull = js.pull_subscribe("calls.>", stream=self.STREAM)
         self.sub = nc.subscribe(f"quiet.{self.number}")
         self.values = js.create_or_update_key_value(bucket=self.BUCKET, storage="memory", history=4)
@@ -84,7 +84,7 @@ class World:
 
     def close(self) -> None:
         """Stop the handles and remove the file; for a connection that lives on."""
-        for handle in (self.messages, self.batches, self.read, self.waiting, self.service):
+        for handle in (self.messages, self.batches, self.waiting, self.service):
             handle.stop()
         for one in (self.worker, self.doomed):
             one.drain()
@@ -120,23 +120,6 @@ class World:
     def gone(self) -> str:
         """The name of nothing: for calls that delete."""
         return f"GONE{self.number}"
-
-    def one(self) -> jetsync.JetStreamMsg:
-        """A message to acknowledge, without a wait: from the buffer of ``messages()``."""
-        with contextlib.suppress(jetsync.Error):
-            self.js.publish_async("calls.more", b"x", timeout=0.05)
-        return self.read.next(timeout=0.0)
-
-
-def _acknowledged(call: Callable[[jetsync.JetStreamMsg], object]) -> Callable[[World], object]:
-    def made(world: World) -> object:
-        try:
-            message = world.one()
-        except jetsync.TimeoutError:
-            return None
-        return call(message)
-
-    return made
 
 
 def _later() -> datetime.datetime:
@@ -226,7 +209,8 @@ CALLS: dict[str, Call] = {
     "JetStream.publish_arrow": _arrow,
     "PublishBatch.commit": _batch,
     "PubAckFuture.result": lambda w, t: w.js.publish_async("calls.a", b"x").result(timeout=t),
-    "PubAckFuture.exception": lambda w, t: w.future.exception(timeout=t),
+    "PubAckFuture.exception": lambda w, t: w.js.publish_async("calls.a", b"x").exception(timeout=t),
+    "PubAckFuture.exception, settled": lambda w, t: w.future.exception(timeout=t),
     # --- waiting for futures ----------------------------------------------------------------
     "wait": lambda w, t: jetsync.wait(_asked(w, t), timeout=t),
     "wait, of concurrent.futures": lambda w, t: concurrent.futures.wait(_asked(w, t), min(t, DAY)),
@@ -343,7 +327,7 @@ CALLS: dict[str, Call] = {
     "OrderedConsumer.next": lambda w, t: w.ordered.next(timeout=t),
     "OrderedConsumer.info": lambda w, t: w.ordered.info(timeout=t),
     "OrderedConsumer.lag": lambda w, t: w.ordered.lag(timeout=t),
-    "OrderedConsumer.explain_stall": lambda w, t: w.ordered.explain_stall(timeout=t),
+    "OrderedConsumer.explain_stall": lambda w, t: w.ordered_idle.explain_stall(timeout=t),
     "OrderedMessages.next": lambda w, t: w.ordered_messages.next(timeout=t),
     "OrderedMessages.batches": lambda w, t: _take(w.ordered_batches.batches(50, timeout=t)),
     "JetStream.subscribe": lambda w, t: _ended(
@@ -370,8 +354,8 @@ CALLS: dict[str, Call] = {
         "calls.>", stream=w.STREAM, timeout=t / 2
     ).unsubscribe(timeout=t / 2),
     # --- acknowledging ----------------------------------------------------------------------
-    "JetStreamMsg.ack_sync": lambda w, t: _acknowledged(lambda m: m.ack_sync(timeout=t))(w),
-    "JetStreamMsg.ack_next": lambda w, t: _acknowledged(lambda m: m.ack_next(timeout=t))(w),
+    "JetStreamMsg.ack_sync": lambda w, t: w.unsettled.pop().ack_sync(timeout=t),
+    "JetStreamMsg.ack_next": lambda w, t: w.unsettled.pop().ack_next(timeout=t),
     "MsgBatch.ack_sync": lambda w, t: w.consumer.fetch_no_wait(10).ack_sync(timeout=t),
     # --- key-value --------------------------------------------------------------------------
     "JetStream.create_key_value": lambda w, t: w.js.create_key_value(

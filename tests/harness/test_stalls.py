@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from tests.harness.in_time import GRACE
 from tests.harness.stalls import Stalls, overlap
 
 pytestmark = pytest.mark.timed
@@ -40,6 +41,18 @@ def test_a_call_that_keeps_the_gil_is_charged():
 
 def test_a_call_that_waits_without_the_gil_is_charged():
     assert charged(lambda: time.sleep(LONG)) >= LONG * 0.9  # the stall itself
+
+
+def test_a_call_that_is_late_is_seen_whether_it_keeps_the_gil_or_not(in_time):
+    c = ctypes.PyDLL(None)
+    late = 0.1 + GRACE + 0.1
+    for call in (lambda: c.usleep(int(late * 1_000_000)), lambda: time.sleep(late)):
+        with pytest.raises(AssertionError), in_time(0.1):
+            call()
+        with in_time(late):
+            call()
+    with pytest.raises(AssertionError), in_time(0.1, least=0.05):
+        pass
 
 
 PROGRAM = f"""

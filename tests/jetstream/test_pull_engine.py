@@ -254,27 +254,26 @@ def test_an_interrupted_take_loses_nothing(js, stream, consumer):
 
 
 @pytest.mark.timed
-def test_a_silent_server_is_noticed_and_asked_again_within_the_bound(own):
+def test_a_silent_server_is_noticed_and_asked_again_within_the_bound(own, in_time):
     """P4: no sign of life for two heartbeats is a warning within 2 x heartbeat + 1 s, and delivery
     resumes within the same time after the server is back."""
     server, _, js, stream, consumer = own
-    warned: list[float] = []
-    with consumer.messages(
-        expires=10, heartbeat=0.5, on_warning=lambda error: warned.append(time.monotonic())
-    ) as messages:
+    warned: list[Exception] = []
+    bound = 2 * 0.5 + 1
+    with consumer.messages(expires=10, heartbeat=0.5, on_warning=warned.append) as messages:
         with pytest.raises(jetsync.TimeoutError):
             messages.next(timeout=0.2)
         server.pause()
-        frozen = time.monotonic()
+        with in_time(bound):
+            while not warned:
+                with pytest.raises(jetsync.TimeoutError):
+                    messages.next(timeout=0.05)
         with pytest.raises(jetsync.TimeoutError):
-            messages.next(timeout=2.5)
+            messages.next(timeout=1.0)
         server.resume()
-        awake = time.monotonic()
-        fill(js, stream, 1)
-        assert messages.next(timeout=PATIENCE).data == b"0"
-        assert time.monotonic() - awake < 2 * 0.5 + 1 + 2, "with room for a busy machine"
-    assert warned
-    assert warned[0] - frozen < 2 * 0.5 + 1 + 2
+        with in_time(bound):
+            fill(js, stream, 1)
+            assert messages.next(timeout=PATIENCE).data == b"0"
     assert len(warned) <= 4
 
 
@@ -409,17 +408,16 @@ def test_fetch_asks_for_the_remainder_after_a_reconnect(own):
 
 
 @pytest.mark.timed
-def test_fetch_keeps_its_deadline_without_a_server(own):
+def test_fetch_keeps_its_deadline_without_a_server(own, in_time):
     """P2: within timeout + 0.25 s, and what came is not lost."""
     server, _, js, stream, consumer = own
     fill(js, stream, 2)
     threading.Timer(0.2, server.kill).start()
-    start = time.monotonic()
-    batch = consumer.fetch(5, timeout=1.5)
-    assert 1.4 < time.monotonic() - start < 1.5 + 0.25 + 1
+    with in_time(1.5, least=1.4):
+        batch = consumer.fetch(5, timeout=1.5)
     assert numbers(batch) == [0, 1]
     assert isinstance(batch.error, jetsync.PullUnansweredError)
-    with pytest.raises(jetsync.PullUnansweredError):
+    with in_time(0.3), pytest.raises(jetsync.PullUnansweredError):
         consumer.fetch(5, timeout=0.3)
 
 

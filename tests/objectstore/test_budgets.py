@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.harness.waiting import wait_until
 pytestmark = pytest.mark.timed
 LONG = 30
 PIECE = bytes(128 * 1024)
-GRACE = 0.25 + 0.75  # what the contract allows, and what a busy machine takes
 
 
 @pytest.fixture
@@ -68,7 +66,7 @@ def pausing(own_server, monkeypatch):
     return pause_after
 
 
-def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, pausing):
+def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, in_time):
     """It ends in time, and its chunks are removed as soon as the server answers again."""
     store.put("x", b"old")
 
@@ -78,10 +76,8 @@ def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, pa
                 own_server.pause()
             yield PIECE
 
-    begin = time.monotonic()
-    with pytest.raises(jetsync.TimeoutError):
+    with in_time(1), pytest.raises(jetsync.TimeoutError):
         store.put("x", source(), timeout=1)
-    assert time.monotonic() - begin < 1 + GRACE
     own_server.resume()
     wait_until(lambda: chunks() == 1, timeout=LONG)
     assert store.get_bytes("x") == b"old"
@@ -103,16 +99,17 @@ def test_draining_waits_until_the_chunks_of_a_put_that_was_given_up_are_removed(
 
 
 @pytest.mark.parametrize("what", ["put", "delete"])
-def test_a_server_that_freezes_before_the_clean_up(own_server, store, chunks, pausing, what):
+def test_a_server_that_freezes_before_the_clean_up(
+    own_server, store, chunks, pausing, what, in_time
+):
     """The call has succeeded and returns in time; the old chunks are removed later."""
     store.put("x", PIECE * 3)
     pausing(store._backing, "write")
-    begin = time.monotonic()
-    if what == "put":
-        store.put("x", b"new", timeout=1)
-    else:
-        store.delete("x", timeout=1)
-    assert time.monotonic() - begin < 1 + GRACE
+    with in_time(1):
+        if what == "put":
+            store.put("x", b"new", timeout=1)
+        else:
+            store.delete("x", timeout=1)
     own_server.resume()
     wait_until(lambda: chunks() == (what == "put"), timeout=LONG)
 
@@ -147,42 +144,41 @@ CALLS = {
 }
 
 
-def all_end_in_time(store):
+def all_end_in_time(store, in_time):
     """Make all calls at once; none is answered."""
     seen = {}
 
     def make(name, call):
-        begin = time.monotonic()
         try:
             call(store)
         except Exception as error:
-            seen[name] = (error, time.monotonic() - begin)
+            seen[name] = error
 
     threads = [threading.Thread(target=make, args=pair) for pair in CALLS.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONG)
+    with in_time(1):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
     assert seen.keys() == CALLS.keys()
-    for name, (error, seconds) in seen.items():
+    for name, error in seen.items():
         kinds = (jetsync.TimeoutError, jetsync.NotStoredError, jetsync.DisconnectedError)
         assert isinstance(error, kinds), name
-        assert seconds < 1 + GRACE, name
 
 
-def test_every_call_with_a_frozen_server_ends_in_time(own_server, store):
+def test_every_call_with_a_frozen_server_ends_in_time(own_server, store, in_time):
     store.put("x", PIECE * 3)
     own_server.pause()
-    all_end_in_time(store)
+    all_end_in_time(store, in_time)
 
 
-def test_every_call_without_a_link_ends_in_time(own_server):
+def test_every_call_without_a_link_ends_in_time(own_server, in_time):
     with Proxy(own_server.url) as proxy:
         nc = jetsync.connect(proxy.url, reconnect_wait=0.05, max_reconnects=-1)
         store = nc.jetstream(timeout=LONG).create_object_store(bucket="b")
         store.put("x", PIECE * 3)
         proxy.stop()
-        all_end_in_time(store)
+        all_end_in_time(store, in_time)
         nc.close()
 
 
