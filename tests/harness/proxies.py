@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from jetsync.server.ports import free_port
+from tests.csrc.build import clean_environment, compiler, run_tool
 from tests.harness.waiting import wait_until
+
+HERE = Path(__file__).parent
 
 
 def _listens(port: int) -> bool:
@@ -24,10 +28,25 @@ def _listens(port: int) -> bool:
 
 
 @contextlib.contextmanager
+def _undelayed() -> Iterator[dict[str, str]]:
+    """The environment of a proxy that passes on at once, as over a network: see nodelay.c."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = clean_environment()
+        if sys.platform == "linux":
+            library = f"{folder}/nodelay.so"
+            flags = ["-std=c11", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+            run_tool([*compiler(), *flags, str(HERE / "nodelay.c"), "-o", library])
+            environment["LD_PRELOAD"] = library
+        yield environment
+
+
+@contextlib.contextmanager
 def _running(port: int, *command: str) -> Iterator[int]:
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-    ) as process:
+    none = subprocess.DEVNULL
+    with (
+        _undelayed() as environment,
+        subprocess.Popen(command, stdout=none, stderr=none, stdin=none, env=environment) as process,
+    ):
         try:
             wait_until(lambda: process.poll() is not None or _listens(port), timeout=20)
             assert process.poll() is None, f"{command[0]} did not start"

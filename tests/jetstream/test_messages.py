@@ -172,7 +172,7 @@ def test_a_callback_that_raises_gets_the_next_message_and_the_error_is_told(url,
             seen.append(int(msg.data))
             if msg.data in (b"3", b"4"):
                 raise ValueError(msg.data)
-            msg.ack()
+            msg.ack_sync(timeout=PATIENCE)  # counted by the server when it is asked below
 
         with theirs.consume(callback, max_messages=4):
             wait_until(lambda: len(seen) == 10, timeout=PATIENCE)
