@@ -13,7 +13,7 @@ from tests.harness.soak import scaled
 
 SEED = 20
 INPUTS = scaled(2_000, 2_000_000)
-SECONDS = scaled(6, 3000)
+SECONDS = scaled(6, 1800)
 GUIDED = scaled(100_000, 50_000_000)
 
 

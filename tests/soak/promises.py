@@ -95,7 +95,7 @@ GOALS = {
     ),
     "G14": Goal(
         "parser: crashes under sanitizers: 0",
-        "50 minutes of guided fuzzing",
+        "30 minutes of guided fuzzing",
         ("fuzz", "bytes", "core", "sanitizers"),
     ),
     "G14b": Goal("other events by other chunks: 0", "50,000 transcripts", ("bytes",)),
