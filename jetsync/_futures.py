@@ -20,11 +20,12 @@ from jetsync._latch import Turn
 from jetsync._locks import native_rlock
 from jetsync._native import NativeQueue
 from jetsync._threads import start_thread
+from jetsync.errors import ForkedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["MEETING", "NO_WAITERS", "DoneCallbacks", "Waiters", "to_future"]
+__all__ = ["MEETING", "NO_WAITERS", "DoneCallbacks", "Waiters", "forked", "to_future"]
 
 T = TypeVar("T")
 
@@ -191,6 +192,15 @@ def to_future(future: Any) -> Future[Any]:
 
     future.add_done_callback(copy)
     return standard
+
+
+def forked() -> ForkedError:
+    """Return what every call of a future raises in a forked child. One that was settled before the
+    fork refuses too, so that a program finds out the first time and not by chance."""
+    return ForkedError(
+        "this future was made in another process, before a fork: ask for its outcome there, or "
+        "connect in this process and send again"
+    )
 
 
 _IDLE = 0.5

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from jetsync._core.csrc cimport jet_span
 from jetsync._core.sequenced cimport SequencedWindow
@@ -18,6 +18,7 @@ cdef class PubAckFuture:
     cdef str stream
     cdef uint64_t seq
     cdef bint duplicate
+    cdef uint32_t forks    # tells the process that made it from its forked children
     cdef bytes text        # of an acknowledgement that says more
     cdef object error
     cdef readonly object _waiter

@@ -30,7 +30,7 @@ class PubAckFuture:
     _subject: str | None
     def done(self) -> bool:
         """Return whether it is known what became of the message. Does not block. Raises ForkedError
-        in a forked child that cannot know it."""
+        in a forked child."""
 
     def running(self) -> bool:
         """Return whether it is not settled yet: a message is on its way from the start. Does not

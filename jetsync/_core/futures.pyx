@@ -2,6 +2,7 @@
 """AsyncWindow: publishes with a future each. One small object per message."""
 
 import copy
+import os
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
@@ -18,7 +19,7 @@ from jetsync._core.sequenced cimport FULL, SequencedWindow
 from jetsync._core.window cimport same
 
 from jetsync._deadline import Deadline, to_seconds
-from jetsync._futures import MEETING, NO_WAITERS, Waiters, to_future
+from jetsync._futures import MEETING, NO_WAITERS, Waiters, forked, to_future
 from jetsync.errors import TimeoutError
 
 
@@ -41,6 +42,18 @@ cdef enum:
 
     # A further result of `_put`, beside the encoder's statuses and FULL.
     TOO_LARGE = 2
+
+
+cdef uint32_t forks = 0
+"""How many forks lie between this process and the one that loaded the module."""
+
+
+def _after_fork_in_child():
+    global forks
+    forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 cdef class AckForm:
@@ -80,7 +93,7 @@ cdef class PubAckFuture:
 
     def done(self):
         """Return whether it is known what became of the message. Does not block. Raises ForkedError
-        in a forked child that cannot know it."""
+        in a forked child."""
         return not self.pending()
 
     def running(self):
@@ -116,7 +129,7 @@ cdef class PubAckFuture:
         Raises NotStoredError, PublishUnknownError (what became of the message), or a plain
         TimeoutError when nothing is known yet after ``timeout``; ForkedError in a forked child.
         """
-        if self.state == PENDING:
+        if self.pending():
             self.wait(timeout)
         if self.error is not None:
             error = copy.copy(self.error)
@@ -132,7 +145,7 @@ cdef class PubAckFuture:
         message's own time). Raises TimeoutError when nothing is known yet, ForkedError in a forked
         child.
         """
-        if self.state == PENDING:
+        if self.pending():
             self.wait(timeout)
         return self.error
 
@@ -156,7 +169,7 @@ cdef class PubAckFuture:
     @property
     def _state(self):
         cdef AsyncWindow window = self.window
-        if self._waiter is None and self.pending() and window is not None:
+        if self.pending() and self._waiter is None and window is not None:
             window.flush()
             window.wake_with(self, Waiters())
         return "FINISHED" if self._waiter is None or self._waiter.finished else "PENDING"
@@ -166,13 +179,10 @@ cdef class PubAckFuture:
         return NO_WAITERS if self._waiter is None else self._waiter
 
     cdef bint pending(self) except -1:
-        """Whether it is not settled yet. Raises ForkedError where it never will be."""
-        cdef AsyncWindow window = self.window
-        if self.state != PENDING:
-            return False
-        if window is not None:
-            window.keeper.check_process()
-        return True
+        """Whether it is not settled yet. Raises ForkedError in a forked child."""
+        if self.forks != forks:
+            raise forked()
+        return self.state == PENDING
 
     cdef object acknowledgement(self):
         if self.text is not None:
@@ -185,7 +195,6 @@ cdef class PubAckFuture:
         cdef AsyncWindow window = self.window
         if window is None:
             return 0
-        window.keeper.check_process()
         window.flush()
         waiters = window.wake_with(self, Waiters())
         while self.state == PENDING and waiters is not None:
@@ -224,8 +233,7 @@ cdef class AsyncWindow(SequencedWindow):
         free(self.deadlines)
 
     def bind(self, keeper, AckForm form not None):
-        """`keeper` settles the window; its `check_process()` raises in a forked child. Confirmations
-        are made by `form`."""
+        """`keeper` settles the window. Confirmations are made by `form`."""
         self.keeper = keeper
         self.form = form
 
@@ -249,6 +257,7 @@ cdef class AsyncWindow(SequencedWindow):
             data_span(data, &view, &payload)
             outcome.window = self
             outcome.form = self.form
+            outcome.forks = forks
             outcome.expected = expected
             status = self._put(outcome, subject_span, payload, block, auto_id, seconds)
         finally:

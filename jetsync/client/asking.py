@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jetsync._core.encoding import encode_headers
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline
-from jetsync._futures import DoneCallbacks
+from jetsync._futures import DoneCallbacks, forked
 from jetsync._latch import Turn
 from jetsync._threads import start_thread
 from jetsync.client.futures import RequestFuture
@@ -83,6 +83,7 @@ class Asking(Member):
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
+        self._process = os.getpid()
         self._open: dict[str, _Asked] = {}
         self._line = _Line(None)
         self._thread: threading.Thread | None = None
@@ -214,9 +215,9 @@ class Asking(Member):
         return asked
 
     def check_process(self) -> None:
-        """Refuse to wait in a forked child, where no thread settles futures."""
-        if self._nc._forked:
-            self._nc._check()
+        """Raise ForkedError in a forked child."""
+        if os.getpid() != self._process:
+            raise forked()
 
     # -- the life of the connection ----------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class RequestFuture:
 
     def done(self) -> bool:
         """Return whether the reply, or an error, is there. Does not block. Raises ForkedError in a
-        forked child that cannot know it."""
+        forked child."""
         return not self._pending()
 
     def running(self) -> bool:
@@ -127,10 +127,8 @@ class RequestFuture:
         return "FINISHED" if self._waiters.finished else "PENDING"
 
     def _pending(self) -> bool:
-        if self._outcome is not None:
-            return False
         self._asking.check_process()
-        return True
+        return self._outcome is None
 
     def _wait(self, timeout: Seconds | None) -> None:
         seconds = None if timeout is None else to_seconds(timeout)

@@ -43,9 +43,6 @@ class Line:
         )
         self.window.bind(self, ACKS)
 
-    def check_process(self):
-        """This is no forked child."""
-
     def publish(self, data=b"x", seconds=FAR, block=b"", auto=True, subject="s"):
         return self.window.publish(subject, data, block, auto, seconds)
 

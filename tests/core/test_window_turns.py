@@ -34,9 +34,6 @@ class Windows:
         self.outbound.enter_window(prefix, None if kind is BulkWindow else window)
         return window
 
-    def check_process(self):
-        """This is no forked child."""
-
     def link(self):
         """Lose the link, if there is one, and what was sent over it; have another one."""
         self.outbound.detach()

@@ -1,7 +1,8 @@
 """A program that forks in the middle of traffic: ``python -m tests.reliability.forked``.
 
-The core has no hook for forks; the client room has one and abandons what was inherited. What the
-core owes is that a child which does so can exit, and that the parent does not notice.
+The links of the core have no hook for forks; the client room has one and abandons what was
+inherited. What the core owes is that a child which does so can exit, and that the parent does not
+notice.
 """
 
 from __future__ import annotations
