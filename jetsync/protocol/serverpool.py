@@ -55,7 +55,8 @@ class ReconnectAttempt:
 
     number: int
     pass_number: int
-    server: ServerURL
+    server: str
+    """Its address, without secrets, as in :attr:`ServerState.url`."""
     error: BaseException | None
 
 
@@ -63,13 +64,13 @@ class ReconnectAttempt:
 class ServerState:
     """The state of one server, as a connection knows it.
 
-    ``url`` masks secrets when it is printed. ``attempts`` are those that failed since the last
+    ``attempts`` are those that failed since the last
     success at any server; ``last_error`` belongs to the last of them. ``last_connected_at`` is on
     the wall clock (UTC), None when it never accepted this client.
     """
 
-    url: ServerURL
-    """Its address; secrets are masked when it is printed."""
+    url: str
+    """Its address, such as ``nats://host:4222``; secrets are masked."""
     discovered: bool
     """Whether another server announced it."""
     is_current: bool
@@ -161,13 +162,18 @@ class ServerPool:
         return tuple(entry.server for entry in self._entries if entry.discovered)
 
     def states(self) -> tuple[ServerState, ...]:
-        """Return what is known of every server, in the order in which they would be tried."""
-        entries, linked = self._entries, self._linked
-        if self._replacement is not None:
-            entries = _replaced(entries, self._replacement)
+        """Return what is known of every server, in the order in which they would be tried; last
+        the one of the link, where it is none of them any more."""
+        entries, linked, replacement = self._entries, self._linked, self._replacement
+        if replacement is not None:
+            following = _replaced(entries, replacement)
+            there = {entry.server for entry in following}
+            entries = following + [
+                entry for entry in entries if entry.server == linked and linked not in there
+            ]
         return tuple(
             ServerState(
-                url=entry.server,
+                url=str(entry.server),
                 discovered=entry.discovered,
                 is_current=entry.server == linked,
                 attempts=entry.tries,

@@ -251,4 +251,4 @@ def test_looking_at_the_servers_changes_none() -> None:
     pool.replace_own(parse_servers("a,b"))
     assert [state.discovered for state in pool.states()] == [False, False]
     pool.replace_own(parse_servers("a"))
-    assert [str(state.url.host) for state in pool.states() if state.discovered] == ["b"]
+    assert [state.url for state in pool.states() if state.discovered] == ["nats://b:4222"]
