@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from jetsync.cli.confirm import FORCE, confirm
@@ -42,6 +43,7 @@ _FIELDS = {
     "socks_proxy": "socks_proxy",
     "tlsfirst": "tls_first",
     "description": "description",
+    "nsc": "nsc",
 }
 
 
@@ -62,9 +64,15 @@ def _load(name: str) -> Context:
     return folder.load(name)
 
 
-def _given(invocation: Invocation) -> dict[str, Any]:
+def _with_flags(invocation: Invocation, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a context, with those that flags give in their place. A user without a
+    password is a token, as where a flag connects."""
     args = vars(invocation.args)
-    return {field: args[flag] for flag, field in _FIELDS.items() if args.get(flag) is not None}
+    given = {field: args[flag] for flag, field in _FIELDS.items() if args.get(flag) is not None}
+    fields = {**before, **given}
+    if "user" in given and not fields.get("password"):
+        fields["token"] = fields.pop("user")
+    return fields
 
 
 def _ls(invocation: Invocation) -> None:
@@ -90,23 +98,26 @@ def _ls(invocation: Invocation) -> None:
 
 
 def _add(invocation: Invocation) -> None:
+    """Create a context or, as the ``nats`` command does, change the given fields of one that there
+    is. A new one begins with the fields of ``--context``."""
     folder, name = ContextFolder(), invocation.args.name
-    if name in folder.names():
-        raise CommandError(f"there is a context {name!r} already: use 'jetsync context edit'.")
-    folder.save(Context(name, _given(invocation)))
+    copied = name if folder.has(name) else getattr(invocation.args, "context", None)
+    _save(invocation, name, _load(copied).fields if copied else {})
+
+
+def _save(invocation: Invocation, name: str, before: Mapping[str, Any]) -> None:
+    folder = ContextFolder()
+    folder.save(Context(name, _with_flags(invocation, before)))
     if invocation.args.select:
         folder.select(name)
     _show(invocation, folder.load(name))
 
 
 def _edit(invocation: Invocation) -> None:
-    folder = ContextFolder()
     before = _load(invocation.args.name)
-    given = _given(invocation)
-    if not given:
+    if _with_flags(invocation, before.fields) == before.fields:
         raise ConfigError("nothing to change: give connection flags, such as --server.")
-    folder.save(Context(before.name, {**before.fields, **given}))
-    _show(invocation, folder.load(before.name))
+    _save(invocation, before.name, before.fields)
 
 
 def _rm(invocation: Invocation) -> None:
@@ -145,8 +156,7 @@ def _copy(invocation: Invocation) -> None:
     args, folder = invocation.args, ContextFolder()
     if args.destination in folder.names():
         raise CommandError(f"there is a context {args.destination!r} already.")
-    folder.save(Context(args.destination, _load(args.name).fields))
-    _show(invocation, folder.load(args.destination))
+    _save(invocation, args.destination, _load(args.name).fields)
 
 
 def _validate(invocation: Invocation) -> int:
@@ -225,7 +235,11 @@ def _behind_sign_in(text: str) -> str:
     return f"{_MASK}@{text.rpartition('@')[2]}"
 
 
-_DESCRIPTION = argument("--description", metavar="TEXT", help="what it is for")
+_SAVED = (
+    argument("--description", metavar="TEXT", help="what it is for"),
+    argument("--nsc", metavar="URL", help="user that the program nsc signs in"),
+    argument("--select", action="store_true", help="select it"),
+)
 
 COMMANDS = (
     Command(
@@ -239,13 +253,9 @@ COMMANDS = (
     ),
     Command(
         "add",
-        "create a context out of the connection flags",
+        "create a context out of the connection flags, or change one",
         _add,
-        (
-            argument("NAME", help="its name"),
-            _DESCRIPTION,
-            argument("--select", action="store_true", help="select it"),
-        ),
+        (argument("NAME", help="its name"), *_SAVED),
         example="jetsync context add prod --server tls://nats.example.com --creds ./me.creds",
         aliases=("create", "save"),
     ),
@@ -253,7 +263,7 @@ COMMANDS = (
         "edit",
         "change a context by the connection flags",
         _edit,
-        (_NAME, _DESCRIPTION),
+        (_NAME, *_SAVED),
         example="jetsync context edit prod --server tls://nats2.example.com",
         other=("vi",),
     ),
@@ -305,10 +315,9 @@ COMMANDS = (
         "copy",
         "copy a context",
         _copy,
-        (_NAME, argument("DESTINATION", help="name of the new context")),
+        (_NAME, argument("DESTINATION", help="name of the new context"), *_SAVED),
         example="jetsync context copy prod staging",
         aliases=("cp",),
-        connects=False,
     ),
     Command(
         "validate",

@@ -29,7 +29,6 @@ def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
     assert "s3cret" not in added.out
     assert json.loads((tmp_path / "nats/context/here.json").read_text())["token"] == "s3cret"
     assert at_home("rtt", "--count", "1").code == 0
-    assert at_home("context", "add", "here").code == 1
     assert at_home("context", "copy", "here", "there").code == 0
     assert at_home("context", "edit", "there", "-s", "nats://127.0.0.1:1").code == 0
     listed = at_home("context", "ls", "--json").json
@@ -44,6 +43,38 @@ def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
     assert at_home("context", "copy", "here", "again").code == 3
     assert at_home("context", "info", "a/b").code == 2
     assert at_home("rtt", "--context", "here").code == 2
+
+
+def test_a_context_is_saved_as_the_nats_command_saves_it(tmp_path: Path) -> None:
+    """``add`` changes what is given of a context that there is and copies ``--context`` into one
+    that is new; a user without a password is a token."""
+
+    def at_home(*arguments: str) -> int:
+        return run("context", *arguments, XDG_CONFIG_HOME=str(tmp_path)).code
+
+    def saved(name: str) -> dict[str, object]:
+        fields = json.loads((tmp_path / f"nats/context/{name}.json").read_text())
+        return {key: value for key, value in fields.items() if value and key != "name"}
+
+    assert at_home("add", "a", "-s", "nats://a", "--user", "ann", "--password", "pw") == 0
+    assert saved("a") == {"url": "nats://a", "user": "ann", "password": "pw"}
+    assert at_home("add", "a", "--description", "ours", "--user", "bob") == 0
+    assert saved("a") == {
+        "url": "nats://a", "user": "bob", "password": "pw", "description": "ours"
+    }
+    assert at_home("add", "b", "--context", "a", "-s", "nats://b", "--select") == 0
+    assert saved("b") == {**saved("a"), "url": "nats://b"}
+    assert (tmp_path / "nats/context.txt").read_text() == "b"
+    assert at_home("save", "c", "--user", "s3cret", "--nsc", "nsc://o/a/u") == 0
+    assert saved("c") == {"token": "s3cret", "nsc": "nsc://o/a/u"}
+    assert at_home("copy", "c", "d", "--description", "mine", "--select") == 0
+    assert saved("d") == {**saved("c"), "description": "mine"}
+    assert (tmp_path / "nats/context.txt").read_text() == "d"
+    assert at_home("copy", "c", "d") == 1
+    assert at_home("edit", "c", "--token", "t", "--select") == 0
+    assert (saved("c")["token"], (tmp_path / "nats/context.txt").read_text()) == ("t", "c")
+    assert at_home("edit", "c") == 2
+    assert at_home("add", "e", "--context", "none") == 3
 
 
 def test_a_code_without_a_class_is_not_found() -> None:
