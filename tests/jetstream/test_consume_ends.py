@@ -66,9 +66,9 @@ def test_draining_the_connection_lets_consume_have_what_is_buffered(world, kind)
     seen = sorted(seq for callback in callbacks for seq in callback.seen)
     assert seen == list(range(1, len(seen) + 1))
     if kind == "plain":
-        info = stream.consumer("c").info()
-        assert info.num_ack_pending == 0
-        assert info.ack_floor.stream_seq == len(seen)
+        consumer = stream.consumer("c")
+        wait_until(lambda: consumer.info().num_ack_pending == 0, timeout=LONG)
+        assert consumer.info().ack_floor.stream_seq == len(seen)
 
 
 def test_a_drain_does_not_wait_longer_than_it_may(world):

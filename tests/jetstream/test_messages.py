@@ -178,7 +178,7 @@ def test_a_callback_that_raises_gets_the_next_message_and_the_error_is_told(url,
             wait_until(lambda: len(seen) == 10, timeout=PATIENCE)
         wait_until(lambda: len(told) == 2, timeout=PATIENCE)
         assert seen == list(range(10))
-        assert theirs.info().num_ack_pending == 2
+        wait_until(lambda: theirs.info().num_ack_pending == 2, timeout=PATIENCE)
     assert all(isinstance(error, ValueError) for error in told)
 
 

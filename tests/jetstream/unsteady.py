@@ -35,7 +35,8 @@ class Pull:
 class UnsteadyLeader:
     """The script of a fake server with one consumer that has ``count`` messages.
 
-    For ``unsteady`` seconds it fails in every way; from then on it is a good server.
+    For ``unsteady`` seconds from the first pull it fails in every way; from then on it is a good
+    server.
     """
 
     def __init__(self, seed: int, count: int, unsteady: float) -> None:
@@ -51,7 +52,6 @@ class UnsteadyLeader:
 
     def __call__(self, peer: Peer) -> None:
         peer.handshake()
-        self.healthy_at = time.monotonic() + self._unsteady
         ended = threading.Event()
         leader = threading.Thread(target=self._lead, args=(peer, ended), daemon=True)
         leader.start()
@@ -80,6 +80,8 @@ class UnsteadyLeader:
 
     def _pulled(self, peer: Peer, reply: bytes, body: dict[str, Any]) -> None:
         now = time.monotonic()
+        if not self.healthy_at:
+            self.healthy_at = now + self._unsteady
         sid = self._sids.get(reply.rpartition(b".")[0], b"")
         pull = Pull(
             reply,

@@ -146,7 +146,7 @@ def test_a_worker_does_all_of_its_work_on_older_servers(version: str):
             assert of_key == sorted(of_key)
         assert sorted(done) == sorted(set(range(300)) - {7, 107, 207})
         assert sorted(int(letter.data) for letter in place.letters()) == [7, 107, 207]
-        assert consumer.info().num_ack_pending == 0
+        wait_until(lambda: consumer.info().num_ack_pending == 0, timeout=LONG)
         assert replay(place.js, "DEAD-OLD") == 3
         go_on, running = threading.Event(), threading.Semaphore(0)
 
