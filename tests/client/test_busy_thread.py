@@ -64,6 +64,7 @@ def stored(js):
     js.delete_stream("BUSY")
 
 
+@pytest.mark.straight  # a wait over TLS gives the GIL up
 @pytest.mark.timed
 def test_many_calls_cost_few_switch_intervals(stored):
     """One interval each is what a wait costs that gives the GIL up every time. Counted in the
@@ -80,6 +81,7 @@ def test_many_calls_cost_few_switch_intervals(stored):
         wait_until(calls_are_cheap, timeout=30)
 
 
+@pytest.mark.straight  # a wait over TLS gives the GIL up
 @pytest.mark.timed
 def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
     with computing():
