@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
@@ -13,6 +13,8 @@ from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.publisher import Publisher
 from jetsync.jetstream.streams.manager import StreamManager
+from jetsync.jetstream.streams.requests import info_operation, stream_info
+from jetsync.jetstream.streams.stream import Stream
 from jetsync.jetstream.subscribe.workflow import Subscriber
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from jetsync.objectstore import ObjectStore, ObjectStoreConfig, ObjectStoreStatus
     from jetsync.objectstore.config import ObjectStoreFields
 
-__all__ = ["JetStream", "api_of", "at_prefix"]
+__all__ = ["JetStream", "api_of", "at_prefix", "stream_meanwhile"]
 
 
 class JetStream(Handle, Publisher, StreamManager, Subscriber):
@@ -306,3 +308,12 @@ def at_prefix(js: JetStream, api_prefix: str) -> JetStream:
     return api.port.connection.jetstream(
         api_prefix=api_prefix, timeout=api.timeout, auto_msg_id=js._auto_msg_id
     )
+
+
+def stream_meanwhile(js: JetStream, name: str, action: Callable[[], object]) -> Stream:
+    """Look a stream up like ``JetStream.stream``, with ``action`` between the question and the wait
+    for its answer: a request that it makes costs no round trip more. Blocks."""
+    api = js._api
+    with api.ask_ahead(info_operation(name), api.deadline(None)) as ahead:
+        action()
+        return Stream(js, api, stream_info(api, name, None, ahead=ahead))

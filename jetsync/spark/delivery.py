@@ -12,15 +12,13 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Generator
-from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync._threads import ThreadPool
-from jetsync.client.port import port_of
 from jetsync.errors import Error
-from jetsync.jetstream.access import api_of, last_of
+from jetsync.jetstream.access import api_of, begin_fetch, last_of
 from jetsync.spark.connection import jetstream, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.options import connection_name
@@ -29,7 +27,10 @@ from jetsync.spark.read_options import AUTO, CONSUMER, DIRECT, ReadOptions
 from jetsync.spark.task import running_task
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from jetsync import Consumer, DirectBatch, JetStreamMsg, MsgBatch, MsgMetadata, Stream
+    from jetsync.jetstream.access import PiecewisePull
 
 __all__ = [
     "DIRECT_UP_TO",
@@ -38,7 +39,6 @@ __all__ = [
     "by_consumer",
     "by_direct_get",
     "needs_direct",
-    "one_ahead",
     "prefers_direct",
     "takes_consumer",
 ]
@@ -55,12 +55,10 @@ MOST_UNWANTED = 256 << 10
 INACTIVE_THRESHOLD = 30.0
 # How long a pull waits for messages that the consumer said it has, before the leader is asked.
 PULL_TIMEOUT = 2.0
-# A pull takes half of what is left of a range. So its rows are converted to Arrow, and Spark works
-# on them, while the next pull is received, and little is left to convert after the last one. A pull
-# asks for LEAST_PULL messages at least, and for what a stream delivers in 20 round trips (some
-# 200,000 messages a second): in the round trip between two pulls nothing is received.
-LEAST_PULL = 10_000
-PULL_PER_SECOND = 4_000_000
+# A piece of a pull is half of what is left of a range. So its rows are converted to Arrow, and
+# Spark works on them, while the next ones come, and few are left to convert behind the last one. A
+# piece has LEAST_PIECE messages at least, whose conversion takes longer than what each costs.
+LEAST_PIECE = 5_000
 # The library asks for more in pages of this size, and each may be answered by another server.
 DIRECT_PAGE = 8 << 20
 
@@ -123,16 +121,27 @@ def by_direct_get(
         found = _direct_page(stream, options, subject, last + 1, 1)
         behind = 1 + _end_of(found).num_pending if len(found) else 0
     left = 1 if behind is not None else last - first + 1
-    while first <= last and left > 0:
-        batch = _direct_page(stream, options, subject, first, left)
-        if not len(batch):
-            return
-        yield batch
-        end = _end_of(batch)
-        if end.num_pending == 0:
-            return
-        first = end.stream_seq + 1
-        left = last - first + 1 if behind is None else end.num_pending - behind
+    with contextlib.ExitStack() as ending:
+        thread: ThreadPool | None = None
+        coming: Future[DirectBatch] | None = None
+        while first <= last and left > 0:
+            if coming is None:
+                batch = _direct_page(stream, options, subject, first, left)
+            else:
+                batch = coming.result()
+            if not len(batch):
+                return
+            end = _end_of(batch)
+            first = end.stream_seq + 1
+            if end.num_pending == 0:
+                left = 0
+            else:
+                left = last - first + 1 if behind is None else end.num_pending - behind
+            if first <= last and left > 0:
+                if thread is None:
+                    thread = ending.enter_context(ThreadPool("spark-read"))
+                coming = thread.submit(_direct_page, stream, options, subject, first, left)
+            yield batch
 
 
 def _direct_page(
@@ -197,24 +206,21 @@ def by_consumer(
     consumer = None if made is None else made.take(first)
     if consumer is None:
         consumer = _consumer_from(stream.name, options, first, headers_only)
+    pull = None
     try:
-        # Not the usual round trip: the answer to a PING waits behind the messages of a pull.
-        round_trip = port_of(shared(options.link)).round_trip.least
-        least = max(LEAST_PULL, int(PULL_PER_SECOND * round_trip))
         left = min(consumer.cached_info.num_pending - behind, last - first + 1)
         expected = 1
         while left > 0 and first <= last:
             if alone:
-                batch = consumer.fetch(1, timeout=PULL_TIMEOUT)
-                alone = False
+                batch, alone = consumer.fetch(1, timeout=PULL_TIMEOUT), False
             else:
-                batch = consumer.fetch(
-                    min(options.fetch_batch, left // 2 if left >= 2 * least else left),
-                    max_bytes=options.fetch_max_bytes,
-                    timeout=PULL_TIMEOUT,
-                )
+                pull = pull or _begin(consumer, options, left)
+                batch = pull.take(max(left // 2, LEAST_PIECE))
             if not len(batch):
-                return
+                if pull is None or not pull.has_given:
+                    return
+                pull = None  # the server has ended it behind its last piece
+                continue
             end = _end_of(batch)
             if end.consumer_seq != expected + len(batch) - 1:
                 raise PartialDeliveryError(
@@ -226,48 +232,61 @@ def by_consumer(
                     + " lost on the way"
                 )
             expected = end.consumer_seq + 1
-            yield batch
             first = end.stream_seq + 1
             left = min(end.num_pending - behind, last - first + 1)
+            if pull is not None and pull.is_over:
+                # Asked for now, the next messages come while these ones are worked on.
+                pull = _begin(consumer, options, left) if left > 0 else None
+            yield batch
     finally:
+        if pull is not None:
+            pull.close()
         _forget(consumer, options)
 
 
+def _begin(consumer: Consumer, options: ReadOptions, left: int) -> PiecewisePull:
+    return begin_fetch(
+        consumer,
+        min(options.fetch_batch, left),
+        max_bytes=options.fetch_max_bytes,
+        timeout=PULL_TIMEOUT,
+    )
+
+
 class EarlyConsumer:
-    """A consumer that is made while the leader answers about the stream, which saves a round trip.
-    Used by one thread, and made on ``thread``; `close` at the end."""
+    """A consumer that is made before the leader has answered about the stream, which saves a round
+    trip. Used by one thread; `close` at the end."""
 
-    def __init__(
-        self,
-        thread: ThreadPool,
-        stream: str,
-        options: ReadOptions,
-        first: int,
-        headers_only: bool,
-    ) -> None:
+    def __init__(self, options: ReadOptions, stream: str, first: int, headers_only: bool) -> None:
         self._options = options
+        self._stream = stream
         self._first = first
-        self._coming: Future[Consumer] | None = thread.submit(
-            _consumer_from, stream, options, first, headers_only
-        )
+        self._headers_only = headers_only
+        self._made: Consumer | None = None
+        self._is_tried = False
 
-    def take(self, first: int) -> Consumer | None:
-        """Return the consumer if it begins at ``first`` and could be made. Blocks until then."""
-        coming, self._coming = self._coming, None
-        if coming is None:
-            return None
+    def make(self) -> None:
+        """Make the consumer, once. Blocks."""
+        if self._is_tried:
+            return
+        self._is_tried = True
         try:
-            consumer = coming.result()
+            self._made = _consumer_from(
+                self._stream, self._options, self._first, self._headers_only
+            )
         except Error as error:
             log.debug("making a consumer early: %s", error)
+
+    def take(self, first: int) -> Consumer | None:
+        """Return the consumer if it begins at ``first`` and could be made. Does not block."""
+        made, self._made = self._made, None
+        if made is not None and first != self._first:
+            _forget(made, self._options)
             return None
-        if first == self._first:
-            return consumer
-        _forget(consumer, self._options)
-        return None
+        return made
 
     def close(self) -> None:
-        """Remove the consumer if it was not taken. Blocks while it is being made."""
+        """Remove the consumer if it was not taken. Does not block."""
         self.take(0)
 
 
@@ -314,17 +333,3 @@ def _forget(consumer: Consumer, options: ReadOptions) -> None:
         shared(options.link).publish(subject)
     except Error as error:
         log.debug("consumer %s was not removed: %s", consumer.name, error)
-
-
-def one_ahead(
-    batches: Generator[MsgBatch, None, None], thread: ThreadPool
-) -> Generator[MsgBatch, None, None]:
-    """Yield the batches; ``thread``, a pool of one thread, gets the next one meanwhile."""
-    with contextlib.closing(batches):
-        coming = thread.submit(next, batches, None)
-        try:
-            while (batch := coming.result()) is not None:
-                coming = thread.submit(next, batches, None)
-                yield batch
-        finally:
-            wait([coming])

@@ -8,13 +8,14 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetsync import errors as base_errors
 from jetsync._counted import counted
 from jetsync._log import Log
+from jetsync.jetstream.access import stream_meanwhile
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.key_values import no_such_stream
 from jetsync.spark.read_options import ACK, Position, ReadOptions
@@ -67,10 +68,11 @@ class Head:
         return self.messages < self.last_seq - self.first_seq + 1
 
 
-def open_stream(js: JetStream, name: str) -> Stream:
-    """Ask the leader for a stream. Blocks. Raises ``JETSYNC_STREAM_NOT_FOUND``."""
+def open_stream(js: JetStream, name: str, meanwhile: Callable[[], object] | None = None) -> Stream:
+    """Ask the leader for a stream; ``meanwhile`` is called before its answer is awaited. Blocks.
+    Raises ``JETSYNC_STREAM_NOT_FOUND``."""
     try:
-        return js.stream(name)
+        return js.stream(name) if meanwhile is None else stream_meanwhile(js, name, meanwhile)
     except base_errors.StreamNotFoundError:
         raise no_such_stream(name, "stream") from None
 

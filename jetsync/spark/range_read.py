@@ -15,11 +15,11 @@ import contextlib
 import logging
 import time
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline
 from jetsync._log import Log
-from jetsync._threads import ThreadPool
 from jetsync.errors import (
     ApiLevelRequiredError,
     ConsumerDeletedError,
@@ -35,7 +35,6 @@ from jetsync.spark.delivery import (
     by_consumer,
     by_direct_get,
     needs_direct,
-    one_ahead,
     prefers_direct,
     takes_consumer,
 )
@@ -95,25 +94,24 @@ class _RangeRead:
         self._asked_leader = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        with ThreadPool("spark-read") as thread:
-            if self._range.only_direct or not takes_consumer(self._options, len(self._range)):
-                yield from self._batches(thread, None)
-                return
-            name, headers_only = self._range.stream, not self._layout.wants_content
-            with contextlib.closing(
-                EarlyConsumer(thread, name, self._options, self._next, headers_only)
-            ) as made:
-                yield from self._batches(thread, made)
+        if self._range.only_direct or not takes_consumer(self._options, len(self._range)):
+            yield from self._batches(None)
+            return
+        headers_only = not self._layout.wants_content
+        with contextlib.closing(
+            EarlyConsumer(self._options, self._range.stream, self._next, headers_only)
+        ) as made:
+            yield from self._batches(made)
 
-    def _batches(self, thread: ThreadPool, made: EarlyConsumer | None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, made: EarlyConsumer | None) -> Iterator[pa.RecordBatch]:
         link = self._options.link
         patience = Deadline(link.server_unavailable_timeout)
         stuck = False
-        while (stream := with_patience(link, self._what, self._not_finished)) is not None:
+        unfinished = partial(self._not_finished, made=made)
+        while (stream := with_patience(link, self._what, unfinished)) is not None:
             before = self._next
             try:
-                delivered = self._deliver(stream, stuck, made)
-                with contextlib.closing(one_ahead(delivered, thread)) as batches:
+                with contextlib.closing(self._deliver(stream, stuck, made)) as batches:
                     for batch in batches:
                         yield from self._accept(batch)
             except Error as error:
@@ -143,13 +141,15 @@ class _RangeRead:
             else:
                 time.sleep(patience.within(LAG_DELAY))
 
-    def _not_finished(self, js: JetStream) -> Stream | None:
-        """Ask the leader whether there is more of the range; None when it is finished."""
+    def _not_finished(self, js: JetStream, made: EarlyConsumer | None) -> Stream | None:
+        """Ask the leader whether there is more of the range; None when it is finished. The consumer
+        is ``made`` at the same time."""
         wanted = self._range
         is_over = self._next > wanted.last
         if is_over and not self._direct:
             return None
-        stream = open_stream(js, wanted.stream)
+        early = None if made is None or self._asked_leader else made.make
+        stream = open_stream(js, wanted.stream, early)
         head = head_of(stream)
         if is_over:
             # A consumer goes with its stream, but a direct get is answered by any that has the

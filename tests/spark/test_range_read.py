@@ -11,16 +11,16 @@ from pyspark.sql.types import StructType
 
 import jetsync
 from jetsync import Consumer, JetStream
+from jetsync._threads import library_threads
+from jetsync.jetstream.access import PiecewisePull
 from jetsync.server import NatsServer
 from jetsync.spark import delivery
-from jetsync.spark.connection import link_of, shared
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.range_read import read_range
 from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
 from tests.harness.conditioner import Link
-from tests.harness.insides import round_trip_of
 from tests.harness.waiting import wait_until
 
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
@@ -215,32 +215,47 @@ def test_a_range_whose_end_is_gone_ends_when_the_leader_says_so(js, new_stream, 
     assert rest(batches) == list(range(1, 150))
 
 
-def test_a_pull_takes_half_of_what_is_left_unless_the_round_trip_is_long(
-    js, new_stream, monkeypatch
-):
-    """So what comes first is converted while the rest is received."""
+def test_a_range_is_one_pull_whose_rows_are_given_out_while_more_come(js, new_stream, monkeypatch):
+    """What comes first is converted, and Spark works on it, while the rest is received."""
     stream = new_stream(80)
-    options = {"servers": stream.url, "readMethod": "consumer"}
-    monkeypatch.setattr(delivery, "LEAST_PULL", 10)
-    for a_second, rows in ((0, [40, 20, 10, 10]), (10**12, [80])):
-        monkeypatch.setattr(delivery, "PULL_PER_SECOND", a_second)
-        batches = list(whole(js, stream.name, fetchBatch="1000", **options))
-        assert [batch.num_rows for batch in batches] == rows
-        assert rest(batches) == list(range(1, 81))
+    monkeypatch.setattr(delivery, "LEAST_PIECE", 10)
+    taken = []
+    take = PiecewisePull.take
+    monkeypatch.setattr(
+        PiecewisePull, "take", lambda pull, least: taken.append((pull, least)) or take(pull, least)
+    )
+    options = {"servers": stream.url, "readMethod": "consumer", "fetchBatch": "1000"}
+    batches = list(whole(js, stream.name, **options))
+    assert rest(batches) == list(range(1, 81))
+    assert len({id(pull) for pull, _ in taken}) == 1
+    left = 80
+    for (_, least), batch in zip(taken, batches, strict=True):
+        assert least == max(left // 2, 10)
+        assert batch.num_rows >= min(least, left)
+        left -= batch.num_rows
 
 
-def test_answers_that_come_late_on_a_busy_machine_make_no_larger_pulls(js, new_stream, monkeypatch):
-    """A link is as fast as it was at best. One pull for a whole range would leave all of its rows
-    to be converted when the last one is there."""
+def test_the_next_pull_is_on_its_way_while_the_rows_of_one_are_worked_on(js, new_stream):
+    """Else the server would rest as long as Spark works on the last rows of each pull."""
     stream = new_stream(80)
-    options = {"servers": stream.url, "readMethod": "consumer"}
-    monkeypatch.setattr(delivery, "LEAST_PULL", 10)
-    monkeypatch.setattr(delivery, "PULL_PER_SECOND", 1)
-    round_trip = round_trip_of(shared(link_of({"servers": stream.url})))
-    for _ in range(5):
-        round_trip.measured(1000.0)
-    batches = list(whole(js, stream.name, fetchBatch="1000", **options))
-    assert [batch.num_rows for batch in batches] == [40, 20, 10, 10]
+    options = {"servers": stream.url, "readMethod": "consumer", "fetchBatch": "40"}
+    batches = whole(js, stream.name, **options)
+    assert next(batches).num_rows == 40
+
+    def pending():
+        return [info.num_pending for info in js.stream(stream.name).consumers()]
+
+    wait_until(lambda: pending() == [0], message="all is delivered")
+    assert rest(batches) == list(range(41, 81))
+
+
+def test_a_read_needs_no_thread_of_its_own(js, new_stream):
+    """The consumer is made, and messages are received, beside the thread that reads the range."""
+    stream = new_stream(200)
+    before = library_threads()
+    batches = whole(js, stream.name, servers=stream.url, readMethod="consumer")
+    next(batches)
+    assert {thread.name for thread in library_threads() - before} == set()
 
 
 def test_a_range_closes_its_consumer_itself(js, new_stream, monkeypatch):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from jetsync._measurement import Measurement
     from jetsync.jetstream.pull.options import MessagesOptions
+    from jetsync.jetstream.pull.pieces import PiecewisePull
 
 __all__ = ["Consumer"]
 
@@ -387,3 +388,14 @@ def shared_of(consumer: Consumer) -> SharedConsumer:
     """The part that all readers of a consumer share: its info and the port to its connection. For
     the rooms of jetstream/ above this one. Does not block."""
     return consumer._shared
+
+
+def begin_fetch(
+    consumer: Consumer, max_messages: int, *, max_bytes: int, timeout: float
+) -> PiecewisePull:
+    """Begin a fetch that is taken in pieces, each within ``timeout``. For the rooms above
+    jetstream/. Blocks only for room in the outbound buffer; raises like ``Consumer.fetch``."""
+    shared = consumer._shared
+    shared.port.check()
+    beat = heartbeat_for(timeout, None, "the timeout")
+    return shared.pull(BatchOptions(max_messages, max_bytes, timeout, beat))

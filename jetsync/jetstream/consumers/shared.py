@@ -22,6 +22,7 @@ from jetsync.jetstream.consumers.requests import consumer_info
 from jetsync.jetstream.pull.batch import BatchOptions, BatchPull, Mode
 from jetsync.jetstream.pull.inbox import PullInbox
 from jetsync.jetstream.pull.options import check_count, heartbeat_for
+from jetsync.jetstream.pull.pieces import PiecewisePull
 from jetsync.jetstream.pull.priority import Pin, check_group, new_pin
 from jetsync.jetstream.pull.source import PlainSource
 
@@ -111,6 +112,12 @@ class SharedConsumer:
             return batch
         finally:
             self._park(inbox)
+
+    def pull(self, options: BatchOptions) -> PiecewisePull:
+        """Send a pull whose messages are taken in pieces. Blocks only for room in the outbound
+        buffer."""
+        inbox = self._borrow()
+        return PiecewisePull(PlainSource(inbox), options, lambda: self._park(inbox))
 
     def ack_and_fetch(
         self,

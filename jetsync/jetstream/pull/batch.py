@@ -82,6 +82,7 @@ class BatchPull:
         self._source = source
         self._options = options
         self._limit = HUGE_BATCH if options.max_messages is None else options.max_messages
+        self._least = self._limit  # messages that end a wait
         self._ends_at = time.monotonic() + options.timeout
         self._ack = options.ack
         self._inbox: PullInbox | None = None
@@ -106,15 +107,19 @@ class BatchPull:
         Raises the reason when nothing came.
         """
         while not self._is_over:
-            inbox = self._open()
-            if inbox is None:
-                self._is_without_inbox = True
-                break
-            if not self._is_over:
-                self._ask(inbox, time.monotonic())
-            if not self._is_over:
-                self._take(inbox)
+            self._step()
         return self._result()
+
+    def _step(self) -> None:
+        """Ask if that is due, and wait until something happens."""
+        inbox = self._open()
+        if inbox is None:
+            self._is_over = self._is_without_inbox = True
+            return
+        if not self._is_over:
+            self._ask(inbox, time.monotonic())
+        if not self._is_over:
+            self._take(inbox)
 
     def _result(self) -> MsgBatch | None:
         inbox = self._inbox
@@ -236,11 +241,12 @@ class BatchPull:
         """Wait for messages, take them, and see what ended."""
         before = len(inbox.batch)
         limit = min(self._limit, before + 1) if self._source.takes_singly else self._limit
-        # One wake-up for the whole batch: when this many messages are there, or a status.
+        # One wake-up for all that is wanted: when so many messages are there, or a status.
+        least = min(limit, self._least)
         until = last_moment = self._last_moment(inbox)
         if self._options.mode is not Mode.WAIT:
             until = min(until, self._quiet_until(inbox) + 0.001)
-        ends = inbox.take(limit, max(0.0, until - time.monotonic()), limit)
+        ends = inbox.take(limit, max(0.0, until - time.monotonic()), least)
         is_full = len(inbox.batch) >= limit
         if not is_full:
             inbox.check()

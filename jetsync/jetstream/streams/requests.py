@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._printable import printable
@@ -12,10 +12,18 @@ from jetsync.jetstream.config.stream import StreamConfig
 from jetsync.jetstream.config.stream_info import StreamInfo
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
-__all__ = ["stream_info", "tell_whose_subjects"]
+if TYPE_CHECKING:
+    from jetsync.client.port import Exchange
+
+__all__ = ["info_operation", "stream_info", "tell_whose_subjects"]
 
 _LOOKUP = 1.0
 """Seconds to find the stream that has a subject: an error that is known already waits for it."""
+
+
+def info_operation(name: str) -> str:
+    """Return the operation that looks a stream up."""
+    return f"STREAM.INFO.{check_name('stream', name)}"
 
 
 def stream_info(
@@ -25,17 +33,21 @@ def stream_info(
     *,
     subjects_filter: str | None = None,
     deleted: bool = False,
+    ahead: Exchange | None = None,
 ) -> StreamInfo:
     """Look a stream up; ``subjects_filter`` brings message counts of subjects along, every page of
-    them, ``deleted`` the interior deletes. Blocks; raises StreamNotFoundError, TimeoutError."""
-    operation = f"STREAM.INFO.{check_name('stream', name)}"
+    them, ``deleted`` the interior deletes. ``ahead``: the exchange that has asked already, without
+    either. Blocks; raises StreamNotFoundError, TimeoutError."""
+    operation = info_operation(name)
     deadline = api.deadline(timeout)
     body: dict[str, Any] = {}
     if subjects_filter is not None:
         body["subjects_filter"] = check_subscribe_subject(subjects_filter)
     if deleted:
         body["deleted_details"] = True
-    answer = api.request(operation, body or None, timeout=deadline.remaining(), repeatable=True)
+    answer = api.request(
+        operation, body or None, timeout=deadline.remaining(), repeatable=True, ahead=ahead
+    )
     subjects = (answer.get("state") or {}).get("subjects")
     # Subjects come in pages of 100,000.
     while subjects and len(subjects) < int(answer.get("total", 0)):

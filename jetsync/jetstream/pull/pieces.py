@@ -1,0 +1,95 @@
+"""PiecewisePull: a pull whose messages are taken while the later ones are still on their way."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from jetsync.jetstream.pull.batch import BatchOptions, BatchPull
+
+if TYPE_CHECKING:
+    from jetsync.jetstream.message import MsgBatch
+    from jetsync.jetstream.pull.source import Source
+
+__all__ = ["PiecewisePull"]
+
+Self = TypeVar("Self", bound="PiecewisePull")
+
+
+class PiecewisePull(BatchPull):
+    """One fetch, taken in pieces. It is asked for when this is made; between two calls the messages
+    come into the inbox, as many as were asked for. For one thread.
+
+    ``done`` is called once, when the inbox is not used any more: at the end, or by `close`.
+    """
+
+    def __init__(self, source: Source, options: BatchOptions, done: Callable[[], object]) -> None:
+        super().__init__(source, options)
+        self._done: Callable[[], object] | None = done
+        self.has_given: bool = False
+        """Whether a piece was taken that was not the last one."""
+        try:
+            inbox = self._open()
+            if inbox is not None and not self._is_over:
+                self._ask(inbox, time.monotonic())
+        except BaseException:
+            self.close()
+            raise
+
+    def take(self, least: int) -> MsgBatch:
+        """Return the next messages: ``least`` or more, fewer only at the end of the pull.
+
+        Blocks up to the timeout of the pull, counted from this call. Raises like a fetch when
+        nothing came. ``is_over`` says whether that was the last piece.
+        """
+        self._ends_at = time.monotonic() + self._options.timeout
+        self._least = least
+        try:
+            while not self._is_over:
+                inbox = self._inbox
+                if inbox is not None and len(inbox.batch) >= least:
+                    return self._give(inbox.release())
+                self._step()
+            batch = self._result()
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        assert batch is not None
+        return batch
+
+    def _give(self, piece: MsgBatch) -> MsgBatch:
+        """Hand a piece out; from now on the pull is for the rest."""
+        self.has_given = True
+        self._limit -= len(piece)
+        size = self._options.max_bytes
+        if size is not None:
+            self._options = dataclasses.replace(
+                self._options, max_bytes=max(1, size - piece.nbytes)
+            )
+        return piece
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last piece was taken."""
+        return self._done is None
+
+    def close(self) -> None:
+        """Give the inbox back. What comes of the pull is there for the next one. Safe to repeat."""
+        done, self._done = self._done, None
+        if done is not None:
+            done()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
