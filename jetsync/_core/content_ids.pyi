@@ -2,6 +2,15 @@
 
 from jetsync._core.arrow_rows import ArrowRows
 
+def digest_rows(
+    rows: ArrowRows,
+    data: str,
+    subject_column: str | None,
+    subject: bytes | None,
+    headers_column: str | None,
+) -> int:
+    """Return a number of 64 bits that stands for the rows of a batch in any order."""
+
 class ContentIds:
     """Ids ``PREFIX.DIGEST.COUNT``; the count tells equal rows apart. Safe in several threads."""
 

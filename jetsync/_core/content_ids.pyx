@@ -61,6 +61,45 @@ cdef void digest_row(Content *c, int64_t row, uint8_t *digest) noexcept nogil:
     jet_blake2_end(&state, digest)
 
 
+cdef int read_content(Content *c, ArrowRows rows, str data, str subject_column, bytes subject,
+                      str headers_column) except -1:
+    """Find the parts of the rows of a batch."""
+    jet_blake2_init(&c.fixed, JET_TALLY_KEY)
+    rows.text_column(data, &c.data)
+    c.has_subjects = subject_column is not None
+    if c.has_subjects:
+        rows.text_column(subject_column, &c.subjects)
+    else:
+        jet_blake2_add(&c.fixed, span_of_bytes(subject))
+    c.has_headers = headers_column is not None
+    if c.has_headers:
+        rows.header_column(rows.check_headers(headers_column), &c.headers)
+        if c.headers.lists != NULL:
+            raise ConfigError("ids by content need headers of one value each, not lists")
+    return 0
+
+
+def digest_rows(ArrowRows rows not None, str data, str subject_column, bytes subject,
+                str headers_column):
+    """Return a number of 64 bits that stands for the rows of a batch in any order: the sum of what
+    stands for each. Numbers of several batches are added, modulo 2**64. The arguments are those of
+    `ContentIds.column`."""
+    cdef Content c
+    cdef int64_t row
+    cdef int i
+    cdef uint64_t total = 0, one
+    cdef uint8_t digest[JET_TALLY_KEY]
+    read_content(&c, rows, data, subject_column, subject, headers_column)
+    with nogil:
+        for row in range(rows.length):
+            digest_row(&c, row, digest)
+            one = 0
+            for i in range(8):
+                one = one << 8 | digest[i]
+            total += one
+    return total
+
+
 cdef class ContentIds:
     """Ids ``PREFIX.DIGEST.COUNT``; the count tells equal rows apart. Safe in several threads.
 
@@ -95,18 +134,7 @@ cdef class ContentIds:
         cdef jet_status status
         cdef bytes offsets
         cdef int64_t *ends
-        jet_blake2_init(&c.fixed, JET_TALLY_KEY)
-        rows.text_column(data, &c.data)
-        c.has_subjects = subject_column is not None
-        if c.has_subjects:
-            rows.text_column(subject_column, &c.subjects)
-        else:
-            jet_blake2_add(&c.fixed, span_of_bytes(subject))
-        c.has_headers = headers_column is not None
-        if c.has_headers:
-            rows.header_column(rows.check_headers(headers_column), &c.headers)
-            if c.headers.lists != NULL:
-                raise ConfigError("ids by content need headers of one value each, not lists")
+        read_content(&c, rows, data, subject_column, subject, headers_column)
         offsets = PyBytes_FromStringAndSize(NULL, (rows.length + 1) * <Py_ssize_t>sizeof(int64_t))
         ends = <int64_t *>PyBytes_AS_STRING(offsets)
         acquire(self.guard, -1)

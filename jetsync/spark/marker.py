@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.errors import BucketNotFoundError, KeyNotFoundError
+from jetsync.jetstream.publish.content_ids import digest_rows
 from jetsync.spark.connection import with_patience
 from jetsync.spark.errors import SparkSourceError
 from jetsync.spark.options import LinkOptions
@@ -47,27 +48,40 @@ BUCKET = "jetsync_spark"
 
 @dataclass(frozen=True)
 class Size:
-    """How much a batch has: tells one that is repeated from another with its number."""
+    """How much a batch has, and of what: tells one that is repeated from another with its number.
+
+    It is the same in whatever order, tasks and Arrow batches the rows come. ``None``: not known.
+    """
 
     rows: int = 0
-    data_bytes: int = 0
+    data_bytes: int | None = 0
+    digest: int | None = 0
 
-    def plus(self, batch: pa.RecordBatch) -> Size:
-        """Return the size with the rows of an Arrow batch added."""
+    def plus(self, rows: pa.RecordBatch, subject: str | None) -> Size:
+        """Return the size with normalised rows added; ``subject`` is the fixed one."""
         import pyarrow.compute as pc
 
-        payload = "data" if "data" in batch.schema.names else "value"  # of a bucket
-        data = pc.sum(pc.binary_length(batch.column(payload))).as_py() or 0
-        return Size(self.rows + batch.num_rows, self.data_bytes + data)
+        data = pc.sum(pc.binary_length(rows.column("data"))).as_py() or 0
+        return sum_sizes([self, Size(rows.num_rows, data, digest_rows(rows, subject))])
+
+    def is_that_of(self, other: Size) -> bool:
+        """Tell whether both are of the same rows, as far as both are known."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return all(a == b or a is None or b is None for a, b in pairs)
+
+    def __str__(self) -> str:
+        size = "" if self.data_bytes is None else f" of {counted(self.data_bytes, 'byte')} of data"
+        return counted(self.rows, "row") + size
 
 
 def sum_sizes(sizes: Iterable[Size]) -> Size:
     """Return the size of all parts of a batch together."""
-    rows, data_bytes = 0, 0
+    rows, data_bytes, digest = 0, 0, 0
     for size in sizes:
         rows += size.rows
-        data_bytes += size.data_bytes
-    return Size(rows, data_bytes)
+        data_bytes += size.data_bytes or 0
+        digest += size.digest or 0
+    return Size(rows, data_bytes, digest % 2**64)
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,7 @@ class Marker:
             "checkpoint": self.checkpoint,
             "rows": self.size.rows,
             "bytes": self.size.data_bytes,
+            "digest": self.size.digest,
         }
         return json.dumps(found).encode()
 
@@ -92,10 +107,16 @@ class Marker:
     def from_json(cls, value: bytes) -> Marker:
         """Read what is stored; ``ValueError``, ``KeyError`` or ``TypeError`` if it is not one."""
         found = json.loads(value)
+        # Earlier versions noted no digest, or rows alone.
+        data_bytes, digest = found.get("bytes"), found.get("digest")
         return cls(
             int(found["batchId"]),
             str(found.get("checkpoint", "")),
-            Size(int(found["rows"]), int(found.get("bytes", -1))),
+            Size(
+                int(found["rows"]),
+                None if data_bytes is None else int(data_bytes),
+                None if digest is None else int(digest),
+            ),
         )
 
 
@@ -142,12 +163,14 @@ def is_done(done: Marker, query: str, checkpoint: str, batch_id: int) -> bool:
 def check_repeated(link: LinkOptions, query: str, now: Marker) -> None:
     """Make sure that a batch that was left out had the rows that were published. Blocks."""
     done = read_marker(link, query)
-    old = done is not None and done.size.data_bytes < 0
-    if done is None or (done.size != now.size and not (old and done.size.rows == now.size.rows)):
+    if done is None or not done.size.is_that_of(now.size):
+        before = "no marker any more" if done is None else str(done.size)
+        same = done is not None and str(done.size) == str(now.size)
         raise _unfit(
             query,
-            f"batch {now.batch_id} was published with {done.size if done else None} and has "
-            f"{now.size} now: the checkpoint is an older copy",
+            f"batch {now.batch_id} was published with {before} and has "
+            f"{'other ones now, as many' if same else f'{now.size} now'}: the checkpoint is an "
+            "older copy, or the query does not give the same rows when a batch is repeated",
         )
     log.warning(
         "batch %d of %s was published before with its %s; it is left out",

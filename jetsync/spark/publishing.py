@@ -33,6 +33,7 @@ from jetsync.spark.expectations import (
     stored_before,
 )
 from jetsync.spark.ids import LoggedContentIds, PositionIds, SourceIds, short_hash
+from jetsync.spark.marker import Size
 from jetsync.spark.sink_columns import SinkColumns, without_source
 from jetsync.spark.target import find_stream
 from jetsync.spark.task_rows import Failures, TaskRows
@@ -124,6 +125,8 @@ class RowPublisher:
         self._columns = columns
         self._ids = ids
         self._destinations = Destinations(options, columns)
+        self.size: Size = Size()
+        """How much was published, or would be; counted for option commitMarker only."""
 
     def publish(self, batch: pa.RecordBatch) -> Published:
         """Publish a batch and wait for every acknowledgement, like :meth:`publish_all`."""
@@ -149,6 +152,18 @@ class RowPublisher:
             total = self._publish_singly(rows for _, rows in chain([first], ready))
         return sum(extra, total)
 
+    def leave_out(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Count the rows of batches in ``size``, and publish none. Blocks while Spark makes
+        them."""
+        for batch in joined(batches):
+            self._normalised(batch)
+
+    def _normalised(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self._columns.normalise(batch, makes_ids=self._ids is not None)
+        if self._options.commit_marker:
+            self.size = self.size.plus(rows, self._columns.subject)
+        return rows
+
     def _ready(
         self, batches: Iterable[pa.RecordBatch], extra: list[Published]
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
@@ -158,7 +173,7 @@ class RowPublisher:
         """
         options = self._options
         for batch in batches:
-            rows = self._columns.normalise(batch, makes_ids=self._ids is not None)
+            rows = self._normalised(batch)
             limit = with_patience(
                 options.link, "publishing", lambda js: shared(options.link).max_payload
             )

@@ -93,18 +93,13 @@ class _Sink:
         partition: int,
         checkpoint: str = "",
     ) -> PublishedMessage:
+        publisher = self._publisher(query, batch_id, partition)
+        total = publisher.publish_all(batches)
+        return PublishedMessage(total, query, checkpoint, publisher.size)
+
+    def _publisher(self, query: str, batch_id: str, partition: int) -> RowPublisher:
         ids = make_ids(self._options, query, batch_id, partition)
-        publisher = RowPublisher(self._options, self._columns, ids)
-        size = Size()
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal size
-            for batch in batches:
-                size = size.plus(batch)
-                yield batch
-
-        total = publisher.publish_all(counted())
-        return PublishedMessage(total, query, checkpoint, size)
+        return RowPublisher(self._options, self._columns, ids)
 
     def _finish(self, what: str, messages: Sequence[Any]) -> Published:
         """Purge what an overwriting write replaces; return what was published by all tasks."""
@@ -204,9 +199,9 @@ class JetStreamStreamWriter(_Sink, DataSourceStreamArrowWriter):
         if options.commit_marker:
             done = read_marker(options.link, query)
             if done is not None and is_done(done, query, checkpoint, int(batch_id)):
-                size = Size()
-                for batch in batches:
-                    size = size.plus(batch)
+                publisher = self._publisher(query, batch_id, task.partition)
+                publisher.leave_out(batches)
+                size = publisher.size
                 return PublishedMessage(Published(), query, checkpoint, size, skipped=True)
         return self._publish(batches, query, batch_id, task.partition, checkpoint)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -15,10 +16,12 @@ from jetsync.spark.marker import (
     BUCKET,
     Marker,
     Size,
+    check_repeated,
     is_done,
     make_bucket,
     mark_done,
     read_marker,
+    sum_sizes,
 )
 from tests.harness.soak import SOAKING
 from tests.harness.waiting import wait_until
@@ -53,6 +56,55 @@ def test_a_marker_that_says_nothing_about_a_batch_is_an_error(checkpoint, batch)
     with pytest.raises(SparkSourceError) as caught:
         is_done(marker(4), "q", checkpoint, batch)
     assert caught.value.code == "JETSYNC_COMMIT_MARKER"
+
+
+def size_of(*batches, subject=None):
+    made = Size()
+    for rows in batches:
+        batch = pa.RecordBatch.from_pylist([{"subject": s, "data": data} for s, data in rows])
+        made = made.plus(batch if subject is None else batch.select(["data"]), subject)
+    return made
+
+
+ROWS = [("a", b"1"), ("b", b"2"), ("b", b"2"), ("c", b"")]
+
+
+def test_the_size_of_a_batch_is_that_of_its_rows_in_any_order_and_parts():
+    whole = size_of(ROWS)
+    assert size_of(ROWS[::-1]) == whole
+    assert size_of(ROWS[:1], ROWS[1:]) == whole
+    assert sum_sizes([size_of(ROWS[3:]), size_of(ROWS[:3])]) == whole
+    assert (whole.rows, whole.data_bytes) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("a", b"1"), ("b", b"2"), ("b", b"3"), ("c", b"")],
+        [("a", b"1"), ("b", b"2"), ("a", b"2"), ("c", b"")],
+        [("a", b"1"), ("a", b"1"), ("b", b"2"), ("c", b"")],
+        [("a", b"2"), ("b", b"1"), ("b", b"2"), ("c", b"")],
+    ],
+)
+def test_a_batch_of_other_rows_of_the_same_size_is_not_left_out(link, others):
+    assert (size_of(others).rows, size_of(others).data_bytes) == (4, 3)
+    mark_done(link, "q", Marker(4, "c", size_of(ROWS)))
+    check_repeated(link, "q", Marker(4, "c", size_of(ROWS[2:], ROWS[:2])))
+    with pytest.raises(SparkSourceError, match="as many") as caught:
+        check_repeated(link, "q", Marker(4, "c", size_of(others)))
+    assert caught.value.code == "JETSYNC_COMMIT_MARKER"
+
+
+def test_a_fixed_subject_is_part_of_the_rows(link):
+    assert size_of(ROWS, subject="x") != size_of(ROWS, subject="y")
+
+
+@pytest.mark.parametrize("known", ['"rows": 4', '"rows": 4, "bytes": 3'])
+def test_a_marker_of_an_earlier_version_is_compared_by_what_it_has(link, js, known):
+    js.key_value(BUCKET).put("spark.q", b'{"batchId": 4, "checkpoint": "c", %s}' % known.encode())
+    check_repeated(link, "q", Marker(4, "c", size_of(ROWS)))
+    with pytest.raises(SparkSourceError):
+        check_repeated(link, "q", Marker(4, "c", size_of(ROWS[1:])))
 
 
 def test_a_marker_without_a_checkpoint_is_of_an_earlier_version(link, js):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from jetsync.jetstream.publish.content_ids import digest_rows
 from jetsync.spark import publish_partition, reason
 from tests.harness.soak import SOAKING
 from tests.spark.streaming import read_stream, run_available, to_its_end
@@ -165,13 +167,20 @@ def test_a_commit_marker_serves_one_checkpoint_and_fails_on_any_other(
             copy_query(spark, source, target, second, read, **options)
         assert reason(caught.value).startswith("[JETSYNC_COMMIT_MARKER]")
         assert "another checkpoint" in reason(caught.value)
-        # An older copy of the checkpoint: its batch 1 was not planned yet, and gets other rows.
-        forget_that_it_is_done(older, "1")
-        for path in [older / "offsets" / "1", older / "offsets" / ".1.crc"]:
-            path.unlink()
-        with pytest.raises(PySparkException) as caught:
-            copy_query(spark, source, target, older, {"maxOffsetsPerTrigger": 5}, **options)
-        assert reason(caught.value).startswith("[JETSYNC_COMMIT_MARKER]")
+        # An older copy of the checkpoint: its batch 1 was not planned yet, and gets other rows;
+        # fewer, and then as many of the same size.
+        for others in ({"maxOffsetsPerTrigger": 5}, read):
+            forget_that_it_is_done(older, "1")
+            for path in [older / "offsets" / "1", older / "offsets" / ".1.crc"]:
+                path.unlink()
+            if others is read:
+                for seq in range(11, 21):
+                    js.stream(source.name).delete_msg(seq)
+                source.fill(10)
+            with pytest.raises(PySparkException) as caught:
+                copy_query(spark, source, target, older, others, **options)
+            assert reason(caught.value).startswith("[JETSYNC_COMMIT_MARKER]")
+        assert "as many" in reason(caught.value)
         if not SOAKING:
             return  # that one is older still makes no difference to Spark
         forget_that_it_is_done(older)
@@ -188,10 +197,20 @@ def test_a_commit_marker_serves_one_checkpoint_and_fails_on_any_other(
 def test_a_marker_says_whose_it_is_and_how_much_it_had(spark, js, new_stream, target, tmp_path):
     source = new_stream(3)
     try:
-        copy_query(spark, source, target, tmp_path, commitMarker="true")
+        read = {"minPartitions": 3}
+        copy_query(spark, source, target, tmp_path, read, commitMarker="true")
         checkpoint = json.loads((tmp_path / "metadata").read_text())["id"]
         value = json.loads(js.key_value("jetsync_spark").get(f"spark.{checkpoint}").value)
-        assert value == {"batchId": 0, "checkpoint": checkpoint, "rows": 3, "bytes": 3}
+        # Whatever tasks the rows came in, and in whatever order.
+        rows = [{"subject": f"{target.name}.copy", "data": data} for data in (b"3", b"1", b"2")]
+        digest = digest_rows(pa.RecordBatch.from_pylist(rows), None)
+        assert value == {
+            "batchId": 0,
+            "checkpoint": checkpoint,
+            "rows": 3,
+            "bytes": 3,
+            "digest": digest,
+        }
     finally:
         js.delete_key_value("jetsync_spark")
 

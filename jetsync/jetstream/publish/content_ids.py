@@ -10,7 +10,7 @@ from jetsync._core.arrow_rows import ArrowRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ContentIds"]
+__all__ = ["ContentIds", "digest_rows"]
 
 GENERATION_ROWS = 1_000_000
 """Beyond this many different rows the counting starts anew (in a new generation, which is part of
@@ -36,12 +36,24 @@ class ContentIds:
         """
         import pyarrow as pa
 
-        offsets, text = self._core.column(
-            ArrowRows(batch),
-            "data",
-            "subject" if subject is None else None,
-            None if subject is None else subject.encode(),
-            "headers" if "headers" in batch.schema.names else None,
-        )
+        offsets, text = self._core.column(ArrowRows(batch), *_parts(batch, subject))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
         return pa.Array.from_buffers(pa.large_string(), batch.num_rows, buffers)
+
+
+def digest_rows(batch: pa.RecordBatch, subject: str | None) -> int:
+    """Return a number of 64 bits that stands for the rows of a batch in any order; those of several
+    batches are added, modulo 2**64. Takes what :meth:`ContentIds.column` takes."""
+    return content_ids.digest_rows(ArrowRows(batch), *_parts(batch, subject))
+
+
+def _parts(
+    batch: pa.RecordBatch, subject: str | None
+) -> tuple[str, str | None, bytes | None, str | None]:
+    """Where the parts of a row are: its data, its subject or the fixed one, its headers."""
+    return (
+        "data",
+        "subject" if subject is None else None,
+        None if subject is None else subject.encode(),
+        "headers" if "headers" in batch.schema.names else None,
+    )
