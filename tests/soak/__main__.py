@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.harness import figures, soak
 from tests.soak import page
-from tests.soak.parts import PARTS
+from tests.soak.parts import OPTIONS, PARTS
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 90 * 60
@@ -49,6 +49,7 @@ def run(part: str, arguments: list[str]) -> bool:
         environment = {**os.environ, soak.ENVIRONMENT_VARIABLE: "1"}
         environment[figures.ENVIRONMENT_VARIABLE] = str(kept)
         command = [sys.executable, "-m", "pytest", "--timeout", str(LONGEST), *PARTS[part]]
+        command += OPTIONS.get(part, [])
         begun = time.monotonic()
         try:
             done = subprocess.run(

@@ -85,7 +85,7 @@ PARTS: dict[str, list[str]] = {
     "sanitizers": ["tests/csrc/test_sanitized.py"],
     "races": ["tests/csrc/test_threads.py"],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
-    "spark": ["tests/spark", "tests/cli/test_demo_run.py"],
+    "spark": ["tests/cli/test_demo_run.py"],
     "pysparks": ["tests/spark/test_versions.py"],
 }
 
@@ -98,3 +98,13 @@ PARTS["rest"] = [
     if (place := f"{RELIABILITY}/{path.name}") not in _NAMED
 ]
 """Tests of reliability that no part names yet; one that takes long belongs into a part."""
+
+PARTS["spark"] += [
+    place
+    for path in sorted(Path(__file__).parents[1].glob("spark/test_*.py"))
+    if (place := f"tests/spark/{path.name}") not in PARTS["pysparks"]
+]
+
+OPTIONS: dict[str, list[str]] = {"spark": ["-n", "2"]}
+"""Options of pytest for parts whose tests measure no time: most of these wait for a Java to start,
+for the end of a batch or for a dead process, so two run beside each other."""
