@@ -15,6 +15,7 @@ from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.options import LinkOptions, Values
 from jetsync.spark.positions import read_head
 from tests.harness.waiting import wait_until
+from tests.spark.streaming import to_its_end
 
 
 def link(server, **options):
@@ -76,9 +77,14 @@ def test_a_server_without_jetstream_is_waited_for_and_the_text_says_what_is_wron
         assert caught.value.code == "JETSYNC_SERVER_UNAVAILABLE"
 
 
+def all_names(server):
+    """The name of each connection to a server."""
+    return [one.get("name") for one in server.monitor("connz", 10)["connections"]]
+
+
 def names(server):
     """The names of all connections to a server."""
-    return {one.get("name") for one in server.monitor("connz", 10)["connections"]}
+    return set(all_names(server))
 
 
 def test_connections_of_tasks_and_of_the_driver_have_the_name_of_the_application(
@@ -93,6 +99,35 @@ def test_connections_of_tasks_and_of_the_driver_have_the_name_of_the_application
         assert known in names(fresh_server) <= {"the test", "jetsync-spark", known}
     with connection({"servers": fresh_server.url}):
         assert known in names(fresh_server)
+
+
+def test_a_query_opens_no_more_connections_than_the_page_says(spark, fresh_server, tmp_path):
+    """It reads and writes, batch after batch, on both slots; a job follows it."""
+    slots, queries = 2, 1
+    with jetsync.connect(fresh_server.url) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="S", subjects=["s.>"])
+        js.create_stream(name="T", subjects=["t.>"])
+        js.publish_many([("s.x", b"%d" % n) for n in range(40)]).raise_for_failed()
+        where = {"servers": fresh_server.url, "connectionName": "counted"}
+        frame = spark.readStream.format("jetstream").options(
+            stream="S", minPartitions=4, maxOffsetsPerTrigger=10, **where
+        )
+        writer = (
+            frame.load()
+            .selectExpr("'t.x' subject", "data")
+            .writeStream.format("jetstream")
+            .options(**where)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+        )
+        to_its_end(writer.start)
+        spark.range(8).repartition(4).selectExpr("'t.y' subject", "string(id) data").write.format(
+            "jetstream"
+        ).options(**where).mode("append").save()
+        assert js.stream("T").info().state.messages == 48
+        # All of them stay for a while.
+        assert 0 < all_names(fresh_server).count("counted") <= 2 * slots + queries + 2
 
 
 def test_a_connection_has_the_name_it_was_given(spark, fresh_server):

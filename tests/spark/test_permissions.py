@@ -10,7 +10,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
-from jetsync.spark import consume_partition, destinations, kv
+from jetsync.spark import consume_partition, destinations, kv, kv_lookup
 from jetsync.spark.connection import link_of
 from jetsync.spark.marker import Marker, Size, make_bucket, mark_done, read_marker
 from jetsync.spark.publishing import RowPublisher, make_ids
@@ -173,6 +173,7 @@ def test_key_value_look_ups(tmp_path):
     with Job(tmp_path, ("only with `kv(",)) as job:
         job.js.create_key_value(bucket="customers").put("one", b"1")
         assert kv("customers", job.link).get("one").value == b"1"
+        assert kv_lookup("customers", ["one", "two"], job.link) == {"one": b"1"}
 
 
 def test_working_messages_off(tmp_path):
