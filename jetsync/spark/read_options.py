@@ -266,17 +266,16 @@ def _filters(values: Values, bucket: str | None) -> tuple[str, ...]:
     keys = values.names("keys")
     if keys and (bucket is None or subjects):
         raise values.invalid("keys", "used together with option bucket, without filterSubjects")
-    if bucket is not None:
-        subjects = subjects or tuple(subject_prefix(bucket) + key for key in keys)
-    for subject in subjects:
-        tokens = subject.split(".")
-        if "" in tokens or ">" in tokens[:-1] or re.search(r"\s", subject):
-            raise values.invalid("filterSubjects", f"a comma list of subjects ({subject!r} is not)")
-    for one, two in itertools.combinations(subjects, 2):
+    name, what, given = ("keys", "keys", keys) if keys else ("filterSubjects", "subjects", subjects)
+    for one in given:
+        tokens = one.split(".")
+        if "" in tokens or ">" in tokens[:-1] or re.search(r"\s", one):
+            raise values.invalid(name, f"a comma list of {what} ({one!r} is not)")
+    for one, two in itertools.combinations(given, 2):
         if common_pattern(one, two) is not None:
-            raise values.invalid(
-                "filterSubjects", f"subjects that do not overlap ({one!r} and {two!r} do)"
-            )
+            raise values.invalid(name, f"{what} that do not overlap ({one!r} and {two!r} do)")
+    if bucket is not None and keys:
+        return tuple(subject_prefix(bucket) + key for key in keys)
     return subjects
 
 

@@ -92,6 +92,8 @@ class SinkColumns:
                 hint = "The content of a message is column data: rename value"
             elif "topic" in strange and "subject" not in names:
                 hint = "The place of a message is column subject: rename topic"
+            elif lower := [name for name in strange if name.lower() in known]:
+                hint = f"Their names are in lower case: rename {lower[0]} to {lower[0].lower()}"
             raise SparkOptionError(
                 f"the sink does not know column(s) {', '.join(strange)}; it takes "
                 f"{', '.join(known)}. {hint}",
@@ -242,7 +244,8 @@ def _subjects(column: Any) -> Any:
     if at >= 0:
         raise SparkSourceError(
             f"{column[at].as_py()!r} is not a subject to publish to: it must have no white space, "
-            "no wildcard and no empty part between dots",
+            "no wildcard and no empty part between dots, and what begins with $JS. or $SYS. is a "
+            "request to the servers",
             code="JETSYNC_INVALID_SUBJECT",
         )
     return column

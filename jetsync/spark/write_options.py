@@ -32,8 +32,9 @@ WRITE_OPTIONS = (
 DEDUP = ("content", "source", "column", "position", "none")
 ATOMIC = ("none", "chunk")
 
-INVALID_SUBJECT = r"(^|\.)[*>]?(\.|$)|[\s\x00]"
-"""An empty token, one that is a wildcard, or white space. Understood by ``re`` and by Arrow."""
+INVALID_SUBJECT = r"(^|\.)[*>]?(\.|$)|[\s\x00]|^\$(JS|SYS)\."
+"""An empty token, one that is a wildcard, or white space; and the beginning of ``$JS.`` and
+``$SYS.``, where a message is a request to the servers. Understood by ``re`` and by Arrow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,8 @@ def _window(values: Values) -> tuple[float, bool]:
 def _subject(subject: str | None) -> str | None:
     if subject is not None and re.search(INVALID_SUBJECT, subject):
         raise SparkOptionError(
-            f"option 'subject' must be one subject without wildcards, got {subject!r}",
+            "option 'subject' must be one subject without wildcards, and none of the servers' own "
+            f"($JS., $SYS.), got {subject!r}",
             code="JETSYNC_INVALID_OPTION",
         )
     return subject

@@ -22,7 +22,11 @@ def begin(consumer, count, *, size=SIZE, timeout=PATIENCE):
     return begin_fetch(consumer, count, max_bytes=size, timeout=timeout)
 
 
-def test_the_first_messages_are_given_while_the_rest_is_still_to_come(js, stream, consumer):
+def test_the_first_messages_are_given_while_the_rest_is_still_to_come(
+    js, stream, consumer, monkeypatch
+):
+    """Nothing else ends the wait for them: there are no heartbeats."""
+    monkeypatch.setattr("jetsync.jetstream.consumers.consumer.heartbeat_for", lambda *_: None)
     fill(js, stream, 5)
     with begin(consumer, 10) as pull:
         assert numbers(pull.take(5)) == [0, 1, 2, 3, 4]

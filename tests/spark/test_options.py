@@ -60,7 +60,7 @@ def test_an_unknown_option_without_neighbour_gets_no_guess():
 
 
 def test_what_spark_adds_by_itself_is_no_unknown_option():
-    assert link(path="/x", checkpointlocation="/y").servers
+    assert link(path="/x", checkpointlocation="/y", queryname="z").servers
 
 
 def test_servers_are_a_comma_list_and_default_to_the_environment(monkeypatch):

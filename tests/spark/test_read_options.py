@@ -120,6 +120,12 @@ def test_filters_must_be_subjects_that_do_not_overlap():
         assert refusal(batch, filterSubjects=text).code == "JETSYNC_INVALID_OPTION"
 
 
+@pytest.mark.parametrize("keys", ["a.>,a.b", "a..b", "a b"])
+def test_keys_are_refused_under_their_own_name(keys):
+    with pytest.raises(SparkOptionError, match=f"'keys' .*'{keys}'"):
+        ReadOptions.parse({"bucket": "B", "keys": keys}, streaming=False)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

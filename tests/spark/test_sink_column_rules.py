@@ -176,3 +176,9 @@ def test_the_value_of_kafka_is_told_our_name():
 def test_the_topic_of_kafka_is_told_our_name():
     with pytest.raises(SparkOptionError, match="column subject: rename topic"):
         check(struct(topic=StringType(), data=StringType()))
+
+
+def test_columns_in_upper_case_are_told_to_be_in_lower_case():
+    """Spark's SQL makes no difference between them."""
+    with pytest.raises(SparkOptionError, match="rename Subject to subject"):
+        check(struct(Subject=StringType(), data=StringType()))

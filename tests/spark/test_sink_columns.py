@@ -103,13 +103,21 @@ def test_scheduled_rows_are_published_by_the_stream(new_stream):
 
 
 @pytest.mark.parametrize(
-    "subject", ["a b", "a..b", ".a", "a.", "a.*", ">", "", "*.a", "a\tb", "a.>"]
+    "subject", ["a b", "a..b", ".a", "a.", "a.*", ">", "", "*.a", "a\tb", "a.>", "$SYS.REQ.PING"]
 )
 def test_a_bad_subject_is_found_before_anything_is_sent(new_stream, subject):
     stream = new_stream()
     columns = {"subject": [f"{stream.name}.a", subject], "data": ["x", "y"]}
     assert refused(stream, columns).code == "JETSYNC_INVALID_SUBJECT"
     assert stream.messages == 0
+
+
+def test_a_row_is_no_request_to_the_servers(new_stream):
+    """Its subject may be data from anywhere; here it would purge the stream."""
+    stream = new_stream(5)
+    columns = {"subject": [f"$JS.API.STREAM.PURGE.{stream.name}"], "data": [""]}
+    assert refused(stream, columns).code == "JETSYNC_INVALID_SUBJECT"
+    assert stream.messages == 5
 
 
 def test_subjects_with_wildcard_letters_inside_a_token_are_fine(new_stream):

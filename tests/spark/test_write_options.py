@@ -34,8 +34,8 @@ def test_what_spark_adds_by_itself_is_ignored():
     assert parse(path="x", checkpointlocation="y")
 
 
-@pytest.mark.parametrize("subject", ["a.*", "a.>", "a..b", "a b", "."])
-def test_the_fixed_subject_has_no_wildcards(subject):
+@pytest.mark.parametrize("subject", ["a.*", "a.>", "a..b", "a b", ".", "$JS.API.INFO"])
+def test_the_fixed_subject_is_one_that_a_message_can_have(subject):
     assert refusal(subject=subject).code == "JETSYNC_INVALID_OPTION"
 
 
