@@ -126,7 +126,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         heads = self._heads
         begins = {name: item.begin for name, item in waiting.items()}
         ends = self._limited(begins, {name: item.end for name, item in waiting.items()}, limit)
-        streams = {name: StreamOffset(ends[name], heads[name].created) for name in heads}
+        streams = self._left_out(offset)
+        streams.update((name, StreamOffset(ends[name], heads[name].created)) for name in heads)
         is_batch = streams != dict(offset.streams) and (
             ends != begins or any(item.is_due for item in waiting.values())
         )
@@ -216,8 +217,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         if self._options.on_commit == NONE:
             return
-        streams = Offset.from_dict(end).streams
-        together(streams, lambda name: self._release(name, streams[name]))
+        offset = Offset.from_dict(end)
+        left_out = self._left_out(offset)
+        done = {name: at for name, at in offset.streams.items() if name not in left_out}
+        together(done, lambda name: self._release(name, done[name]))
 
     def _release(self, name: str, reached: StreamOffset) -> None:
         try:
@@ -316,6 +319,17 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             or begin - reached.seq >= most
             or time.monotonic() - self._noted_at >= longest
         )
+
+    def _left_out(self, offset: Offset) -> dict[str, StreamOffset]:
+        """Return the streams that the query has read and that its options name no more.
+
+        They stay in the checkpoint, so one that is named again goes on where it was left. Those of
+        a pattern come and go by themselves, and are forgotten.
+        """
+        if self._options.stream_pattern is not None:
+            return {}
+        named = self._options.streams
+        return {name: reached for name, reached in offset.streams.items() if name not in named}
 
     def _compare_filters(self, offset: Offset) -> None:
         if offset.filters in ("", self._filters) or self._warned:

@@ -193,6 +193,32 @@ def test_a_stream_added_to_a_query_begins_where_the_options_say(new_stream):
     assert [(r.stream, r.first, r.last) for r in ranges] == [(two.name, 1, 4)]
 
 
+def test_a_stream_that_is_left_out_for_a_while_goes_on_where_it_was_left(new_stream):
+    one, two = new_stream(3), new_stream(4)
+    names = {"stream": f"{one.name},{two.name}"}
+    both = reader(one, **names)
+    end = both.latestOffset(travel(both.initialOffset()), ALL)
+    one.fill(1)
+    two.fill(1)
+    alone = reader(one)
+    nothing_of_two = alone.latestOffset(travel(end), ALL)
+    assert planned(alone, end, nothing_of_two) == [4]
+    assert alone.latestOffset(travel(nothing_of_two), ALL) == nothing_of_two
+    again = reader(one, **names)
+    rest = again.latestOffset(travel(nothing_of_two), ALL)
+    ranges = [part.range for part in again.partitions(travel(nothing_of_two), travel(rest))]
+    assert [(r.stream, r.first, r.last) for r in ranges] == [(two.name, 5, 5)]
+
+
+def test_a_commit_releases_nothing_of_a_stream_that_is_left_out(js, new_stream):
+    one, two = (new_stream(3, retention="workqueue", allow_direct=True) for _ in range(2))
+    names = {"stream": f"{one.name},{two.name}", "onCommit": "purge"}
+    both = reader(one, **names)
+    end = both.latestOffset(travel(both.initialOffset()), ALL)
+    reader(one, onCommit="purge").commit(travel(end))
+    assert (one.messages, two.messages) == (0, 3)
+
+
 def test_the_head_is_reported_without_asking_again(new_stream):
     stream = new_stream(4)
     made = reader(stream)
