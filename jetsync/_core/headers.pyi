@@ -13,6 +13,8 @@ class ReceivedHeaders(Headers):
 def received(raw: bytes) -> ReceivedHeaders:
     """Make headers of a block from the wire. Never raises: what cannot be read is counted."""
 
+def parent_texts(blocks: list[bytes]) -> bytes | None: ...
+def read_parents(texts: bytes) -> list[tuple[int, int, int]]: ...
 def trace_parents(blocks: list[bytes], baggage: bool = False) -> list[tuple[int, int, int]] | None:
     """Return the W3C trace contexts of header blocks, each once.
 

@@ -1,6 +1,6 @@
 """Headers of received messages: the first value of a name is found without a Python frame."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -96,16 +96,70 @@ cdef bint read_hex(const uint8_t *text, size_t digits, uint64_t *found) noexcept
     return True
 
 
-cdef tuple trace_parent(jet_span value):
-    """Read a W3C traceparent of version 00; None when it is none, or names no span."""
-    cdef uint64_t high, low, span, flags
+cdef enum:
+    PARENT = 55  # bytes of a traceparent
+
+
+cdef struct Parent:
+    uint64_t high, low  # of the id of the trace
+    uint64_t span, flags
+
+
+cdef bint read_parent(jet_span value, Parent *found) noexcept nogil:
+    """Read a W3C traceparent of version 00. Returns whether it is one and names a span."""
     cdef const uint8_t *text = value.ptr
-    if (value.len != 55 or memcmp(text, b"00-", 3) or text[35] != c'-' or text[52] != c'-'
-            or not read_hex(text + 3, 16, &high) or not read_hex(text + 19, 16, &low)
-            or not read_hex(text + 36, 16, &span) or not read_hex(text + 53, 2, &flags)
-            or span == 0 or (high == 0 and low == 0)):
-        return None
-    return (<object>high << 64) | low, span, flags
+    return (
+        value.len == PARENT and memcmp(text, b"00-", 3) == 0 and text[35] == c'-' and text[52] == c'-'
+        and read_hex(text + 3, 16, &found.high) and read_hex(text + 19, 16, &found.low)
+        and read_hex(text + 36, 16, &found.span) and read_hex(text + 53, 2, &found.flags)
+        and found.span != 0 and (found.high != 0 or found.low != 0)
+    )
+
+
+def parent_texts(list blocks not None):
+    """Return the first traceparent of each header block, one behind another, none twice in a row;
+    :func:`read_parents` reads them. None where a block has a tracestate too, which is for a
+    propagator to read.
+
+    Many of them cost a copy each until they are asked for.
+    """
+    cdef jet_header_iter it
+    cdef jet_span name, value, last = span_of(NULL, 0)
+    cdef bytes block, texts = PyBytes_FromStringAndSize(NULL, PARENT * len(blocks))
+    cdef char *to = PyBytes_AS_STRING(texts)
+    cdef size_t n = 0
+    cdef bint first
+    for block in blocks:
+        first = True
+        jet_header_begin(&it, span_of_bytes(block))
+        while jet_header_next(&it, &name, &value):
+            if is_named(name, b"tracestate", 10):
+                return None
+            if first and is_named(name, b"traceparent", 11):
+                first = False
+                if value.len == PARENT and (
+                    last.len == 0 or memcmp(value.ptr, last.ptr, PARENT) != 0
+                ):
+                    memcpy(to + n, value.ptr, PARENT)
+                    last = value  # of a block that the list holds
+                    n += PARENT
+    return texts[:n]
+
+
+def read_parents(bytes texts not None):
+    """Return `[(trace_id, span_id, flags), ...]` of what :func:`parent_texts` returned, each
+    once."""
+    cdef Parent parent
+    cdef dict found = {}
+    cdef Py_ssize_t n
+    for n in range(0, PyBytes_GET_SIZE(texts), PARENT):
+        if read_parent(span_of(PyBytes_AS_STRING(texts) + n, PARENT), &parent):
+            found[context_of(&parent)] = None
+    return list(found)
+
+
+cdef tuple context_of(Parent *parent):
+    return (<object>parent.high << 64) | parent.low, parent.span, parent.flags
 
 
 def trace_parents(list blocks not None, bint baggage=False):
@@ -116,6 +170,7 @@ def trace_parents(list blocks not None, bint baggage=False):
     """
     cdef jet_header_iter it
     cdef jet_span name, value, last = span_of(NULL, 0)
+    cdef Parent parent
     cdef bint first
     cdef bytes block
     cdef dict found = {}
@@ -130,9 +185,8 @@ def trace_parents(list blocks not None, bint baggage=False):
                 if value.len == last.len and memcmp(value.ptr, last.ptr, value.len) == 0:
                     continue
                 last = value  # of a block that the list holds
-                parent = trace_parent(value)
-                if parent is not None:
-                    found[parent] = None
+                if read_parent(value, &parent):
+                    found[context_of(&parent)] = None
     return list(found)
 
 

@@ -9,7 +9,12 @@ Not here:  message semantics (jetstream/), byte formats (protocol/, _core/, csrc
 from __future__ import annotations
 
 from jetsync._core.batch import MsgBatch
-from jetsync._core.headers import trace_parents, unsampled_parents
+from jetsync._core.headers import (
+    parent_texts,
+    read_parents,
+    trace_parents,
+    unsampled_parents,
+)
 from jetsync._core.message import Msg
 from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync.client.connecting import connect
@@ -38,6 +43,8 @@ __all__ = [
     "TLSConfig",
     "as_completed",
     "connect",
+    "parent_texts",
+    "read_parents",
     "shared_connection",
     "trace_parents",
     "unsampled_parents",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,16 @@ from jetsync.observe import Hooks, LeftOut, Operation
 from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
 from jetsync.otel.shapes import Shape, Shapes
-from jetsync.otel.totals import Totals
+from jetsync.otel.totals import Pace, Totals
 from jetsync.otel.unsampled import Unsampled, new_headers
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Link, Span, SpanContext, Tracer, TracerProvider
+    from opentelemetry.trace import Span, SpanContext, Tracer, TracerProvider
+
+    from jetsync.otel.links import LaterLinks
 
 __all__ = ["SpanHooks"]
 
@@ -48,6 +51,7 @@ class SpanHooks(Hooks):
         link_only: bool,
         message_spans: bool,
         max_links: int,
+        durations_per_second: float | None,
     ) -> None:
         from opentelemetry import context, metrics, propagate, trace
 
@@ -59,6 +63,7 @@ class SpanHooks(Hooks):
         self._shapes = Shapes(subject_template, message_spans)
         self._propagator = propagator or propagate.get_global_textmap()
         self._senders = Senders(self._propagator)
+        self._later = _later_links()
         self._link_only = link_only
         self._max_links = max_links
         self.each_message = message_spans
@@ -81,6 +86,8 @@ class SpanHooks(Hooks):
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self._totals = Totals.of(meter_provider, __version__)
+        if durations_per_second is not None:
+            self._totals.pace = Pace(durations_per_second)
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
         context = self._current()
@@ -184,7 +191,7 @@ class SpanHooks(Hooks):
             self._context.detach(plan.token)
         if plan.tracer is not None:
             if op.kind in _LATE:
-                self._start(plan, op, self._links(op.headers) if op.headers else ())
+                self._start_linked(plan, op)
             elif plan.span.is_recording():
                 found = _outcome(op)
                 if found != plan.known:
@@ -193,9 +200,22 @@ class SpanHooks(Hooks):
         if self._totals.wanted():
             self._measure(op, True)
 
-    def _links(self, blocks: Iterable[bytes]) -> _Links:
-        senders = itertools.islice(self._senders.spans(blocks), self._max_links)
-        return _Links(self._trace.Link, senders)
+    def _start_linked(self, plan: _Plan, op: Operation) -> None:
+        """Start a span with links to those that sent its messages."""
+        senders, most, blocks, later = self._senders, self._max_links, op.headers, self._later
+        if not most or blocks is None:
+            self._start(plan, op, ())
+        elif later is None:  # a tracer that is not of the SDK
+            sent = itertools.islice(senders.spans(blocks), most)
+            self._start(plan, op, [self._trace.Link(sender) for sender in sent])
+        elif not self._sampling.is_known:  # the sampler may look at them
+            self._start(plan, op, later(functools.partial(senders.spans, blocks), most))
+        else:
+            self._start(plan, op, ())
+            # Read now: the headers would keep the memory of the whole batch.
+            places = senders.found(blocks)
+            if places is not None:
+                later(places, most).give_to(plan.span)
 
     def _finish(self, span: Span, op: Operation) -> None:
         if op.settled is not None:
@@ -235,6 +255,15 @@ def _left_out_kinds(measure: Callable[[Operation], object] | None) -> dict[str, 
     """Return what is done with operations that begin a trace which is left out, by their kind."""
     sent = Unsampled(measure)
     return {"publish": sent, "request": sent, "receive": LeftOut(None, measure)}
+
+
+def _later_links() -> type[LaterLinks] | None:
+    """Return the class for links that are made later; None without the SDK."""
+    try:
+        from jetsync.otel.links import LaterLinks
+    except ImportError:
+        return None
+    return LaterLinks
 
 
 def _left_out(trace: Any) -> Callable[[], SpanContext]:
@@ -305,33 +334,6 @@ class _Unsampled(LeftOut):
     def end(self) -> None:
         if self._token is not None:
             self._api.detach(self._token)
-
-
-class _Links(Sequence[Any]):
-    """The links of a span to those that sent its messages. They are made when the SDK reads them:
-    for a span that the sampler does not want it reads none."""
-
-    def __init__(self, make: type[Link], senders: Iterator[SpanContext]) -> None:
-        self._make = make
-        self._senders = senders
-        self._made: list[Link] | None = None
-
-    def _all(self) -> list[Link]:
-        if self._made is None:
-            self._made = [self._make(sender) for sender in self._senders]
-        return self._made
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[Link]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._all()[at]
 
 
 def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:

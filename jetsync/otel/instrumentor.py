@@ -28,6 +28,7 @@ def instrument(
     link_only: bool = False,
     message_spans: bool = False,
     max_links: int = 128,
+    durations_per_second: float | None = 1000.0,
 ) -> None:
     """Make spans and metrics for the connections of this process that are made from now on.
 
@@ -37,11 +38,17 @@ def instrument(
     span is current that one is also its parent, unless ``link_only``. ``message_spans``: each
     message of ``publish_many`` has a "create" span of its own, whose context it carries; tens of
     microseconds each. The span of a fetch links to the first ``max_links`` senders of its messages,
-    0 to 128; each costs the SDK two microseconds or more. Does not block. Raises ConfigError
-    without ``jetsync[otel]``, and for a wrong ``max_links``.
+    0 to 128; each costs what exports it two microseconds or more. Of more operations than
+    ``durations_per_second`` the histograms have a sample (None: all of them; a record costs the SDK
+    half as much as a span); numbers of messages are exact. Does not block. Raises ConfigError
+    without ``jetsync[otel]``, and for a wrong number.
     """
     if not (isinstance(max_links, int) and 0 <= max_links <= MOST_READ):
         raise ConfigError(f"max_links must be a number from 0 to {MOST_READ}, not {max_links!r}")
+    if durations_per_second is not None and not durations_per_second > 0:
+        raise ConfigError(
+            f"durations_per_second must be above 0, or None for all: {durations_per_second!r}"
+        )
     try:
         hooks = SpanHooks(
             tracer_provider,
@@ -51,6 +58,7 @@ def instrument(
             link_only,
             message_spans,
             max_links,
+            durations_per_second,
         )
     except ImportError as error:
         raise ConfigError(f'{error}; install it with: pip install "jetsync[otel]"') from error
@@ -75,6 +83,7 @@ class JetsyncInstrumentor:
             "link_only",
             "message_spans",
             "max_links",
+            "durations_per_second",
         )
         instrument(**{name: options[name] for name in known if name in options})
 

@@ -45,6 +45,11 @@ class Sampling:
         """Whether the sampler is known to leave out every span that begins a trace."""
         self._look()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the rules of the sampler are known; then it looks at no attributes and links."""
+        return self._rules is not None
+
     def below(self, sampled: bool, remote: bool) -> Tracer | None:
         """Return what makes a span below one that is sampled or not, and remote or not; None when
         the sampler leaves it out."""

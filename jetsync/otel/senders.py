@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from jetsync.client import trace_parents
+from jetsync.client import parent_texts, read_parents, trace_parents
 from jetsync.headers import Headers
 
 if TYPE_CHECKING:
@@ -117,15 +118,26 @@ class Senders:
             context = self._context.set_value(key, value, context)
         return context
 
-    def spans(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:
-        """Return the spans that sent messages with these header blocks, each once."""
+    def found(self, blocks: Iterable[bytes]) -> Callable[[], Iterable[SpanContext]] | None:
+        """Look who sent messages with these header blocks: return what makes their places in their
+        traces, each once; None where there are none."""
         read = list(blocks)
-        parents = trace_parents(read) if self.is_w3c else None
-        if parents is None:
-            found = self._by_propagator(read)
-            yield from {(sender.trace_id, sender.span_id): sender for sender in found}.values()
-            return
-        for trace_id, span_id, flags in parents:
+        texts = parent_texts(read) if self.is_w3c else None
+        if texts is not None:
+            return functools.partial(self._places, texts) if texts else None
+        by_propagator = self._by_propagator(read)
+        found = {(one.trace_id, one.span_id): one for one in by_propagator}.values()
+        return (lambda: found) if found else None
+
+    def spans(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:
+        """Return the spans that sent messages with these header blocks, each once. Nothing is read
+        before the first is asked for."""
+        places = self.found(blocks)
+        if places is not None:
+            yield from places()
+
+    def _places(self, texts: bytes) -> Iterator[SpanContext]:
+        for trace_id, span_id, flags in read_parents(texts):
             yield self.span(trace_id, span_id, flags)
 
     def _by_propagator(self, blocks: Iterable[bytes]) -> Iterator[SpanContext]:

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 import jetsync
 import jetsync.otel
+from jetsync.otel.totals import Pace
 from tests.harness.frames import frames
 from tests.harness.waiting import wait_until
 
@@ -20,12 +21,12 @@ from tests.harness.waiting import wait_until
 class Metered:
     """A connection whose spans are all left out, with a provider of meters or without."""
 
-    def __init__(self, url, metered):
+    def __init__(self, url, metered, **options):
         self.reader = InMemoryMetricReader()
         meters = MeterProvider([self.reader]) if metered else None
         sampler = ParentBased(ALWAYS_OFF)
         jetsync.otel.instrument(
-            tracer_provider=TracerProvider(sampler=sampler), meter_provider=meters
+            tracer_provider=TracerProvider(sampler=sampler), meter_provider=meters, **options
         )
         try:
             self.nc = jetsync.connect(url)
@@ -118,3 +119,36 @@ def test_what_is_left_out_is_measured(stream, url):
         assert found["client.consumed.messages", "process", "left.a"] == 1
         assert found["process.duration", "process", "left.a"] == 1
         assert made.points()[duration, "request", "nobody", "NoRespondersError"] == 1
+
+
+@pytest.mark.parametrize(("pace", "recorded"), [(1, range(1, 41)), (None, range(41, 42))])
+def test_numbers_of_messages_are_exact_and_durations_a_sample(stream, url, pace, recorded):
+    """At most so many durations a second are recorded, or all of them."""
+    made = Metered(url, True, durations_per_second=pace)
+    with made.nc as nc:
+        for _ in range(41):
+            nc.publish("left.core")
+        found = made.points()
+    assert found["client.sent.messages", "publish", "left.core", None] == 41
+    assert found["client.operation.duration", "publish", "left.core", None] in recorded
+
+
+def test_the_pace_gives_a_second_of_rest_back_and_no_more(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("jetsync.otel.totals.monotonic", lambda: now[0])
+    pace = Pace(10)
+
+    def passed(count):
+        return sum(pace.lets() for _ in range(count))
+
+    assert passed(50) == 11  # a second's worth, and the one that is due
+    now[0] += 0.5
+    assert passed(50) == 5
+    now[0] += 60
+    assert passed(50) == 11
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, float("nan")])
+def test_a_wrong_pace_is_refused(wrong):
+    with pytest.raises(jetsync.ConfigError, match="durations_per_second"):
+        jetsync.otel.instrument(durations_per_second=wrong)
