@@ -14,7 +14,7 @@ from jetsync.errors import (
     ConfigError,
 )
 from jetsync.jetstream.config.consumer import ConsumerConfig
-from tests.harness.insides import api_of
+from tests.harness.tap import Tap
 
 
 def sends_nothing(nc, call, **arguments):
@@ -239,17 +239,14 @@ def test_a_message_limit_bounds_what_is_sent_unacknowledged(js, stream, subject)
 # -- pull: a lookup without an answer -------------------------------------------------------------
 
 
-def test_who_may_only_pull_binds_on_trust(stream, js, subject, nc, monkeypatch):
+def test_who_may_only_pull_binds_on_trust(server, stream, js, subject):
     """No answer to the lookup: a pull subscription goes on with the name it was given."""
     stream.create_consumer(durable_name="c")
     js.publish(subject, b"one")
-    blind = nc.jetstream()
-
-    def no_answer(*args, **kwargs):
-        raise jetsync.TimeoutError("no answer", operation="request")
-
-    monkeypatch.setattr(api_of(blind), "request", no_answer)
-    sub = blind.pull_subscribe(stream=stream.name, consumer="c")
-    assert sub.fetch(1, 5)[0].data == b"one"
-    with pytest.raises(jetsync.TimeoutError):
-        blind.pull_subscribe(stream=stream.name, durable="c")
+    with Tap(server.url) as tap, jetsync.connect(tap.url) as nc:
+        blind = nc.jetstream(timeout=0.3)
+        tap.to_server = lambda frame: b"" if b".CONSUMER.INFO." in frame.subject else frame.raw
+        sub = blind.pull_subscribe(stream=stream.name, consumer="c")
+        assert sub.fetch(1, 5)[0].data == b"one"
+        with pytest.raises(jetsync.TimeoutError):
+            blind.pull_subscribe(stream=stream.name, durable="c")

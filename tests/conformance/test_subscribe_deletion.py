@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import jetsync
-from tests.harness.insides import api_of, left_open, waits_for_pong
+from tests.harness.insides import left_open, waits_for_pong
 from tests.harness.proxy import Proxy
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 
@@ -269,21 +270,43 @@ def test_a_callback_may_drain_its_own_subscription(js, stream, subject):
     assert seen[0] == b"0"
 
 
+NO_LEADER = b'{"error": {"code": 503, "err_code": 10008, "description": "no leader"}}'
+
+
+@pytest.fixture
+def refusing(server, errors):
+    """A JetStream whose server, from the call of what this also gives on, refuses deletions."""
+    replies: set[bytes] = set()
+
+    def to_server(frame):
+        if b".CONSUMER.DELETE." in frame.subject:
+            replies.add(frame.reply)
+        return frame.raw
+
+    def to_client(frame):
+        return frame.with_body(NO_LEADER).raw if frame.subject in replies else frame.raw
+
+    def refuse():
+        tap.to_server, tap.to_client = to_server, to_client
+
+    with (
+        Tap(server.url) as tap,
+        jetsync.connect(tap.url, on_error=lambda event: errors.append(event.error)) as nc,
+    ):
+        yield nc.jetstream(), refuse
+
+
 @pytest.mark.parametrize("end", [unsubscribe, drain])
 def test_a_refused_deletion_is_raised_and_drain_tells_on_error_too(
-    js, stream, subject, errors, end, monkeypatch
+    refusing, stream, subject, errors, end
 ):
+    js, refuse = refusing
     sub = js.subscribe(subject, durable="d")
-    refusal = jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
-
-    def refuse(*args, **kwargs):
-        raise refusal
-
-    monkeypatch.setattr(api_of(js), "request", refuse)
-    with pytest.raises(jetsync.JetStreamUnavailableError):
+    refuse()
+    with pytest.raises(jetsync.JetStreamUnavailableError) as caught:
         end(sub)
     if end is drain:
-        wait_until(lambda: refusal in errors, timeout=20)
+        wait_until(lambda: caught.value in errors, timeout=20)
 
 
 def test_unsubscribe_after_a_number_counts_messages_and_not_statuses(js, stream, subject):
@@ -318,12 +341,10 @@ def test_a_failed_subscribe_leaves_nothing_behind(url, nc, js, stream, subject):
     assert list(js.consumer_names(stream.name)) == []
 
 
-def test_with_an_exception_in_the_block_that_exception_counts(js, stream, subject, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise jetsync.JetStreamUnavailableError(code=503, err_code=10008, description="no leader")
-
+def test_with_an_exception_in_the_block_that_exception_counts(refusing, stream, subject):
+    js, refuse = refusing
     with pytest.raises(KeyError), js.subscribe(subject):
-        monkeypatch.setattr(api_of(js), "request", refuse)
+        refuse()
         raise KeyError("mine")
 
 

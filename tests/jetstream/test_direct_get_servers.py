@@ -10,6 +10,7 @@ import jetsync
 from jetsync.jetstream.streams import direct
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 from tests.jetstream.messages import sequences
 from tests.jetstream.stored import fill
@@ -115,61 +116,66 @@ def test_a_broken_link_is_got_over_without_hole_or_repetition(server, js, open_s
         assert sequences(batch) == list(range(1, 5_001))
 
 
+ENDS = b"NATS/1.0 204"
+"""What the status begins with that ends a page."""
+
+
 @pytest.mark.parametrize("wanted", [10, 100])
-def test_a_link_that_breaks_before_the_last_word_costs_nothing(
-    js, open_stream, monkeypatch, wanted
-):
+def test_a_link_that_breaks_before_the_last_word_costs_nothing(server, js, open_stream, wanted):
     fill(js, open_stream, 30)
-    page = direct._Reader._page
-    broken: list[jetsync.Msg] = []
+    lost: list[bytes] = []
 
-    def lose_the_end(reader):
-        end = page(reader)
-        if not broken:
-            broken.append(end)
-            raise jetsync.DisconnectedError("just now")
-        return end
+    def lose_the_end(frame):
+        if lost or not frame.body.startswith(ENDS):
+            return frame.raw
+        lost.append(frame.body)
+        tap.cut()
+        return b""
 
-    monkeypatch.setattr(direct._Reader, "_page", lose_the_end)
-    batch = open_stream.get_msgs(1, max_messages=wanted)
-    assert (sequences(batch), batch.num_pending) == (
-        list(range(1, min(wanted, 30) + 1)),
-        max(0, 30 - wanted),
-    )
-    broken.clear()
-    assert sequences(open_stream.get_last_msgs(f"{open_stream.name}.*")) == [28, 29, 30]
-    broken.clear()
-    assert len(open_stream.get_msgs(1, max_messages=30, max_bytes=1)) == 1
+    with Tap(server.url) as tap, jetsync.connect(tap.url, reconnect_wait=0.01) as nc:
+        stream = nc.jetstream(timeout=20).stream(open_stream.name)
+        tap.to_client = lose_the_end
+        batch = stream.get_msgs(1, max_messages=wanted)
+        assert (sequences(batch), batch.num_pending) == (
+            list(range(1, min(wanted, 30) + 1)),
+            max(0, 30 - wanted),
+        )
+        assert lost
+        lost.clear()
+        assert sequences(stream.get_last_msgs(f"{open_stream.name}.*")) == [28, 29, 30]
+        assert lost
+        lost.clear()
+        assert len(stream.get_msgs(1, max_messages=30, max_bytes=1)) == 1
+        assert lost
 
 
 def test_silence_is_a_timeout_and_what_came_is_kept(fresh_server, monkeypatch):
-    with Proxy(fresh_server.url) as proxy, jetsync.connect(proxy.url) as nc:
+    silent = False
+
+    def silence_after_a_page(frame):
+        nonlocal silent
+        silent, was = silent or frame.body.startswith(ENDS), silent
+        return b"" if was else frame.raw
+
+    with Tap(fresh_server.url) as tap, jetsync.connect(tap.url) as nc:
         stream = nc.jetstream().create_stream(
             name="SLOW", subjects=["slow"], storage="memory", allow_direct=True
         )
         nc.jetstream().publish_many(("slow", b"x" * 500) for _ in range(100))
-        proxy.blackhole()
+        tap.to_client = lambda frame: b""
         with pytest.raises(jetsync.TimeoutError):
             stream.get_msgs(1, max_messages=100, timeout=0.3)
         with pytest.raises(jetsync.TimeoutError):
             stream.get_last_msgs("slow", timeout=0.3)
-        proxy.unblackhole()
-        assert nc.rtt(timeout=20) >= 0
-        page = direct._Reader._page
+        tap.to_client = silence_after_a_page
         monkeypatch.setattr(direct, "PAGE_BYTES", 2_000)
-
-        def one_page_then_silence(reader):
-            if len(reader._batch):
-                proxy.blackhole()
-            return page(reader)
-
-        monkeypatch.setattr(direct._Reader, "_page", one_page_then_silence)
         batch = stream.get_msgs(1, max_messages=100, timeout=0.5)
+        assert silent
         assert isinstance(batch.error, jetsync.TimeoutError)
         assert sequences(batch) == list(range(1, len(batch) + 1))
         assert 0 < len(batch) < 100
         assert batch.num_pending > 0
-        proxy.unblackhole()
+        tap.to_client = lambda frame: frame.raw
 
 
 def test_a_permission_that_is_missing_is_told_at_once():

@@ -13,9 +13,9 @@ import time
 import pytest
 
 import jetsync
-from jetsync.kv.backing import KeyValueBacking
 from tests.harness.insides import connection_of
 from tests.harness.proxy import Proxy
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 LONG = 20
@@ -234,16 +234,13 @@ def test_every_call_keeps_its_time_when_no_server_answers(fresh_server):
         watcher.stop()
 
 
-def test_a_conflict_that_cannot_be_looked_at_is_no_plain_timeout(js, kv, monkeypatch):
+def test_a_conflict_that_cannot_be_looked_at_is_no_plain_timeout(server, js, kv):
     """It is known that nothing was stored."""
     kv.put("a", b"1")
     kv.delete("a")
-
-    def unanswered(*_):
-        raise jetsync.TimeoutError("no answer")
-
-    monkeypatch.setattr(KeyValueBacking, "last", unanswered)
-    with pytest.raises(jetsync.NotStoredError, match="another revision"):
-        kv.create("a", b"2")
-    monkeypatch.undo()
+    with Tap(server.url) as tap, jetsync.connect(tap.url) as nc:
+        far = nc.jetstream(timeout=LONG).key_value(kv.bucket)
+        tap.to_server = lambda frame: b"" if b".STREAM.MSG.GET." in frame.subject else frame.raw
+        with pytest.raises(jetsync.NotStoredError, match="another revision"):
+            far.create("a", b"2", timeout=1)
     assert "a" not in kv

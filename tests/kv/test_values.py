@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 import jetsync
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 GOOD = ["a", "a.b.c", "A-Z/0_9=x", "-", "_kv", "a/b.c=d"]
@@ -311,17 +312,19 @@ def test_purge_deletes_leaves_values_and_young_deletions(kv):
     assert len(kv.history("back")) == 4
 
 
-def test_purge_deletes_does_not_take_a_value_that_came_meanwhile(kv, monkeypatch):
+def test_purge_deletes_does_not_take_a_value_that_came_meanwhile(server, kv):
     kv.put("a", b"1")
     kv.delete("a")
-    purge = kv._backing.purge
 
-    def write_first(*arguments):
-        kv.put("a", b"new")
-        return purge(*arguments)
+    def write_first(frame):
+        if b".STREAM.PURGE." in frame.subject:
+            kv.put("a", b"new")
+        return frame.raw
 
-    monkeypatch.setattr(kv._backing, "purge", write_first)
-    assert kv.purge_deletes(older_than=0) == 2
+    with Tap(server.url) as tap, jetsync.connect(tap.url) as nc:
+        far = nc.jetstream(timeout=20).key_value(kv.bucket)
+        tap.to_server = write_first
+        assert far.purge_deletes(older_than=0) == 2
     assert kv.get("a").value == b"new"
 
 

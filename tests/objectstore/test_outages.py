@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 PIECE = bytes(range(256)) * 1024  # two chunks
@@ -85,58 +84,60 @@ def test_connections_that_break_all_the_time(own_server):
         wait_until(lambda: nc.is_connected, timeout=LONG)
 
 
-class SentLate:
-    """The future of a chunk that goes out after the next one."""
-
-    future: Any = None
-
-    def result(self, timeout=None):
-        return self.future.result(timeout)
-
-    def exception(self, timeout=None):
-        return self.future.exception(timeout)
+@pytest.fixture
+def tap(server):
+    with Tap(server.url) as one:
+        yield one
 
 
-def test_chunks_that_arrive_in_another_order_are_put_right(js, store, chunks, monkeypatch):
+@pytest.fixture
+def far(tap, store, bucket):
+    """The bucket as it is seen through a wire that a test rewrites."""
+    with jetsync.connect(tap.url) as nc:
+        yield nc.jetstream(timeout=20).object_store(bucket)
+
+
+def test_chunks_that_arrive_in_another_order_are_put_right(tap, far, store, bucket, chunks):
     """As after a broken connection, when only some were taken by the server."""
-    send, waiting, count = js.publish_async, [], 0
+    count, held = 0, b""
 
-    def swapped(subject, data, **options):
-        nonlocal count
+    def swapped(frame):
+        nonlocal count, held
+        if not frame.subject.startswith(b"$O.%s.C." % bucket.encode()):
+            return frame.raw
         count += 1
         if count in (2, 9):
-            late = SentLate()
-            waiting.append((late, subject, data, options))
-            return late
-        future = send(subject, data, **options)
-        for late, *arguments, keywords in waiting:
-            late.future = send(*arguments, **keywords)
-        waiting.clear()
-        return future
+            held = frame.raw
+            return b""
+        late, held = held, b""
+        return frame.raw + late
 
-    monkeypatch.setattr(js, "publish_async", swapped)
+    tap.to_server = swapped
     data = b"".join(bytes([number]) * 1000 for number in range(20))
-    store.put(jetsync.ObjectMeta(name="x", chunk_size=1000), data)
+    far.put(jetsync.ObjectMeta(name="x", chunk_size=1000), data)
     assert count > 20  # some were sent again
     assert (chunks(), store.get_bytes("x")) == (20, data)
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_an_answer_that_is_lost_at_the_very_end(store, chunks, js, monkeypatch, stored):
+def test_an_answer_that_is_lost_at_the_very_end(tap, far, store, bucket, chunks, stored):
     """What was stored is found; what may still be stored keeps its chunks."""
-    publish = js.publish
+    replies = set()
 
-    def lost(*arguments, **options):
-        if stored:
-            publish(*arguments, **options)
-        raise jetsync.PublishUnknownError("no answer")
+    def to_server(frame):
+        if not frame.subject.startswith(b"$O.%s.M." % bucket.encode()):
+            return frame.raw
+        replies.add(frame.reply)
+        return frame.raw if stored else b""
 
     store.put("x", b"old")
-    monkeypatch.setattr(js, "publish", lost)
+    tap.to_server = to_server
+    tap.to_client = lambda frame: b"" if frame.subject in replies else frame.raw
     if stored:
-        store.put("x", b"new")
+        far.put("x", b"new", timeout=1)
         assert (store.get_bytes("x"), chunks()) == (b"new", 1)
     else:
         with pytest.raises(jetsync.PublishUnknownError):
-            store.put("x", b"new")
+            far.put("x", b"new", timeout=1)
         assert (store.get_bytes("x"), chunks()) == (b"old", 2)
+    assert replies

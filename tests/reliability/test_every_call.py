@@ -62,7 +62,7 @@ def test_every_call_that_waits_is_interrupted_at_once_and_all_goes_on(server, ke
         found = json.loads(done.output)
         assert set(CALLS) - set(found) == AT_HAND
         late += found.values()
-    keeps_promise("G11 Ctrl-C in every public call", late, 0.1, slack=0.4)
+    keeps_promise("G11 Ctrl-C in every public call", late, 0.1, slack=0.25)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
@@ -10,7 +12,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 import jetsync
-from jetsync import Consumer, JetStream
+from jetsync import Consumer
 from jetsync._threads import library_threads
 from jetsync.jetstream.access import PiecewisePull
 from jetsync.server import NatsServer
@@ -21,6 +23,7 @@ from jetsync.spark.ranges import SequenceRange
 from jetsync.spark.read_options import ReadOptions
 from jetsync.spark.schema import Layout
 from tests.harness.conditioner import Link
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
@@ -178,32 +181,38 @@ def test_a_server_that_stays_away_ends_in_a_coded_error(own_server):
     server.start()
 
 
-def lagging(monkeypatch, **misleading):
-    """Let the first consumer of a read answer like one on a replica that lags."""
-    make = JetStream.create_consumer
-    made: list[str] = []
+@contextlib.contextmanager
+def lagging(url, **misleading):
+    """Let the first consumer of a read answer like one on a replica that lags; gives the URL to
+    read from, and what was asked for."""
+    made: list[dict[str, object]] = []
 
-    def create(js, stream, config=None, **fields):
-        consumer = make(js, stream, config, **(fields if made else {**fields, **misleading}))
-        made.append(consumer.name)
-        return consumer
+    def create(frame):
+        if b".CONSUMER.CREATE." not in frame.subject:
+            return frame.raw
+        body = json.loads(frame.body)
+        made.append(body)
+        if len(made) == 1:
+            body["config"].update(misleading)
+        return frame.with_body(json.dumps(body).encode()).raw
 
-    monkeypatch.setattr(JetStream, "create_consumer", create)
-    return made
+    with Tap(url) as tap:
+        tap.to_server = create
+        yield tap.url, made
 
 
-def test_a_consumer_that_says_there_is_nothing_more_is_not_believed(js, new_stream, monkeypatch):
+def test_a_consumer_that_says_there_is_nothing_more_is_not_believed(js, new_stream):
     stream = new_stream(200)
-    made = lagging(monkeypatch, opt_start_seq=201)
-    assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 201))
+    with lagging(stream.url, opt_start_seq=201) as (url, made):
+        assert rest(whole(js, stream.name, servers=url)) == list(range(1, 201))
     assert len(made) == 2
 
 
-def test_a_consumer_that_promises_and_stays_silent_is_replaced(js, new_stream, monkeypatch):
+def test_a_consumer_that_promises_and_stays_silent_is_replaced(js, new_stream):
     stream = new_stream(200)
     later = datetime.now(timezone.utc) + timedelta(minutes=5)
-    made = lagging(monkeypatch, pause_until=later)
-    assert rest(whole(js, stream.name, servers=stream.url)) == list(range(1, 201))
+    with lagging(stream.url, pause_until=later.isoformat()) as (url, made):
+        assert rest(whole(js, stream.name, servers=url)) == list(range(1, 201))
     assert len(made) == 2
 
 
