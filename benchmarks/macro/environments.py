@@ -16,7 +16,8 @@ PEERS = Path(__file__).parent / "peers"
 
 @dataclass(frozen=True)
 class Spec:
-    """How a peer is made. With ``requires`` it gets a throw-away environment."""
+    """How a peer is made. With ``requires``, packages with their versions, it gets a throw-away
+    environment; with ``uvloop`` in it that is its event loop."""
 
     name: str
     program: str
@@ -32,6 +33,22 @@ SPECS = (
     Spec("jetsync", "jetsync_peer.py", "jetsync"),
     Spec("nats_c", "nats_c.c", "nats.c", libraries=("-lnats",)),
     Spec("nats_py", "nats_py_peer.py", "nats-py", slow=True, requires="nats-py>=2.16"),
+    Spec(
+        *("nats_py_uvloop", "nats_py_peer.py", "nats-py, uvloop"),
+        slow=True,
+        requires="nats-py>=2.16 uvloop>=0.22",
+    ),
+    Spec(
+        *("nats_py_sync", "nats_py_sync_peer.py", "nats-py-sync"),
+        slow=True,
+        requires="nats-py-sync>=0.3",
+    ),
+    Spec(
+        *("nats_core", "nats_core_peer.py", "nats-core"),
+        slow=True,
+        requires="nats-core>=0.2 nats-jetstream>=0.3 nkeys",
+        python=(3, 13),
+    ),
     Spec("natsio", "natsio_peer.py", "natsio", slow=True, requires="natsio>=1", python=(3, 13)),
     Spec("natsrpy", "natsrpy_peer.py", "natsrpy", slow=True, requires="natsrpy>=0.1.4"),
 )
@@ -100,7 +117,9 @@ def _environment(spec: Spec, folder: Path) -> str:
         shutil.rmtree(home, ignore_errors=True)
         _run([interpreter, "-m", "venv", str(home)])
         quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
-        _run([str(python), "-m", "pip", "install", *quiet, "--only-binary=:all:", spec.requires])
+        # Nothing is compiled here; nkeys, without compiled code, is published without wheels.
+        wheels = ("--only-binary=:all:", "--no-binary=nkeys")
+        _run([str(python), "-m", "pip", "install", *quiet, *wheels, *spec.requires.split()])
         stamp.write_text(spec.requires)
     return str(python)
 

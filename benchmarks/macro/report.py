@@ -50,28 +50,44 @@ def main() -> int:
 
 
 def merge(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Put runs together; rounds of different runs stay apart."""
+    """Put runs together. What several of them measured is what the newest one says, so that no
+    figure is of two states of the code; rounds of different runs stay apart."""
     merged: dict[str, Any] = {"runs": [], "rows": [], "growth": [], "failed": {}, "micro": {}}
+    results = sorted(results, key=lambda result: str(result["machine"].get("when", "")))
+    newest = {what(row): n for n, result in enumerate(results) for row in _measured(result)}
     for number, result in enumerate(results):
+        kept = {
+            kind: [row for row in result.get(kind, []) if newest[what(row)] == number]
+            for kind in ("rows", "growth")
+        }
         merged["runs"].append(
             {
                 "server": result["server"],
-                "rounds": len({row["round"] for row in result["rows"]}),
-                "rows": len(result["rows"]),
+                "rounds": len({row["round"] for rows in kept.values() for row in rows}),
+                "rows": sum(map(len, kept.values())),
                 "seconds": result.get("seconds", 0.0),
                 "cut": result.get("cut", False),
                 **result["machine"],
             }
         )
-        for kind in ("rows", "growth"):
-            merged[kind] += [
-                {**row, "round": row["round"] + 1000 * number} for row in result.get(kind, [])
-            ]
+        for kind, rows in kept.items():
+            merged[kind] += [{**row, "round": row["round"] + 1000 * number} for row in rows]
         for kind in ("failed", "micro"):
             merged[kind] |= result.get(kind, {})
         merged.setdefault("peers", {}).update(result["peers"])
         merged["server"] = result["server"]
     return merged
+
+
+def _measured(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*result["rows"], *result.get("growth", [])]
+
+
+def what(row: dict[str, Any]) -> tuple[object, ...]:
+    """What a measurement is of, in whichever run and round: a workload of a size, or a point of a
+    curve, of one client."""
+    names = ("workload", "size", "growth", "point")
+    return (*(row.get(name) for name in names), row.get("peer", "jetsync"))
 
 
 def write(result: dict[str, Any], path: Path) -> Path:

@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         p.spec.name: {"version": p.version, "runs": p.runs, "missing": p.missing} for p in peers
     }
     ready = [p for p in peers if not p.missing and p.spec.name in options.peers]
+    if not ready:
+        say("none of the wanted clients is here")
+        return 1
     with Bench(raw.command) as bench:
         result["server"] = bench.server_version
         say(f"  {bench.server_version}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.macro import environments, plots, report
-from benchmarks.macro.figures import Figure, Table, readable
+from benchmarks.macro.figures import Figure, Table, cpu, readable
 from benchmarks.macro.measure import Bench
 from benchmarks.macro.workloads import ALL, FETCH, GROWTH, PLAIN, SHORT
 
@@ -79,7 +80,7 @@ def rows(peer: str, cpu: tuple[float, ...]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def result() -> dict[str, object]:
+def result() -> dict[str, Any]:
     machine = {
         "when": "today", "processor": "one", "processors": 1, "system": "Linux", "python": "3",
         "load_before": [0.5, 0, 0], "note": "A note.",
@@ -128,7 +129,7 @@ def test_figures_are_medians_with_their_spread():
 
 
 def test_ratios_are_taken_within_a_round():
-    table = Table(result()["rows"])  # type: ignore[arg-type]
+    table = Table(result()["rows"])
     assert table.ratio("publish", "jetsync", "raw") == 2.0
 
 
@@ -149,10 +150,23 @@ def test_the_same_results_give_the_same_plots(fonts, tmp_path):
         assert (tmp_path / "one" / name).read_text() == (tmp_path / "two" / name).read_text()
 
 
-def test_runs_are_merged_without_mixing_their_rounds():
-    merged = report.merge([result(), result()])
+def test_what_several_runs_measured_is_what_the_newest_says():
+    """A median over two states of the code would be a figure of neither."""
+    new, old = result(), result()
+    new["machine"] = {**new["machine"], "when": "2030-01-02"}
+    old["machine"] = {**old["machine"], "when": "2030-01-01"}
+    old["rows"] = [{**row, "cpu": 10 * row["cpu"]} for row in old["rows"]]
+    old["rows"] += [{**row, "workload": "push"} for row in old["rows"]]
+    merged = report.merge([new, old])
+    table = Table(merged["rows"])
+    alone = Table(report.merge([result()])["rows"])
+    for name in {row["workload"] for row in new["rows"]}:
+        assert str(table.figure(cpu, name, "jetsync")) == str(alone.figure(cpu, name, "jetsync"))
+    assert any(row["workload"] == "push" for row in merged["rows"])
     assert len({row["round"] for row in merged["rows"]}) == 6
-    assert len(merged["runs"]) == 2
+    old_run, new_run = merged["runs"]
+    assert new_run["rows"] == len(new["rows"]) + len(new.get("growth", []))
+    assert old_run["rows"] == len(new["rows"])
 
 
 def test_the_recorded_page_is_made_from_the_recorded_results(recorded_page):

@@ -9,6 +9,7 @@ environment.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
@@ -111,6 +112,10 @@ def main(version: str, workloads: dict[str, Any]) -> None:
     job = Job(sys.argv[1:])
     work = workloads[job.workload]
     if inspect.iscoroutinefunction(work):
+        with contextlib.suppress(ImportError):
+            import uvloop  # where it is, it is there to be measured
+
+            uvloop.install()
         asyncio.run(work(job))
     else:
         work(job)
