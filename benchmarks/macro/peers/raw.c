@@ -225,9 +225,10 @@ static void pull(long messages) {
     publish(subject, "inbox.raw", body, length);
 }
 
-static void do_pull(int ack) {
+/* A stream asks ahead, when half of what it asked for is there; a fetch when all of it is. */
+static void do_pull(int ack, int ahead) {
     Frame frame;
-    long touched = 0, asked = batch;
+    long touched = 0, asked = batch, low = ahead ? batch / 2 : 0;
     subscribe("inbox.raw", 1);
     wait_pong();
     meter_start();
@@ -241,9 +242,9 @@ static void do_pull(int ack) {
             put(frame.reply, frame.reply_length);
             put_text(" 4\r\n+ACK\r\n");
         }
-        if (asked - seen <= batch / 2) {
-            pull(batch / 2);
-            asked += batch / 2;
+        if (asked - seen <= low && seen < count) {
+            pull(batch - low);
+            asked += batch - low;
         }
     }
     if (ack) wait_pong();
@@ -350,6 +351,7 @@ int main(int argc, char **argv) {
     size = atol(argument("size"));
     batch = atol(argument("batch"));
     if (batch < 2) batch = 500;
+    if (is(workload, "fetch_arrow")) batch *= 10; /* as many as columns are made of at a time */
     payload = malloc(size + 1);
     memset(payload, 'x', size + 1);
     in_buffer = malloc(ROOM + READ_AT_ONCE);
@@ -360,8 +362,10 @@ int main(int argc, char **argv) {
     else if (is(workload, "request js_publish")) do_request();
     else if (is(workload, "js_async js_many js_arrow")) do_publish_window(1);
     else if (is(workload, "js_async_no_id js_many_no_id")) do_publish_window(0);
-    else if (is(workload, "fetch messages consume fetch_arrow")) do_pull(0);
-    else if (is(workload, "fetch_ack fetch_ack_batch messages_ack consume_ack")) do_pull(1);
+    else if (is(workload, "fetch fetch_arrow")) do_pull(0, 0);
+    else if (is(workload, "messages consume")) do_pull(0, 1);
+    else if (is(workload, "fetch_ack fetch_ack_batch")) do_pull(1, 0);
+    else if (is(workload, "messages_ack consume_ack")) do_pull(1, 1);
     else if (is(workload, "fetch_ack_sync messages_ack_sync consume_ack_sync")) do_pull_sync(0);
     else if (is(workload, "fetch_ack_sync_batch")) do_pull_sync(1);
     else if (is(workload, "ordered push")) do_push();
