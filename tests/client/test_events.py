@@ -204,7 +204,7 @@ def test_a_large_message_on_a_slow_link_is_a_sign_of_life(url):
     with (
         Link(url, bandwidth=200_000) as link,
         jetsync.connect(url) as sender,
-        jetsync.connect(link.url, ping_interval=0.2, max_pings_outstanding=2) as nc,
+        jetsync.connect(link.url, ping_interval=0.5, max_pings_outstanding=2) as nc,
     ):
         sub = nc.subscribe("large")
         nc.flush(timeout=LONG)

@@ -92,6 +92,7 @@ def test_a_fetch_costs_nineteen_frames(consumer):
     assert min(found.total() for found in counts) <= 19, counts[0]
 
 
+@pytest.mark.straight  # a proxy hands a batch over in as many pieces as it reads
 def test_a_fetch_gives_up_the_gil_once(consumer):
     """Beside a thread that computes each time costs up to a switch interval."""
     consumer.fetch(250)
