@@ -169,7 +169,7 @@ def test_silence_is_a_timeout_and_what_came_is_kept(fresh_server, monkeypatch):
             stream.get_last_msgs("slow", timeout=0.3)
         tap.to_client = silence_after_a_page
         monkeypatch.setattr(direct, "PAGE_BYTES", 2_000)
-        batch = stream.get_msgs(1, max_messages=100, timeout=0.5)
+        batch = stream.get_msgs(1, max_messages=100, timeout=2)
         assert silent
         assert isinstance(batch.error, jetsync.TimeoutError)
         assert sequences(batch) == list(range(1, len(batch) + 1))
