@@ -107,19 +107,17 @@ class BatchPull:
         Raises the reason when nothing came.
         """
         while not self._is_over:
-            self._step()
+            inbox = self._open()
+            if inbox is None:
+                self._is_over = self._is_without_inbox = True
+                break
+            if not self._is_over:
+                self._ask(inbox, time.monotonic())
+            if not self._is_over:
+                self._take(inbox)
+            if len(inbox.batch) >= self._least:
+                break
         return self._result()
-
-    def _step(self) -> None:
-        """Ask if that is due, and wait until something happens."""
-        inbox = self._open()
-        if inbox is None:
-            self._is_over = self._is_without_inbox = True
-            return
-        if not self._is_over:
-            self._ask(inbox, time.monotonic())
-        if not self._is_over:
-            self._take(inbox)
 
     def _result(self) -> MsgBatch | None:
         inbox = self._inbox

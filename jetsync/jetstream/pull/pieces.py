@@ -48,18 +48,20 @@ class PiecewisePull(BatchPull):
         self._ends_at = time.monotonic() + self._options.timeout
         self._least = least
         try:
-            while not self._is_over:
-                inbox = self._inbox
-                if inbox is not None and len(inbox.batch) >= least:
-                    return self._give(inbox.release())
-                self._step()
-            batch = self._result()
+            batch = self.run()
         except BaseException:
             self.close()
             raise
-        self.close()
+        if self._is_over:
+            self.close()
         assert batch is not None
         return batch
+
+    def _result(self) -> MsgBatch | None:
+        if self._is_over:
+            return super()._result()
+        assert self._inbox is not None
+        return self._give(self._inbox.release())
 
     def _give(self, piece: MsgBatch) -> MsgBatch:
         """Hand a piece out; from now on the pull is for the rest."""
