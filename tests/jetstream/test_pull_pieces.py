@@ -80,6 +80,18 @@ def test_what_a_given_up_pull_brings_is_there_for_the_next_one(js, stream, consu
         assert numbers(pull.take(5)) == [5, 6, 7, 8, 9]
 
 
+def test_a_piece_of_what_is_there_already_waits_for_nothing_more(
+    js, stream, consumer, monkeypatch
+):
+    monkeypatch.setattr("jetsync.jetstream.consumers.consumer.heartbeat_for", lambda *_: None)
+    fill(js, stream, 5)
+    with begin(consumer, 5):
+        wait_until(lambda: consumer.info().num_pending == 0, message="all is delivered")
+    with begin(consumer, 10) as pull:
+        assert numbers(pull.take(5)) == [0, 1, 2, 3, 4]
+        assert not pull.is_over
+
+
 def test_a_consumer_that_is_deleted_between_two_pieces_is_told(js, stream, consumer):
     fill(js, stream, 5)
     with begin(consumer, 10) as pull:

@@ -113,7 +113,7 @@ class BatchPull:
                 break
             if not self._is_over:
                 self._ask(inbox, time.monotonic())
-            if not self._is_over:
+            if not self._is_over and len(inbox.batch) < self._least:
                 self._take(inbox)
             if len(inbox.batch) >= self._least:
                 break
