@@ -13,7 +13,6 @@ from jetsync.cli.config_flags import CONFIG, CONSUMER, DEFAULTS, config_fields
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import Table
 from jetsync.cli.registry import Command, argument
 
 __all__ = ["COMMANDS", "explain"]
@@ -38,10 +37,7 @@ def _consumer(invocation: Invocation) -> Any:
 def _ls(invocation: Invocation) -> None:
     args, js = invocation.args, invocation.jetstream()
     if args.names:
-        names = sorted(js.consumer_names(args.stream))
-        invocation.out.show(
-            names, Table(("CONSUMER",), [(name,) for name in names], "no consumers")
-        )
+        invocation.out.names(sorted(js.consumer_names(args.stream)), "no consumers")
         return
     found = sorted(js.consumers(args.stream), key=lambda info: info.name)
     invocation.out.show(found, lambda: views.table(found))
@@ -76,7 +72,8 @@ def _edit(invocation: Invocation) -> None:
     changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
     if "filter_subjects" in changed and before.filter_subject:
         changed["filter_subject"] = None
-    info = invocation.jetstream().update_consumer(args.stream, before, **changed).cached_info
+    # Of a consumer that was restored the server answers the first change with what was before it.
+    info = invocation.jetstream().update_consumer(args.stream, before, **changed).info()
     invocation.out.show(info, lambda: views.fields(info))
 
 
@@ -241,6 +238,7 @@ COMMANDS = (
             *_BOTH,
             argument("--count", type=values.count, default=1, help="how many (default: 1)"),
             argument("--no-ack", action="store_true", help="do not acknowledge"),
+            argument("--ack", action="store_true", help=argparse.SUPPRESS),  # as ``nats`` names it
             argument(
                 "--wait", type=values.duration, metavar="TIME", help="for each (default: --timeout)"
             ),

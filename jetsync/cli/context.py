@@ -77,6 +77,9 @@ def _with_flags(invocation: Invocation, before: Mapping[str, Any]) -> dict[str, 
 
 def _ls(invocation: Invocation) -> None:
     folder = ContextFolder()
+    if invocation.args.names:
+        invocation.out.names(folder.names(), "no contexts")
+        return
     selected = folder.selected
     rows, data = [], []
     for name in folder.names():
@@ -246,6 +249,7 @@ COMMANDS = (
         "ls",
         "list contexts",
         _ls,
+        (argument("-n", "--names", action="store_true", help="names only"),),
         example="jetsync context ls",
         aliases=("list",),
         connects=False,
@@ -300,6 +304,7 @@ COMMANDS = (
         _previous,
         example="jetsync context previous",
         connects=False,
+        other=("-",),
     ),
     Command(
         "info",

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TextIO
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
@@ -26,15 +26,22 @@ from jetsync.cli.values import format_size
 
 __all__ = ["Bar", "draw"]
 
+_AROUND = 3
+"""Characters around the text of a column: a space on both sides, and a line."""
 
-def draw(view: Table | Fields, stream: TextIO, *, color: bool) -> None:
+
+def draw(view: Table | Fields, stream: TextIO, *, color: bool) -> bool:
     """Draw a table or named values on a terminal. Text of peers is drawn as it is, not as markup;
-    what is wider than the terminal is wrapped in its column."""
+    what is wider than the terminal is wrapped in its column. Returns False, and draws nothing, on a
+    terminal that is too narrow for the headings of a table."""
     console = _console(stream, color=color)
-    if isinstance(view, Table):
-        console.print(_table(view))
-    else:
+    if not isinstance(view, Table):
         _draw_fields(view, console)
+        return True
+    fits = sum(len(heading) + _AROUND for heading in view.headings) < console.width
+    if fits:
+        console.print(_table(view))
+    return fits
 
 
 def _console(stream: TextIO, *, color: bool) -> Console:
@@ -50,7 +57,8 @@ def _console(stream: TextIO, *, color: bool) -> Console:
 def _table(view: Table) -> RichTable:
     drawn = RichTable(box=box.ROUNDED, border_style="dim", header_style="bold")
     for heading, right in zip(view.headings, view.right, strict=True):
-        drawn.add_column(heading, justify="right" if right else "left", overflow="fold")
+        side: JustifyMethod = "right" if right else "left"
+        drawn.add_column(heading, justify=side, overflow="fold", min_width=len(heading))
     for row in view.rows:
         drawn.add_row(*(Text(cell, style=view.styles.get(cell, "")) for cell in row))
     return drawn

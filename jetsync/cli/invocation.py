@@ -124,6 +124,15 @@ class Invocation:
             nc.close()
 
 
+def _timeout(text: str) -> str:
+    """Check the text of a flag; returns it as a variable has it."""
+    from jetsync.cli.values import duration
+
+    try:
+        return f"{duration(text):g}"
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--timeout is {error}.") from None
+
 
 def connect_options(
     args: argparse.Namespace, environ: Mapping[str, str], **overrides: Any
@@ -139,6 +148,8 @@ def connect_options(
     if any(flag in given for flag in SIGN_IN):
         for name in SIGN_IN.values():
             variables.pop(name, None)
+    if "timeout" in given:
+        given["timeout"] = _timeout(given["timeout"])
     for flag, name in {**SIGN_IN, **_VARIABLES}.items():
         if flag in given:
             variables[name] = given[flag]

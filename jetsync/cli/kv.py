@@ -51,9 +51,12 @@ def _ls(invocation: Invocation) -> None:
             _show_entries(invocation, entries)
             return
         keys = sorted(bucket.keys())
-        invocation.out.show(keys, Table(("KEY",), [(key,) for key in keys], "no keys"))
+        invocation.out.names(keys, "no keys")
         return
     found = sorted(js.key_value_buckets(), key=lambda status: status.bucket)
+    if args.names:
+        invocation.out.names([status.bucket for status in found], "no buckets")
+        return
     invocation.out.show(
         [_status(status) for status in found],
         Table(
@@ -253,6 +256,7 @@ COMMANDS = (
         (
             argument("BUCKET", nargs="?", completes="bucket", help="list the keys of this one"),
             argument("--values", action="store_true", help="show values as well"),
+            argument("-n", "--names", action="store_true", help="names of buckets only"),
         ),
         example="jetsync kv ls CONFIG --values",
         aliases=("list",),

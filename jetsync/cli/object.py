@@ -31,6 +31,9 @@ def _ls(invocation: Invocation) -> None:
     args, js = invocation.args, invocation.jetstream()
     if not args.bucket:
         found = sorted(js.object_stores(), key=lambda status: status.bucket)
+        if args.names:
+            invocation.out.names([status.bucket for status in found], "no object stores")
+            return
         invocation.out.show(
             [_status(status) for status in found],
             Table(
@@ -44,6 +47,9 @@ def _ls(invocation: Invocation) -> None:
         )
         return
     objects = sorted(_store(invocation).list(), key=lambda info: info.name)
+    if args.names:
+        invocation.out.names([info.name for info in objects], "no objects")
+        return
     invocation.out.show(
         [_object(info) for info in objects],
         Table(
@@ -227,7 +233,10 @@ COMMANDS = (
         "ls",
         "list object stores, or the objects of one",
         _ls,
-        (argument("BUCKET", nargs="?", completes="store", help="list the objects of this one"),),
+        (
+            argument("BUCKET", nargs="?", completes="store", help="list the objects of this one"),
+            argument("-n", "--names", action="store_true", help="names only"),
+        ),
         example="jetsync object ls FILES",
         aliases=("list",),
     ),

@@ -129,6 +129,15 @@ class Output:
         elif not self._drawn(view):
             self._print("\n".join(view.lines(self.style)))
 
+    def names(self, names: list[str], none: str) -> None:
+        """Print a list of names, a line each and nothing else, for programs that read lines."""
+        if self.json:
+            self.show(names, "")
+        elif names:
+            self._print("\n".join(map(printable, names)))
+        else:
+            self.note(none)
+
     def _drawn(self, view: Table | Fields) -> bool:
         """Let rich draw a table where it can."""
         if not self.is_terminal or (isinstance(view, Table) and not view.rows):
@@ -137,8 +146,7 @@ class Output:
             from jetsync.cli.drawing import draw
         except ImportError:
             return False
-        draw(view, self._out, color=self._color)
-        return True
+        return draw(view, self._out, color=self._color)
 
     def item(self, data: Any, view: Callable[[], str]) -> None:
         """Print one item of a sequence: a line of JSON, or text."""

@@ -24,8 +24,7 @@ _STREAM = argument("STREAM", completes="stream", help="name of the stream")
 def _ls(invocation: Invocation) -> None:
     args, js = invocation.args, invocation.jetstream()
     if args.names:
-        names = sorted(js.stream_names(args.subject))
-        invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
+        invocation.out.names(sorted(js.stream_names(args.subject)), views.EMPTY)
         return
     found = sorted(js.streams(args.subject), key=lambda info: info.config.name)
     invocation.out.show(found, lambda: views.table(found))

@@ -14,7 +14,6 @@ from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.interrupts import deferred
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import Table
 from jetsync.cli.progress import progress
 from jetsync.cli.registry import Command, argument
 from jetsync.errors import Error
@@ -61,7 +60,7 @@ def _find(invocation: Invocation) -> None:
     found.sort(key=lambda info: info.config.name)
     if args.names:
         names = [info.config.name for info in found]
-        invocation.out.show(names, Table(("STREAM",), [(name,) for name in names], views.EMPTY))
+        invocation.out.names(names, views.EMPTY)
         return
     invocation.out.show(found, lambda: views.table(found))
 

@@ -373,3 +373,16 @@ def test_what_reads_a_stream_deletes_its_consumer_itself(
     words = command.format(stream=stream.name, file=tmp_path / "copy.jsonl").split()
     assert jet(*words).code == 0
     wait_until(lambda: not list(stream.consumer_names()), timeout=20)
+
+
+def test_a_change_of_a_restored_consumer_is_shown(js, jet, tmp_path) -> None:
+    """The server answers the first change with the configuration before it."""
+    stream = js.create_stream(name="RESTORED", subjects=["restored"], storage="file")
+    stream.create_consumer(durable_name="work", max_ack_pending=100)
+    folder = str(tmp_path / "backup")
+    assert jet("stream", "backup", "RESTORED", folder).code == 0
+    js.delete_stream("RESTORED")
+    assert jet("stream", "restore", folder).code == 0
+    edit = ("consumer", "edit", "RESTORED", "work", "--max-pending", "7", "--json", "--force")
+    assert jet(*edit).json["config"]["max_ack_pending"] == 7
+    js.delete_stream("RESTORED")

@@ -37,6 +37,14 @@ def test_values_that_are_too_long_are_wrapped_below_each_other(stream, url, nc) 
     assert max(map(len, shown.splitlines())) <= 60, shown
 
 
+def test_a_terminal_that_is_too_narrow_for_headings_gets_lines(stream, url) -> None:
+    """No heading and no name is cut into its letters."""
+    for columns in (30, 60, 75, 80, 100):
+        shown = drawn("stream", "ls", columns=columns, NATS_URL=url).text
+        assert "CONSUMERS" in shown, shown
+        assert ("│" in shown) == (columns >= 75)
+
+
 @pytest.mark.parametrize("how", ["flag", "variable"])
 def test_no_colours_where_they_are_not_wanted(stream, url, how: str) -> None:
     if how == "flag":

@@ -15,6 +15,7 @@ import nkeys as signing
 import pytest
 
 import jetsync
+from jetsync.client.contexts import fields_of_context
 from jetsync.protocol.contexts import Context, ContextFolder
 from jetsync.server import NatsServer
 from tests.harness.accounts import Accounts
@@ -189,6 +190,46 @@ def test_jetstream_of_another_domain_and_the_other_fields(folder, certificates):
     assert [url.netloc for url in options.server_urls()] == ["a:1", "b:2"]
     assert options.tls == jetsync.TLSConfig(ca_file=str(certificates.ca))
     assert (options.tls_handshake_first, options.proxy) == (True, "socks5://gate:1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "options"),
+    [
+        ({"url": "nats://a:1"}, {"servers": "nats://a:1"}),
+        ({"token": "t"}, {"token": "t"}),
+        ({"user": "u"}, {"user": "u"}),
+        ({"user": "u", "password": "p"}, {"user": "u", "password": "p"}),
+        ({"creds": "/me.creds"}, {"credentials": "/me.creds"}),
+        ({"user_jwt": "j", "user_seed": "s"}, {"jwt": "j", "nkey_seed": "s"}),
+        ({"user_jwt": "j"}, {"jwt": "j"}),
+        (
+            {"ca": "/ca", "cert": "/cert", "key": "/key"},
+            {"tls": jetsync.TLSConfig(ca_file="/ca", cert_file="/cert", key_file="/key")},
+        ),
+        ({"tls_first": True}, {"tls_handshake_first": True}),
+        ({"inbox_prefix": "_I"}, {"inbox_prefix": "_I"}),
+        ({"jetstream_domain": "hub"}, {"jetstream_domain": "hub"}),
+        ({"jetstream_api_prefix": "$JS.x.API"}, {"jetstream_api_prefix": "$JS.x.API"}),
+        ({"socks_proxy": "socks5://p:1"}, {"proxy": "socks5://p:1"}),
+        ({"description": "d", "color_scheme": "red", "jetstream_event_prefix": "e"}, {}),
+    ],
+)
+def test_each_field_becomes_its_option_and_no_other(fields, options):
+    assert fields_of_context(Context("c", fields)) == options
+
+
+def test_the_first_way_to_sign_in_that_is_set_is_used(tmp_path):
+    """In the order of the nats command, whatever else is set."""
+    seed = tmp_path / "seed"
+    seed.write_text("SU...")
+    fields = {
+        "user": "u", "creds": "/c", "nkey": str(seed), "user_jwt": "j", "token": "t",
+    }
+    found = []
+    while fields:
+        found.append(sorted(fields_of_context(Context("c", fields))))
+        fields.pop(next(iter(fields)))
+    assert found == [["user"], ["credentials"], ["nkey_seed"], ["jwt"], ["token"]]
 
 
 def test_programs_are_started_only_with_leave(folder, tmp_path, monkeypatch):

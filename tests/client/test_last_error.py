@@ -12,6 +12,7 @@ import pytest
 
 import jetsync
 from jetsync.client.last_error import without_traceback
+from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
 LONG = 20.0
@@ -140,3 +141,20 @@ def test_a_closed_connection_is_freed_with_handlers_that_lead_back_to_its_handle
     url, nothing_logged
 ):
     wait_until(partial(is_gone, *run(url)), timeout=LONG)
+
+
+@pytest.mark.straight
+def test_a_good_link_clears_the_last_error():
+    """Whatever was wrong before it: what ended the link before, and what a callback raised."""
+    with NatsServer(jetstream=False) as server, jetsync.connect(server.url) as nc:
+        assert nc.last_error is None
+
+        def fail(msg):
+            raise ZeroDivisionError
+
+        with nc.subscribe("bad", callback=fail):
+            nc.publish("bad")
+            wait_until(lambda: isinstance(nc.last_error, ZeroDivisionError), timeout=20)
+        server.restart()
+        wait_until(lambda: nc.stats.reconnects == 1 and nc.is_connected, timeout=30)
+        wait_until(lambda: nc.last_error is None, timeout=10)

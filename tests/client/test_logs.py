@@ -83,6 +83,7 @@ def test_a_callback_that_raises_is_told_with_its_message(nc, stream, told, caplo
     assert fields["nats_event"] == "callback_error"
     assert (fields["nats_subject"], fields["nats_connection"]) == (subject, "logs")
     assert fields.get("nats_stream") == event.stream
+    assert fields.get("nats_consumer") == event.consumer
     assert fields.get("nats_seq") == event.seq == (1 if way in _STORED else None)
     assert None not in fields.values()
     assert "in fails" in caplog.text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import socket
+import threading
 
 import pytest
 
@@ -94,6 +96,33 @@ def test_user_and_password_of_a_proxy(server):
             text = str(caught.value)
             assert f"proxy 127.0.0.1:{port}" in text
             assert "wrong" not in text
+
+
+@pytest.mark.straight
+@pytest.mark.parametrize(("kind", "asked"), [("socks5", {1, 4}), ("socks5h", {3})])
+def test_who_looks_up_the_name_of_a_server(kind, asked):
+    """``socks5`` is asked for an address, ``socks5h`` for the name itself (RFC 1928: ATYP)."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        seen = []
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    sock, _ = listener.accept()
+                    with sock:
+                        sock.recv(3)
+                        sock.sendall(b"\x05\x00")
+                        seen.append(sock.recv(4, socket.MSG_WAITALL)[3])
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        proxy = f"{kind}://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(jetsync.ConnectError):
+            jetsync.connect("nats://localhost:4222", proxy=proxy, reconnect=False)
+        wait_until(lambda: seen, timeout=20)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(20)
+    assert set(seen) <= asked
 
 
 @pytest.mark.straight
