@@ -96,10 +96,6 @@ cdef bint read_hex(const uint8_t *text, size_t digits, uint64_t *found) noexcept
     return True
 
 
-cdef enum:
-    PARENT = 55  # bytes of a traceparent
-
-
 cdef struct Parent:
     uint64_t high, low  # of the id of the trace
     uint64_t span, flags
@@ -123,27 +119,32 @@ def parent_texts(list blocks not None):
 
     Many of them cost a copy each until they are asked for.
     """
-    cdef jet_header_iter it
-    cdef jet_span name, value, last = span_of(NULL, 0)
     cdef bytes block, texts = PyBytes_FromStringAndSize(NULL, PARENT * len(blocks))
-    cdef char *to = PyBytes_AS_STRING(texts)
     cdef size_t n = 0
-    cdef bint first
     for block in blocks:
-        first = True
-        jet_header_begin(&it, span_of_bytes(block))
-        while jet_header_next(&it, &name, &value):
-            if is_named(name, b"tracestate", 10):
-                return None
-            if first and is_named(name, b"traceparent", 11):
-                first = False
-                if value.len == PARENT and (
-                    last.len == 0 or memcmp(value.ptr, last.ptr, PARENT) != 0
-                ):
-                    memcpy(to + n, value.ptr, PARENT)
-                    last = value  # of a block that the list holds
-                    n += PARENT
+        if not add_parent(span_of_bytes(block), PyBytes_AS_STRING(texts), &n):
+            return None
     return texts[:n]
+
+
+cdef bint add_parent(jet_span block, char *texts, size_t *n) noexcept nogil:
+    """Put the first traceparent of a header block behind the others, unless it is the last one
+    again. Returns False where the block has a tracestate."""
+    cdef jet_header_iter it
+    cdef jet_span name, value
+    cdef bint first = True
+    jet_header_begin(&it, block)
+    while jet_header_next(&it, &name, &value):
+        if is_named(name, b"tracestate", 10):
+            return False
+        if first and is_named(name, b"traceparent", 11):
+            first = False
+            if value.len == PARENT and (
+                n[0] == 0 or memcmp(value.ptr, texts + n[0] - PARENT, PARENT) != 0
+            ):
+                memcpy(texts + n[0], value.ptr, PARENT)
+                n[0] += PARENT
+    return True
 
 
 def read_parents(bytes texts not None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 from jetsync.client import Connection, Msg, Subscription
@@ -14,11 +14,12 @@ from jetsync.jetstream import (
     PullSubscription,
     PushSubscription,
 )
-from jetsync.jetstream.message import MsgBatch, header_blocks
+from jetsync.jetstream.message import MsgBatch, batch_parents, header_blocks
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from jetsync.observe.hooks import MOST_READ, LeftOut, Operation, Watch, handled
 
 __all__ = [
+    "HeaderBlocks",
     "ObservedConsumer",
     "ObservedOrderedConsumer",
     "ObservedOrderedPush",
@@ -81,7 +82,7 @@ def _batch(receive: Method) -> Method:
     """A method that returns a batch, as an operation."""
 
     def tell(op: Operation, batch: MsgBatch) -> None:
-        op.count, op.headers = len(batch), _blocks(batch)
+        op.count, op.headers = len(batch), HeaderBlocks(batch)
 
     return cast("Method", _operation(receive, tell))
 
@@ -176,6 +177,21 @@ class ObservedOrderedPush(OrderedPushSubscription, _Observed):
         return self.cached_info.stream_name, None  # it has another consumer after each reset
 
 
-def _blocks(batch: MsgBatch) -> Iterator[bytes]:
-    """The header blocks of a batch: nothing is read until the hooks read the first."""
-    yield from header_blocks(batch, MOST_READ)
+class HeaderBlocks(Iterator[bytes]):
+    """The header blocks of the first messages of a batch; nothing is read until the first is asked
+    for."""
+
+    def __init__(self, batch: MsgBatch) -> None:
+        self._batch = batch
+
+    @cached_property
+    def _blocks(self) -> Iterator[bytes]:
+        return iter(header_blocks(self._batch, MOST_READ))
+
+    def __next__(self) -> bytes:
+        return next(self._blocks)
+
+    def parents(self) -> bytes | None:
+        """Return what ``jetsync.client.parent_texts`` makes of them, without an object for each.
+        Does not block. Raises nothing."""
+        return batch_parents(self._batch, MOST_READ)

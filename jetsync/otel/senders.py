@@ -121,11 +121,14 @@ class Senders:
     def found(self, blocks: Iterable[bytes]) -> Callable[[], Iterable[SpanContext]] | None:
         """Look who sent messages with these header blocks: return what makes their places in their
         traces, each once; None where there are none."""
-        read = list(blocks)
-        texts = parent_texts(read) if self.is_w3c else None
+        read = getattr(blocks, "parents", None)  # those of a batch have a quicker way
+        if read is None:
+            blocks = every = list(blocks)
+            read = functools.partial(parent_texts, every)
+        texts: bytes | None = read() if self.is_w3c else None
         if texts is not None:
             return functools.partial(self._places, texts) if texts else None
-        by_propagator = self._by_propagator(read)
+        by_propagator = self._by_propagator(blocks)
         found = {(one.trace_id, one.span_id): one for one in by_propagator}.values()
         return (lambda: found) if found else None
 
