@@ -92,6 +92,19 @@ def test_what_is_wrong_with_streams_and_consumers_is_told(server: NatsServer) ->
         assert any((result, about) == one[:2] and one[2].startswith(text) for one in found), text
 
 
+def test_a_consumer_that_is_paused_is_told() -> None:
+    with NatsServer() as server, jetsync.connect(server.url) as nc:
+        stream = nc.jetstream().create_stream(name="P", subjects=["p"], storage="memory")
+        nc.jetstream().publish("p", b"x")
+        consumer = stream.create_consumer(durable_name="resting")
+        consumer.pause(datetime.now(timezone.utc) + timedelta(hours=1))
+        done = run("doctor", "--json", "-s", server.url)
+        assert [one["text"] for one in done.json if one["about"] == "consumer P/resting"] == [
+            "it is paused; unprocessed: 1 message"
+        ]
+        assert done.code == 0  # a warning
+
+
 def test_a_clock_that_is_wrong_is_told() -> None:
     now = datetime.now(timezone.utc)
     assert doctor._clock(now).result == "ok"

@@ -139,6 +139,18 @@ def test_futures_come_in_the_order_of_their_completion(maker, as_completed):
     assert seen == [future for future, _ in order]
 
 
+def test_settled_futures_come_first_and_in_the_given_order(maker):
+    made = [maker.new() for _ in range(12)]
+    for future, msg in reversed(made[:-1]):
+        maker.answer(msg)
+        future.result(20)
+    futures = [future for future, _ in made]
+    coming = jetsync.as_completed([futures[-1], *futures[:-1]], 20)
+    assert [next(coming) for _ in range(11)] == futures[:-1]
+    maker.answer(made[-1][1])
+    assert list(coming) == futures[-1:]
+
+
 @pytest.mark.parametrize("as_completed", COMPLETES)
 def test_settled_futures_come_once_each_and_the_time_counts_from_the_call(maker, as_completed):
     made = [maker.new() for _ in range(3)]
