@@ -199,7 +199,9 @@ def test_a_link_on_which_the_server_does_not_hear_us_is_left(url):
 
 
 def test_a_large_message_on_a_slow_link_is_a_sign_of_life(url):
-    """However long it takes, and although the PONG waits behind it."""
+    """However long it takes, and although the PONG waits behind it: 5 s, of which one or two
+    without a byte would be an end. A busy machine, or a proxy on it, may rest for half a second.
+    """
     size = 1_000_000
     with (
         Link(url, bandwidth=200_000) as link,
