@@ -136,3 +136,32 @@ def test_a_test_that_fails_is_run_once_more_and_named(
         assert f"{name}::test_" in end
         assert "assert " in end
     assert (tmp_path / "reports" / "summary.txt").read_text() == said[-len(end) :]
+
+
+STAGES = """
+begin quick true
+begin wrong bash -c 'sleep 1; exit 3'
+stage slow sleep 3
+finish quick
+finish wrong
+printf '%s\\n' "${stages[@]}" "failed: ${failed[*]}"
+flock --nonblock "$JETSYNC_BESIDE" echo "the lock is free"
+"""
+
+
+def test_a_stage_that_runs_beside_others_is_told_with_its_own_time(tmp_path):
+    """Not with the time until another one has ended."""
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    functions = text[text.index("declare -A pids") : text.index("# Runs a command only")]
+    done = subprocess.run(
+        ["bash", "-c", f"set -uo pipefail\nlogs={tmp_path}\n{functions}\n{STAGES}"],
+        env={**os.environ, lanes.BESIDE: str(tmp_path / "lock")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    slow, quick, wrong, *rest = done.stdout.splitlines()
+    assert rest == ["failed: wrong", "the lock is free"], done
+    took = {line.split()[0]: int(line.split()[-2]) for line in (slow, quick, wrong)}
+    assert took["quick"] <= took["wrong"] < took["slow"]
+    assert "FAILED" in wrong
