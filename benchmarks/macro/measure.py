@@ -12,7 +12,7 @@ from typing import Any
 
 import jetsync
 from benchmarks.macro.environments import Peer, surroundings
-from benchmarks.macro.workloads import FETCH, Growth, Workload
+from benchmarks.macro.workloads import FETCH, IN_MEMORY, Growth, Storage, Workload
 from jetsync.server import NatsServer
 
 _PATIENCE = 180.0
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, raw: Sequence[str]) -> None:
         self._raw = list(raw)
         self._server = NatsServer(config=_LARGE)
-        self._stored: dict[int, int] = {}
+        self._stored: dict[str, int] = {}
         self._number = 0
 
     def __enter__(self) -> Bench:
@@ -56,30 +56,32 @@ class Bench:
         info = self._nc.server_info
         return f"nats-server {info.version}" if info else "nats-server"
 
-    def store(self, size: int, count: int) -> None:
-        """Have a stream with at least ``count`` messages of ``size`` bytes."""
-        missing = count - self._stored.get(size, 0)
+    def store(self, size: int, count: int, storage: Storage) -> tuple[str, str]:
+        """Have a stream with at least ``count`` messages of ``size`` bytes; return its name and
+        subject."""
+        name, subject = f"SOURCE_{size}_{storage}", f"source.{size}.{storage}"
+        missing = count - self._stored.get(name, 0)
         if missing > 0:
             self._js.create_or_update_stream(
-                name=f"SOURCE_{size}", subjects=[f"source.{size}"], allow_direct=True
+                name=name, subjects=[subject], storage=storage, allow_direct=True
             )
-            rows = ((f"source.{size}", bytes(size)) for _ in range(missing))
+            rows = ((subject, bytes(size)) for _ in range(missing))
             self._js.publish_many(rows, msg_id=None).raise_for_failed()
-            self._stored[size] = count
+            self._stored[name] = count
+        return name, subject
 
     def run(self, peer: Peer, workload: Workload, size: int, count: int) -> dict[str, Any]:
         """Measure one workload of one peer once."""
         wishes: dict[str, Any] = {
-            "workload": workload.name,
+            "workload": workload.name.removesuffix(IN_MEMORY),
             "count": count,
             "size": size,
             "batch": FETCH,
         }
         stream = ""
         if workload.source:
-            stream = f"SOURCE_{size}"
-            self.store(size, count)
-            wishes |= {"stream": stream, "subject": f"source.{size}"}
+            stream, subject = self.store(size, count, workload.storage)
+            wishes |= {"stream": stream, "subject": subject}
             if workload.ack is not None:
                 wishes["consumer"] = self._pull_consumer(stream, workload.ack)
             elif workload.push:
@@ -101,7 +103,7 @@ class Bench:
         self._number += 1
         helper: dict[str, Any] = {}
         if what.sink:
-            self._empty_sink()
+            self._empty_sink(what.storage if isinstance(what, Workload) else "file")
             wishes["subject"] = "sink.x"
         if what.echo:
             wishes["subject"] = f"echo.{self._number}"
@@ -166,12 +168,12 @@ class Bench:
             env=surroundings(),
         )
 
-    def _empty_sink(self) -> None:
+    def _empty_sink(self, storage: Storage) -> None:
         try:
             self._js.delete_stream("SINK")
         except jetsync.StreamNotFoundError:
             pass
-        self._js.create_stream(name="SINK", subjects=["sink.>"])
+        self._js.create_stream(name="SINK", subjects=["sink.>"], storage=storage)
 
     def _pull_consumer(self, stream: str, ack: str) -> str:
         name = f"pull{self._number}"

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.macro import environments, report
 from benchmarks.macro.environments import Peer
 from benchmarks.macro.measure import Bench, FailedError
-from benchmarks.macro.workloads import ALL, GROWTH, SHORT, SIZES, Growth
+from benchmarks.macro.workloads import ALL, GROWTH, IN_MEMORY, SHORT, SIZES, Growth
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "bench"
@@ -136,6 +136,8 @@ class Plan:
             return
         if workload.busy and not peer.spec.program.endswith(".py"):
             return  # a Python thread needs a Python program
+        if workload.name.endswith(IN_MEMORY) and peer.spec.name != "jetsync":
+            return  # compared with itself only
         count = workload.messages(size, self._options.scale, peer.spec.slow)
         say(f"round {number}: {name}, {size} B, {peer.spec.name}, {count} messages")
         try:

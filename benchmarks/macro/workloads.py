@@ -9,10 +9,15 @@ pending messages are lifted where a message could otherwise be dropped (the ``su
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 BUSY = "+busy"
 """Ends the name of the same workload with a CPU-bound Python thread beside it."""
+
+IN_MEMORY = "+memory"
+"""Ends the name of the same workload with a stream that is kept in memory."""
+
+Storage = Literal["file", "memory"]
 
 SIZES = (16, 128, 1024, 16384)
 BYTES_AT_MOST = 128 * 2**20
@@ -42,6 +47,7 @@ class Workload:
     push: bool = False  # and the raw client gets a push consumer
     sink: bool = False  # an empty stream is there, taking ``sink.>``
     busy: bool = False
+    storage: Storage = "file"  # of the stream
     one_size: bool = False
 
     @property
@@ -51,8 +57,8 @@ class Workload:
 
     @property
     def base(self) -> str:
-        """The name without the busy thread."""
-        return self.name.removesuffix(BUSY)
+        """The name without the busy thread, and without the kind of store."""
+        return self.name.removesuffix(BUSY).removesuffix(IN_MEMORY)
 
     def messages(self, size: int, scale: float, slow: bool) -> int:
         """How many messages to handle."""
@@ -136,7 +142,12 @@ PLAIN = tuple(_core() + _publish() + _consume() + _memory())
 BESIDE_BUSY = tuple(
     replace(w, name=w.name + BUSY, busy=True, goal=None) for w in PLAIN if w.takes or w.echo
 )
-ALL = {w.name: w for w in PLAIN + BESIDE_BUSY}
+IN_MEMORY_TOO = tuple(
+    replace(w, name=w.name + IN_MEMORY, storage="memory", goal=None)
+    for w in PLAIN
+    if w.name in ("js_async", "fetch")
+)
+ALL = {w.name: w for w in PLAIN + BESIDE_BUSY + IN_MEMORY_TOO}
 
 SHORT = (
     *("publish", "sub_callback", "sub_next", "request"),
