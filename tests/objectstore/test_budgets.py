@@ -9,6 +9,7 @@ import pytest
 import jetsync
 from jetsync.server import NatsServer
 from tests.harness.proxy import Proxy
+from tests.harness.tap import Tap
 from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.timed
@@ -24,8 +25,14 @@ def own_server(tmp_path):
 
 
 @pytest.fixture
-def nc(own_server):
-    connection = jetsync.connect(own_server.url, reconnect_wait=0.05, ping_interval=60)
+def tap(own_server):
+    with Tap(own_server.url) as one:
+        yield one
+
+
+@pytest.fixture
+def nc(tap):
+    connection = jetsync.connect(tap.url, reconnect_wait=0.05, ping_interval=60)
     yield connection
     connection.close()
 
@@ -49,21 +56,26 @@ def chunks(own_server):
 
 
 @pytest.fixture
-def pausing(own_server, monkeypatch):
-    """Let the server freeze at the moment at which a method of a class returns."""
+def pausing(own_server, tap):
+    """Let the server freeze at the moment at which it has confirmed what is said of an object."""
 
-    def pause_after(owner, name):
-        method = getattr(owner, name)
+    def pause():
+        replies = set()
 
-        def paused(*arguments, **options):
-            result = method(*arguments, **options)
-            own_server.pause()
-            monkeypatch.setattr(owner, name, method)
-            return result
+        def to_server(frame):
+            if frame.subject.startswith(b"$O.b.M."):
+                replies.add(frame.reply)
+            return frame.raw
 
-        monkeypatch.setattr(owner, name, paused)
+        def to_client(frame):
+            if frame.subject in replies:
+                replies.clear()
+                own_server.pause()
+            return frame.raw
 
-    return pause_after
+        tap.to_server, tap.to_client = to_server, to_client
+
+    return pause
 
 
 def test_a_put_that_runs_out_of_time_in_the_middle(own_server, store, chunks, in_time):
@@ -104,7 +116,7 @@ def test_a_server_that_freezes_before_the_clean_up(
 ):
     """The call has succeeded and returns in time; the old chunks are removed later."""
     store.put("x", PIECE * 3)
-    pausing(store._backing, "write")
+    pausing()
     with in_time(1):
         if what == "put":
             store.put("x", b"new", timeout=1)
@@ -117,7 +129,7 @@ def test_a_server_that_freezes_before_the_clean_up(
 def test_what_cannot_be_removed_is_said_in_the_log(own_server, nc, store, pausing, caplog):
     """When the connection is closed before the server answers."""
     store.put("x", PIECE)
-    pausing(store._backing, "write")
+    pausing()
     store.delete("x", timeout=0.5)
     nc.close()
     wait_until(lambda: "prune" in caplog.text, timeout=LONG)
