@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 import jetsync
 from tests.harness.soak import scaled
+from tests.harness.tap import Tap
 from tests.kv.test_cluster import leader_of
 
 LONG = 60
@@ -102,17 +104,25 @@ def test_followers_that_stop_and_come_back(fresh_cluster, record_figure):
         record_figure("G32 reads without a false alarm", reads, goal=f">= {scaled(32, 4000)}")
 
 
-def test_what_a_server_that_is_behind_lacks_comes_from_the_leader(js, store, monkeypatch):
+def test_what_a_server_that_is_behind_lacks_comes_from_the_leader(server, store):
     """The reader's consumer has nothing to deliver although the leader has the chunks."""
     data = bytes(range(256)) * 2000
     store.put("x", data)
-    make = js.ordered_consumer
+    replies = set()
 
-    def behind(stream, **options):
-        ordered = make(stream, **options)
-        info = ordered.cached_info
-        object.__setattr__(info, "num_pending", 0)
-        return ordered
+    def to_server(frame):
+        if b".CONSUMER.CREATE." in frame.subject:
+            replies.add(frame.reply)
+        return frame.raw
 
-    monkeypatch.setattr(js, "ordered_consumer", behind)
-    assert store.get_bytes("x") == data
+    def behind(frame):
+        if frame.subject not in replies:
+            return frame.raw
+        about = {**json.loads(frame.body), "num_pending": 0}
+        return frame.with_body(json.dumps(about).encode()).raw
+
+    with Tap(server.url) as tap, jetsync.connect(tap.url) as nc:
+        far = nc.jetstream(timeout=LONG).object_store(store.bucket)
+        tap.to_server, tap.to_client = to_server, behind
+        assert far.get_bytes("x") == data
+    assert replies
