@@ -45,6 +45,7 @@ __all__ = [
     "coded",
     "connect_options",
     "connection",
+    "heard_from",
     "is_transient",
     "jetstream",
     "link_of",
@@ -180,6 +181,13 @@ def shared(link: LinkOptions) -> Connection:
         except Error as error:
             log.debug("a shared connection has trouble: %s", error)
     return nc
+
+
+def heard_from(link: LinkOptions) -> None:
+    """Note that a server has just sent something: it need not show again that it is there."""
+    nc = _connections.get((os.getpid(), link))
+    if nc is not None:
+        _last_used[nc] = time.monotonic()
 
 
 def jetstream(link: LinkOptions, *, max_pending: int = 4096) -> JetStream:

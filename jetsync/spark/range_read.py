@@ -28,7 +28,7 @@ from jetsync.errors import (
     PullTerminatedError,
     StreamNotFoundError,
 )
-from jetsync.spark.connection import coded, is_transient, with_patience
+from jetsync.spark.connection import coded, heard_from, is_transient, with_patience
 from jetsync.spark.delivery import (
     EarlyConsumer,
     PartialDeliveryError,
@@ -209,6 +209,7 @@ class _RangeRead:
 
     def _accept(self, batch: MsgBatch) -> Iterator[pa.RecordBatch]:
         """Check and cut one batch, move on behind it, and give it out."""
+        heard_from(self._options.link)
         columns = {*self._layout.received, *(("subject",) if self._filters_here else ())}
         rows = batch.to_arrow(sorted(columns), text_headers=self._layout.text_headers)
         sequences = rows.column("stream_seq")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
@@ -265,6 +267,31 @@ def test_a_read_needs_no_thread_of_its_own(js, new_stream):
     batches = whole(js, stream.name, servers=stream.url, readMethod="consumer")
     next(batches)
     assert {thread.name for thread in library_threads() - before} == set()
+
+
+class Clock:
+    """The time as the room of connections has it."""
+
+    sleep = staticmethod(time.sleep)
+
+    def __init__(self):
+        self.now = time.monotonic()
+
+    def monotonic(self):
+        return self.now
+
+
+def test_a_range_that_takes_long_asks_for_no_sign_of_life(js, new_stream, monkeypatch):
+    """What it receives is one; each that is asked for costs a round trip."""
+    stream, clock, asked = new_stream(100), Clock(), []
+    room = importlib.import_module("jetsync.spark.connection")
+    monkeypatch.setattr(room, "time", clock)
+    monkeypatch.setattr(jetsync.Connection, "flush", lambda nc, *_: asked.append(nc))
+    batches = whole(js, stream.name, servers=stream.url, readMethod="consumer")
+    assert rest([next(batches)]) == list(range(1, 51))
+    clock.now += 60
+    assert rest(batches) == list(range(51, 101))
+    assert asked == []
 
 
 def test_a_range_closes_its_consumer_itself(js, new_stream, monkeypatch):
