@@ -57,10 +57,12 @@ def consume_partition(
     times. ``work`` may settle a message itself (``msg.term()``), or raise ``Reject`` or ``Retry``
     of :mod:`jetsync.worker`, which mean the same here. A worker that is killed has
     acknowledged what it had done, and the rest is delivered again after the consumer's
-    ``ack_wait``: nothing gets lost, the last message may be worked on twice.
+    ``ack_wait``: nothing gets lost, the last message may be worked on twice. The first
+    acknowledgement of a task is confirmed, so that a task fails where it may not acknowledge.
 
     With ``mapInArrow`` (schema ``"done bigint, failed bigint"``) each task gives a row of counts.
-    The function raises ``SparkSourceError``, ``JETSYNC_CONSUMER_NOT_FOUND`` among others.
+    The function raises ``SparkSourceError``, ``JETSYNC_CONSUMER_NOT_FOUND`` and
+    ``JETSYNC_ACCESS_DENIED`` among others.
     """
     if batch_size < 1 or max_failures < 0 or (max_messages is not None and max_messages < 1):
         raise SparkOptionError(
@@ -100,6 +102,7 @@ class _Worker:
         self._what = f"working off consumer {consumer} of stream {stream}"
         self._work = work
         self._settler = Settler(lambda _message, _error: nak_delay or 0.0)
+        self._has_confirmed = False
         self._max_failures = max_failures
         self._handle: Consumer | None = None
         self.done = 0
@@ -126,6 +129,14 @@ class _Worker:
             self._handle = None  # look it up again: it may be gone, or its connection
             raise
 
+    def _acknowledge(self, message: JetStreamMsg) -> None:
+        """Acknowledge a message that is worked on. The first one of a task is confirmed: servers
+        answer with an error where acknowledging is not permitted."""
+        if not self._has_confirmed and not message.is_acked:
+            with_patience(self._link, self._what, lambda _: message.ack_sync())
+            self._has_confirmed = True
+        self._settler.done(message)
+
     def _work_on(self, batch: MsgBatch) -> None:
         trouble: Exception | None = None
         with batch.keep_alive():
@@ -146,7 +157,7 @@ class _Worker:
                         batch.nak()  # those on which no work has begun
                         break
                 else:
-                    self._settler.done(message)
+                    self._acknowledge(message)
                     self.done += 1
         # A worker process may end right after its task, without sending what is still waiting.
         with_patience(self._link, self._what, lambda _: shared(self._link).flush())

@@ -10,7 +10,7 @@ import pytest
 
 import jetsync
 from jetsync.server import NatsServer
-from jetsync.spark import consume_partition, destinations, kv, kv_lookup
+from jetsync.spark import SparkSourceError, consume_partition, destinations, kv, kv_lookup
 from jetsync.spark.connection import link_of
 from jetsync.spark.marker import Marker, Size, make_bucket, mark_done, read_marker
 from jetsync.spark.publishing import RowPublisher, make_ids
@@ -51,8 +51,8 @@ def subjects_for(*purposes):
 class Job:
     """A server on which one user may do what some rows of the page allow."""
 
-    def __init__(self, folder, purposes, **config):
-        allowed = subjects_for(*purposes)
+    def __init__(self, folder, purposes, *, without=None, **config):
+        allowed = [subject for subject in subjects_for(*purposes) if subject != without]
         users = [
             {"user": "admin", "password": "a"},
             {
@@ -194,3 +194,16 @@ def test_working_messages_off(tmp_path):
         list(consume(iter(())))
         assert seen == list(range(1, 11))
         wait_until(lambda: workers.info().ack_floor.stream_seq == 10)
+
+
+def test_a_task_that_may_not_acknowledge_fails(tmp_path):
+    """Else it would tell of messages as done that come again and again."""
+    purposes = ("only with `consume_partition`",)
+    with Job(tmp_path, purposes, without="$JS.ACK.ORDERS.>") as job:
+        job.js.create_consumer("ORDERS", durable_name="w", ack_policy="explicit")
+        consume = consume_partition(
+            stream="ORDERS", consumer="w", work=lambda message: None, **job.link
+        )
+        with pytest.raises(SparkSourceError, match=r"JS\.ACK\.ORDERS") as failed:
+            list(consume(iter(())))
+    assert failed.value.code == "JETSYNC_ACCESS_DENIED"
