@@ -2,13 +2,12 @@
 
 from jetsync._core.link cimport (
     LINK_KEEP_LONGEST, link_inbound, link_inbound_follow, link_inbound_leave, link_keep_for,
-    link_keep_is_busy, link_keep_kept, link_keep_returned, link_reader_turn_take, link_served,
+    link_keep_kept, link_keep_returned, link_served,
 )
 from jetsync._core.sync cimport monotonic
 
 from sys import getswitchinterval
 
-cdef double MOMENT = 0.0002  # seconds in which a thread that waits for the GIL takes it
 cdef double FOLLOW = 0.02  # seconds that a taker reads the link; then the reader has to wake it
 
 
@@ -23,8 +22,7 @@ cdef int follow(link_inbound *reader, link_served served, void *whom, double dea
     which the caller has.
 
     Keeps the GIL at first, if the last wait on the link was a short one: of a far link, or of a
-    subscription that is silent, nothing is expected within that time. Where a thread computes it is then
-    given to that thread for one switch interval, while the reader reads.
+    subscription that is silent, nothing is expected within that time.
     """
     cdef double began = monotonic(), until = began + FOLLOW, keep = began, now, woke
     cdef double kept_before = KEEP.kept
@@ -40,34 +38,11 @@ cdef int follow(link_inbound *reader, link_served served, void *whom, double dea
         if done or now < keep:  # else a signal came, or something was left to the reader
             link_inbound_leave(reader, now - began)
             return 0
-    if link_keep_is_busy(&KEEP, began) and keep < until:
-        return lend(reader, served, whom, began)
     with nogil:
         link_inbound_follow(reader, served, whom, until)
         woke = monotonic()
         link_inbound_leave(reader, woke - began)
     return returned(woke, kept_before)
-
-
-cdef int lend(link_inbound *reader, link_served served, void *whom, double began) except -1:
-    """Give the GIL to the thread that computes, and ask for it again after a moment: it comes back
-    after a switch interval, and what is waited for comes meanwhile. A thread that waits for that first
-    has the interval to wait behind it."""
-    cdef double woke, waited, kept_before = KEEP.kept
-    cdef bint done
-    with nogil:
-        done = link_inbound_follow(reader, served, whom, monotonic() + MOMENT)
-        woke = monotonic()
-        link_inbound_leave(reader, woke - began if done else reader.last_wait)
-    returned(woke, kept_before)
-    if done or not link_reader_turn_take(&reader.turn, False):
-        return 0
-    waited = monotonic() - began
-    if link_inbound_follow(reader, served, whom, 0):  # only looks
-        # When it came is not known: the next wait tries to keep the GIL, if this one has not in vain.
-        waited = LINK_KEEP_LONGEST if woke - began >= LINK_KEEP_LONGEST else 0
-    link_inbound_leave(reader, waited)
-    return 0
 
 
 def kept():

@@ -102,45 +102,6 @@ def test_a_lone_caller_gets_its_answers_without_waking_the_reader():
         assert reader.finish() == [(EVENT_EOF, 0)]
 
 
-def test_beside_a_thread_that_computes_a_caller_asks_for_the_gil_before_its_answer_comes():
-    """It leaves the link to the reader and stands in line for the GIL: the interval that this takes
-    goes by while the answer comes. A caller that waits for the answer itself has the link for 20
-    ms."""
-    inbound, box = receiver()
-    began = [0.0]  # of each wait
-    over = threading.Event()
-
-    def compute_and_answer() -> int:
-        """Compute until the link is free soon after a wait began; returns how many that took."""
-        for wait in range(1, 300):
-            while len(began) <= wait:
-                pass
-            # Between noting its time and its wait, a thread that calls cannot lose the GIL. So this
-            # one runs because that one waits.
-            is_soon, is_free = True, False
-            while is_soon and not is_free:
-                is_free = not inbound.is_taken
-                is_soon = time.monotonic() - began[wait] < 0.015
-            if is_soon:
-                over.set()
-            theirs.sendall(message(payload=b"answer"))
-            if over.is_set():
-                return wait
-        return 0
-
-    with pair() as (ours, theirs):
-        reader = Reader(inbound, ours)
-        wait_until(lambda: not inbound.is_taken)
-        thread = Thread(compute_and_answer)
-        while not over.is_set() and thread.is_alive():
-            wait_until(lambda: not inbound.is_taken)
-            began += (time.monotonic(),)
-            assert box.get(LONG).data == b"answer"
-        assert thread.finish() > 3  # by three waits it is known that a thread computes
-        ours.shutdown(socket.SHUT_RDWR)
-        reader.finish()
-
-
 def test_what_comes_for_others_reaches_them_while_a_caller_reads():
     with lent(2) as (_reader, theirs, (mine, other)):
         caller = Thread(mine.get, LONG)
