@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from jetsync.cli.descendants import Descendants
+from tests.harness.waiting import wait_until
 
 PARENT = "import subprocess, sys; print(subprocess.Popen(['sleep', sys.argv[1]], stdout=2).pid)"
 
@@ -27,7 +28,8 @@ def start_grandchild(descendants: Descendants, seconds: str) -> int:
 def test_a_process_without_a_parent_is_known_and_killed_in_the_end() -> None:
     descendants = Descendants()
     pid = start_grandchild(descendants, "600")
-    assert descendants.pids() == [pid]
+    # Its environment is there a moment after its parent knows that it runs.
+    wait_until(lambda: descendants.pids() == [pid])
     descendants.end(patience=0.0)
     assert descendants.pids() == []
 

@@ -16,6 +16,7 @@ import pytest
 import jetsync
 from jetsync.cli.main import main
 from jetsync.cli.output import Output
+from jetsync.server import NatsServer
 from tests.cli.run_command import clean_environment, run
 from tests.harness.raw import RawClient
 from tests.harness.waiting import wait_until
@@ -223,38 +224,45 @@ def test_replies_are_counted_and_a_missing_one_is_a_timeout(nc, jet) -> None:
         assert few.lines[1]["error"]["type"] == "TimeoutError"
 
 
-def test_names_are_lines_for_programs(url, js, tmp_path) -> None:
+@pytest.fixture
+def unused():
+    """A server without streams."""
+    with NatsServer() as server:
+        yield server.url
+
+
+def test_names_are_lines_for_programs(unused, tmp_path) -> None:
     """Nothing is printed but the names: no heading, and nothing at all where there is none."""
 
     def listed(*arguments):
-        done = run(*arguments, NATS_URL=url, XDG_CONFIG_HOME=str(tmp_path))
+        done = run(*arguments, NATS_URL=unused, XDG_CONFIG_HOME=str(tmp_path))
         assert done.code == 0
         return done.out
 
     assert listed("stream", "ls", "-n") == ""
-    js.create_stream(name="NAMED_B", subjects=["named.b"], storage="memory")
-    stream = js.create_stream(name="NAMED_A", subjects=["named.a"], storage="memory")
-    assert listed("consumer", "ls", "NAMED_A", "--names") == ""
-    for name in ("one", "two"):
-        stream.create_consumer(durable_name=name)
-    bucket = js.create_key_value(bucket="NAMED", storage="memory")
-    assert listed("stream", "ls", "-n") == "KV_NAMED\nNAMED_A\nNAMED_B\n"
-    assert listed("stream", "find", "-n", "--subject", "named.a") == "NAMED_A\n"
-    assert listed("consumer", "ls", "NAMED_A", "-n") == "one\ntwo\n"
-    assert listed("kv", "ls", "-n") == "NAMED\n"
-    assert listed("kv", "ls", "NAMED") == ""
-    for key in ("b", "a"):
-        bucket.put(key, b"")
-    assert listed("kv", "ls", "NAMED") == "a\nb\n"
-    assert json.loads(listed("kv", "ls", "NAMED", "--json")) == ["a", "b"]
-    js.create_object_store(bucket="FILES", storage="memory").put("file", b"x")
-    assert listed("object", "ls", "-n") == "FILES\n"
-    assert listed("object", "ls", "FILES", "-n") == "file\n"
-    assert listed("context", "ls", "-n") == ""
-    listed("context", "add", "here")
-    listed("context", "add", "there", "--select")
-    listed("context", "select", "here")
-    assert listed("context", "ls", "-n") == "here\nthere\n"
-    assert listed("context", "-") == "selected context there\n"
-    for name in ("NAMED_A", "NAMED_B", "KV_NAMED", "OBJ_FILES"):
-        js.delete_stream(name)
+    with jetsync.connect(unused) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="NAMED_B", subjects=["named.b"], storage="memory")
+        stream = js.create_stream(name="NAMED_A", subjects=["named.a"], storage="memory")
+        assert listed("consumer", "ls", "NAMED_A", "--names") == ""
+        for name in ("one", "two"):
+            stream.create_consumer(durable_name=name)
+        bucket = js.create_key_value(bucket="NAMED", storage="memory")
+        assert listed("stream", "ls", "-n") == "KV_NAMED\nNAMED_A\nNAMED_B\n"
+        assert listed("stream", "find", "-n", "--subject", "named.a") == "NAMED_A\n"
+        assert listed("consumer", "ls", "NAMED_A", "-n") == "one\ntwo\n"
+        assert listed("kv", "ls", "-n") == "NAMED\n"
+        assert listed("kv", "ls", "NAMED") == ""
+        for key in ("b", "a"):
+            bucket.put(key, b"")
+        assert listed("kv", "ls", "NAMED") == "a\nb\n"
+        assert json.loads(listed("kv", "ls", "NAMED", "--json")) == ["a", "b"]
+        js.create_object_store(bucket="FILES", storage="memory").put("file", b"x")
+        assert listed("object", "ls", "-n") == "FILES\n"
+        assert listed("object", "ls", "FILES", "-n") == "file\n"
+        assert listed("context", "ls", "-n") == ""
+        listed("context", "add", "here")
+        listed("context", "add", "there", "--select")
+        listed("context", "select", "here")
+        assert listed("context", "ls", "-n") == "here\nthere\n"
+        assert listed("context", "-") == "selected context there\n"

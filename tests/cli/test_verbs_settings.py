@@ -59,9 +59,7 @@ def test_a_context_is_saved_as_the_nats_command_saves_it(tmp_path: Path) -> None
     assert at_home("add", "a", "-s", "nats://a", "--user", "ann", "--password", "pw") == 0
     assert saved("a") == {"url": "nats://a", "user": "ann", "password": "pw"}
     assert at_home("add", "a", "--description", "ours", "--user", "bob") == 0
-    assert saved("a") == {
-        "url": "nats://a", "user": "bob", "password": "pw", "description": "ours"
-    }
+    assert saved("a") == {"url": "nats://a", "user": "bob", "password": "pw", "description": "ours"}
     assert at_home("add", "b", "--context", "a", "-s", "nats://b", "--select") == 0
     assert saved("b") == {**saved("a"), "url": "nats://b"}
     assert (tmp_path / "nats/context.txt").read_text() == "b"
