@@ -50,9 +50,12 @@ def test_draining_the_connection_lets_consume_have_what_is_buffered(world, kind)
     stream, nc, errors = world
     consumer = consumer_of(kind, stream, nc)
     callbacks = [Slow(), Slow()] if kind == "plain" else [Slow()]
+    before = nc.stats.in_messages
     contexts = [consumer.consume(callback, max_messages=COUNT // 2) for callback in callbacks]
     for callback in callbacks:
         assert callback.entered.wait(LONG)
+    # What a server is just about to send when a pull ends is delivered again after ack_wait.
+    wait_until(lambda: nc.stats.in_messages - before >= COUNT // 2 * len(callbacks), timeout=LONG)
     drainer = threading.Thread(target=nc.drain, args=(LONG,))
     drainer.start()
     wait_until(lambda: nc.status is jetsync.Status.DRAINING_SUBS, timeout=LONG)

@@ -65,6 +65,7 @@ def test_a_chunk_of_a_stream_costs_two_frames(nc, consumer):
         assert min(excess() for _ in range(10)) <= 0
 
 
+@pytest.mark.straight  # as above
 def test_a_chunk_of_an_ordered_stream_costs_fifteen_frames(nc, js, consumer):
     with js.ordered_consumer("FRAMES") as reader, reader.messages(max_messages=CHUNK) as stream:
         many(stream, 500)

@@ -80,9 +80,7 @@ def test_what_a_given_up_pull_brings_is_there_for_the_next_one(js, stream, consu
         assert numbers(pull.take(5)) == [5, 6, 7, 8, 9]
 
 
-def test_a_piece_of_what_is_there_already_waits_for_nothing_more(
-    js, stream, consumer, monkeypatch
-):
+def test_a_piece_of_what_is_there_already_waits_for_nothing_more(js, stream, consumer, monkeypatch):
     monkeypatch.setattr("jetsync.jetstream.consumers.consumer.heartbeat_for", lambda *_: None)
     fill(js, stream, 5)
     with begin(consumer, 5):
