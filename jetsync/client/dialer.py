@@ -213,9 +213,7 @@ class Dialer:
         delay, rule = attempt.delay, self._options.reconnect_delay
         if rule is not None:
             try:
-                facts = ReconnectAttempt(
-                    number, attempt.round, str(attempt.server), nc.last_error
-                )
+                facts = ReconnectAttempt(number, attempt.round, str(attempt.server), nc.last_error)
                 delay = to_seconds(rule(facts), "what reconnect_delay returns")
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 nc._reports.post("error", as_exception(error), attempt.server.netloc)

@@ -134,9 +134,7 @@ class ObservedConnection(Connection):
     ) -> RequestFuture:
         plan = self.watch.plan("request")
         if isinstance(plan, LeftOut) and plan.measure is None:
-            return super().request_async(
-                subject, data, headers=plan.carry(headers), **options
-            )
+            return super().request_async(subject, data, headers=plan.carry(headers), **options)
         op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
         op.state = plan
         running = self.watch.running(op)

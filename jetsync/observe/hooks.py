@@ -172,9 +172,7 @@ class Watch:
 
     def __init__(self, hooks: Hooks) -> None:
         if not isinstance(hooks, Hooks):
-            raise ConfigError(
-                f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}"
-            )
+            raise ConfigError(f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}")
         self._hooks = hooks
 
     def call(self, method: str, *arguments: Any) -> None:

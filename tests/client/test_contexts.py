@@ -223,7 +223,11 @@ def test_the_first_way_to_sign_in_that_is_set_is_used(tmp_path):
     seed = tmp_path / "seed"
     seed.write_text("SU...")
     fields = {
-        "user": "u", "creds": "/c", "nkey": str(seed), "user_jwt": "j", "token": "t",
+        "user": "u",
+        "creds": "/c",
+        "nkey": str(seed),
+        "user_jwt": "j",
+        "token": "t",
     }
     found = []
     while fields:

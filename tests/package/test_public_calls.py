@@ -59,9 +59,7 @@ def test_help_of_a_call_says_by_itself_whether_it_blocks_and_what_it_raises(call
     assert re.search(r"\b[Bb]locks?\b", text), "say whether it blocks, and how long"
     errors = set(re.findall(r"\b[A-Z]\w+Error\b", text))
     assert errors, "name the errors that it raises"
-    unknown = {
-        error for error in errors if not any(hasattr(place, error) for place in PLACES)
-    }
+    unknown = {error for error in errors if not any(hasattr(place, error) for place in PLACES)}
     assert not unknown, "no such errors"
     for budget in BUDGETS:
         parameter = inspect.signature(call).parameters.get(budget)
