@@ -60,7 +60,7 @@ def test_every_call_that_waits_is_interrupted_at_once_and_all_goes_on(server, ke
         done = run_module(PROGRAM, "interrupt", server.url, limit=120)
         assert (done.code, done.errors) == (0, ""), done
         found = json.loads(done.output)
-        assert set(CALLS) - set(found) == AT_HAND
+        assert AT_HAND <= set(CALLS) - set(found) <= AT_HAND | MAYBE
         late += found.values()
     keeps_promise("G11 Ctrl-C in every public call", late, 0.1, slack=0.25)
 
