@@ -230,7 +230,7 @@ def test_a_restore_waits_until_the_servers_know_where_its_pieces_go(
     def sent(self, subject, *arguments, **options):
         if subject.startswith("$JS.SNAPSHOT.RESTORE.") and len(early) < 2:
             early.append(subject)
-            subject = "nobody.listens"
+            subject = "unheard.subject"
         return send(self, subject, *arguments, **options)
 
     monkeypatch.setattr(Port, "send", sent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 import jetsync
@@ -19,7 +21,7 @@ def consumer(stream):
 
 
 def begin(consumer, count, *, size=SIZE, timeout=PATIENCE):
-    return begin_fetch(consumer, count, max_bytes=size, timeout=timeout)
+    return closing(begin_fetch(consumer, count, max_bytes=size, timeout=timeout))
 
 
 def test_the_first_messages_are_given_while_the_rest_is_still_to_come(

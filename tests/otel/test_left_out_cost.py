@@ -100,7 +100,7 @@ def test_what_is_left_out_is_measured(stream, url):
         js.publish("left.a", b"x")
         js.publish_async("left.a", b"x").result(9)
         with pytest.raises(jetsync.NoRespondersError):
-            nc.request("nobody", b"x", timeout=9)
+            nc.request("unheard", b"x", timeout=9)
         consumer = js.create_consumer("LEFT", filter_subject="left.a", ack_policy="none")
         consumer.next(timeout=9)
         with consumer.consume(handled.append):
@@ -118,7 +118,7 @@ def test_what_is_left_out_is_measured(stream, url):
         assert found["client.consumed.messages", "receive", "LEFT"] == 1
         assert found["client.consumed.messages", "process", "left.a"] == 1
         assert found["process.duration", "process", "left.a"] == 1
-        assert made.points()[duration, "request", "nobody", "NoRespondersError"] == 1
+        assert made.points()[duration, "request", "unheard", "NoRespondersError"] == 1
 
 
 @pytest.mark.parametrize(("pace", "recorded"), [(1, range(1, 41)), (None, range(41, 42))])

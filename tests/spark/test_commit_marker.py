@@ -99,6 +99,20 @@ def test_a_fixed_subject_is_part_of_the_rows(link):
     assert size_of(ROWS, subject="x") != size_of(ROWS, subject="y")
 
 
+def test_headers_are_part_of_the_rows():
+    def size(value):
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "subject": ["a"],
+                "data": pa.array([b"1"], pa.binary()),
+                "headers": pa.array([[("k", value)]], pa.map_(pa.string(), pa.binary())),
+            }
+        )
+        return Size().plus(batch, None)
+
+    assert size(b"1") == size(b"1") != size(b"2")
+
+
 @pytest.mark.parametrize("known", ['"rows": 4', '"rows": 4, "bytes": 3'])
 def test_a_marker_of_an_earlier_version_is_compared_by_what_it_has(link, js, known):
     js.key_value(BUCKET).put("spark.q", b'{"batchId": 4, "checkpoint": "c", %s}' % known.encode())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from jetsync.jetstream.pull.batch import BatchOptions, BatchPull
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from jetsync.jetstream.pull.source import Source
 
 __all__ = ["PiecewisePull"]
-
-Self = TypeVar("Self", bound="PiecewisePull")
 
 
 class PiecewisePull(BatchPull):
@@ -61,11 +58,8 @@ class PiecewisePull(BatchPull):
         if self._is_over:
             return super()._result()
         assert self._inbox is not None
-        return self._give(self._inbox.release())
-
-    def _give(self, piece: MsgBatch) -> MsgBatch:
-        """Hand a piece out; from now on the pull is for the rest."""
-        self.has_given = True
+        piece: MsgBatch = self._inbox.release()
+        self.has_given = True  # and from now on the pull is for the rest
         self._limit -= len(piece)
         size = self._options.max_bytes
         if size is not None:
@@ -84,14 +78,3 @@ class PiecewisePull(BatchPull):
         done, self._done = self._done, None
         if done is not None:
             done()
-
-    def __enter__(self: Self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
