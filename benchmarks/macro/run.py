@@ -221,6 +221,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.workloads = list(ALL) if full else [] if chosen else list(SHORT)
     if options.growth is None:
         options.growth = list(GROWTH) if full or not chosen else []
+    elif not options.growth:  # --growth without a name
+        options.growth = list(GROWTH)
     options.sizes = options.sizes or (list(SIZES) if full else [128])
     options.rounds = options.rounds or (5 if full else 3)
     options.scale = options.scale or (1.0 if full else 0.25)
