@@ -173,6 +173,7 @@ def pools(url: str) -> dict[str, int]:
     options = jetsync.ConnectOptions(servers=url)
     with jetsync.connect(options=options) as nc:
         nc.subscribe("echo", callback=lambda msg: msg.respond(msg.data))
+        nc.flush()  # the server knows of it before another connection asks
         assert jetsync.shared_connection(options).request("echo", b"p", timeout=30).data == b"p"
         for method in ("fork", "spawn", "forkserver"):
             texts = [b"%d" % n for n in range(40)]
