@@ -17,16 +17,25 @@ void link_group_reset(link_group *g) {
     g->closed = 1;
 }
 
-/* A thread that checks the list will find what is due, so none is woken beside it. */
-static void wake_one(link_group *g) {
+static void wake(link_group *g) {
     link_waiter *w = g->idle;
-    if (w == NULL || g->checking) return;
     g->idle = w->next;
     g->checking++;
     link_wakeup_wake(&w->wakeup);
 }
 
+/* A thread that checks the list will find what is due, so none is woken beside it. */
+static void wake_one(link_group *g) {
+    if (g->idle && !g->checking) wake(g);
+}
+
 static size_t wanted(const link_group *g) { return g->queues < g->most ? g->queues : g->most; }
+
+/* Wake every thread that is not needed any more. If each woke the next one, the last of many would end
+ * as many wake-ups later. */
+static void wake_unneeded(link_group *g) {
+    while (g->idle && g->threads > wanted(g) + g->checking) wake(g);
+}
 
 int link_group_add(link_group *g) {
     link_lock(&g->lock);
@@ -39,7 +48,7 @@ int link_group_add(link_group *g) {
 void link_group_remove(link_group *g) {
     link_lock(&g->lock);
     if (g->queues) g->queues--;
-    if (g->threads > wanted(g)) wake_one(g);
+    wake_unneeded(g);
     link_unlock(&g->lock);
 }
 
@@ -98,8 +107,8 @@ link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, l
         g->idle = w;
     }
     if (due != LINK_DUE_NONE) g->checking -= (size_t)(g->checking > 0);
-    /* The next thread handles the rest: a queue or the end. */
-    if (due != LINK_DUE_SLEEP && (g->first || g->threads > wanted(g))) wake_one(g);
+    if (g->first) wake_one(g); /* for the rest */
+    wake_unneeded(g);
     link_unlock(&g->lock);
     return due;
 }

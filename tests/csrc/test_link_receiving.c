@@ -66,6 +66,32 @@ void suite_heartbeats(void) {
     jet_pool_free(&pool);
 }
 
+/* Threads that are not needed any more are woken at the same time, not one by the other. */
+static void check_unneeded_threads(void) {
+    enum { THREADS = 8 };
+    link_group g;
+    link_waiter w[THREADS];
+    link_queue *due;
+    link_group_init(&g, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK(link_group_add(&g) && link_group_enter(&g));
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(link_group_take(&g, &w[i], 1, 0, &due, 0) == LINK_DUE_NONE);
+        if (i) CHECK(link_group_take(&g, &w[i], 0, 1, &due, 0) == LINK_DUE_SLEEP);
+    }
+    /* The first one still checks the list, so it is the first to end. */
+    link_group_remove(&g);
+    int woken = 0;
+    for (int i = 1; i < THREADS; i++) woken += link_wakeup_sleep(&w[i].wakeup, 0) == LINK_WOKEN;
+    CHECK(woken == 0);
+    for (int i = 1; i < THREADS; i++) link_group_remove(&g);
+    for (int i = 1; i < THREADS; i++) woken += link_wakeup_sleep(&w[i].wakeup, 0) == LINK_WOKEN;
+    CHECK(woken == THREADS - 1);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(link_group_take(&g, &w[i], 0, 0, &due, 0) == LINK_DUE_END);
+    CHECK(!link_group_has_threads(&g));
+    link_group_free(&g);
+}
+
 /* While the reading thread has the mutex, no function that is called with the interpreter's lock waits
  * for it; nothing is changed then. */
 static void check_busy(void) {
@@ -148,6 +174,7 @@ void suite_queue(void) {
     link_queue q;
     check_busy();
     check_due_in_order();
+    check_unneeded_threads();
     link_queue_init(&q, &pool, 3, 0);
     CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);
     CHECK(link_queue_find(&q, 2, 1, 1, 0) == LINK_WAIT); /* it waits for two */
@@ -259,6 +286,13 @@ static void check_large(void) {
         CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_PONG);
     }
     CHECK(in.buf.cap <= 65536);
+    /* What one large message needed goes when the next bytes come, before any PONG. */
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(jet_buf_reserve(&in.buf, 2 << 20) != NULL && in.buf.cap >= 2 << 20);
+    CHECK(write(ends[1], "INFO {}\r\n", 9) == 9);
+    CHECK(link_inbound_pump(&in, ends[0], &text) == LINK_EVENT_INFO && in.buf.cap < 2 << 20);
+    close(ends[0]), close(ends[1]);
     link_inbound_free(&in);
     link_queue_free(&q);
     link_outbound_free(&o);
