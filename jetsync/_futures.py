@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jetsync._latch import Turn
 from jetsync._locks import native_rlock
 from jetsync._native import NativeQueue
-from jetsync._threads import start_thread
-from jetsync.errors import ForkedError
+from jetsync.errors import ConnectionClosedError, ForkedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -212,17 +211,20 @@ class DoneCallbacks:
     there are any: it keeps nothing alive for long. Thread-safe; takes no lock."""
 
     def __init__(
-        self, role: str, label: str, report: Callable[[BaseException, Any], object]
+        self,
+        role: str,
+        start_thread: Callable[[str, Callable[[], Any]], threading.Thread],
+        report: Callable[[BaseException, Any], object],
     ) -> None:
-        """``report`` gets what a callback raised, and its future; or None for the future, and why
-        there is no thread."""
+        """``start_thread(role, function)`` is that of the connection, whose end waits for the
+        thread. ``report`` gets what a callback raised, and its future; or None for the future, and
+        why there is no thread."""
         self._role = role
-        self._label = label
+        self._start_thread = start_thread
         self._report = report
         self._queue: NativeQueue[Any] = NativeQueue()
         self._turn = Turn()
         self._ended = False
-        self._thread: threading.Thread | None = None
 
     def put(self, future: Any) -> None:
         """Run the callbacks of a settled future: on the thread, which does not block, or here and
@@ -235,23 +237,19 @@ class DoneCallbacks:
         if not self._turn.take(token):
             return  # the thread checks the queue after it has given back the turn
         try:
-            self._thread = start_thread(self._role, partial(self._run, token), self._label)
+            self._start_thread(self._role, partial(self._run, token))
         except BaseException as error:
             self._turn.give_back(token)
-            if not isinstance(error, RuntimeError):
+            if not isinstance(error, (RuntimeError, ConnectionClosedError)):
                 raise
-            self._report(error, None)  # the system has no thread left: nothing may be lost
-            self._call_all()
+            if isinstance(error, RuntimeError):
+                self._report(error, None)
+            self._call_all()  # no thread is left for them: nothing may be lost
 
     def end(self) -> None:
         """Let the thread end when all have run. Does not block."""
         self._ended = True
         self._queue.put(None)
-
-    def join(self, timeout: float | None) -> None:
-        """Wait for the end of the thread; not on that thread itself."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
 
     def _run(self, token: object) -> None:
         while self._turn.take(token):

@@ -14,15 +14,17 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jetsync._deadline import Deadline
 from jetsync._latch import Latch
 from jetsync._log import Log
 from jetsync._native import NativeQueue, original
+from jetsync.errors import ConnectionClosedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-__all__ = ["Thread", "ThreadPool", "library_threads", "start_thread"]
+__all__ = ["Thread", "ThreadPool", "Threads", "library_threads", "start_thread"]
 
 logger: Log = Log("jetsync")
 
@@ -79,8 +81,13 @@ class Thread(threading.Thread):
         """
         if self._runs_on == threading.get_ident():
             return
-        if self._over.wait(timeout) and self._native is None:
+        # One that is over and has no identifier was never started.
+        if self._over.wait(timeout) and self._native is None and self.ident is not None:
             super().join()
+
+    def give_up(self) -> None:
+        """It will not be started: threads that wait for its end go on."""
+        self._over.set()
 
 
 @functools.cache
@@ -105,9 +112,62 @@ def start_thread(role: str, target: Callable[[], Any], number: str | int | None 
     the next free number of the process. The caller joins it. It is a native thread under gevent
     too.
     """
-    thread = Thread(f"{PREFIX}{role}-{next(_numbers) if number is None else number}", target)
+    thread = Thread(_name(role, number), target)
     thread.start()
     return thread
+
+
+def _name(role: str, number: str | int | None) -> str:
+    return f"{PREFIX}{role}-{next(_numbers) if number is None else number}"
+
+
+class Threads:
+    """The threads that serve one connection while it is open, which its end waits for.
+
+    Thread-safe; takes no lock. A thread is noted before it starts, so that :meth:`join` misses
+    none, whichever thread starts one meanwhile.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label: str = label
+        """The number of the connection."""
+        # Each with the identifier of the thread that is starting it, or 0.
+        self._noted: dict[Thread, int] = {}
+        self._ended = False
+
+    def start(
+        self, role: str, target: Callable[[], Any], number: str | int | None = None
+    ) -> Thread:
+        """Start a thread like :func:`start_thread`, by default with the number of the connection.
+
+        Raises ConnectionClosedError after :meth:`join`, RuntimeError when the system has none.
+        """
+        for old in list(self._noted):
+            if not old.is_alive():
+                self._noted.pop(old, None)
+        thread = Thread(_name(role, self.label if number is None else number), target)
+        self._noted[thread] = threading.get_ident()
+        try:
+            if self._ended:
+                raise ConnectionClosedError("the connection is closed")
+            thread.start()
+        except (ConnectionClosedError, RuntimeError):
+            self._noted.pop(thread, None)
+            thread.give_up()
+            raise
+        finally:
+            if thread in self._noted:
+                self._noted[thread] = 0
+        return thread
+
+    def join(self, timeout: float | None) -> None:
+        """Start no more threads, and wait for the end of all but the calling one, up to ``timeout``
+        seconds. Safe to repeat, on several threads, and in a signal handler."""
+        self._ended = True
+        deadline = Deadline(timeout)
+        for thread, starter in list(self._noted.items()):
+            if starter != threading.get_ident():  # else this handler interrupted its start
+                thread.join(deadline.remaining())
 
 
 def library_threads() -> set[threading.Thread]:

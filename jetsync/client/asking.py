@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from jetsync._core.message import Msg
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks, forked
 from jetsync._latch import Turn
-from jetsync._threads import start_thread
 from jetsync.client.futures import RequestFuture
 from jetsync.client.members import Member
 from jetsync.client.requests import Reply
@@ -86,8 +84,7 @@ class Asking(Member):
         self._process = os.getpid()
         self._open: dict[str, _Asked] = {}
         self._line = _Line(None)
-        self._thread: threading.Thread | None = None
-        self._callbacks = DoneCallbacks("answered", nc._label, nc._reports.future_failed)
+        self._callbacks = DoneCallbacks("answered", nc._threads.start, nc._reports.future_failed)
         nc._members.attach(self, sends=True, hold=False)
 
     # -- asking ------------------------------------------------------------------------------------
@@ -143,7 +140,7 @@ class Asking(Member):
         if not line.turn.take(token):
             return  # its thread looks for keys after it has given back the turn
         try:
-            self._thread = start_thread("replies", partial(self._run, line, token), self._nc._label)
+            self._nc._threads.start("replies", partial(self._run, line, token))
         except BaseException:
             line.turn.give_back(token)
             raise
@@ -230,15 +227,8 @@ class Asking(Member):
                 )
 
     def close(self) -> None:
-        """Settle what is under way."""
+        """Settle what is under way. The thread ends with the reply subject of its link, the one for
+        callbacks when all have run."""
         for asked in list(self._open.values()):
             asked.finish(self._nc._refusal() if self._nc._refusal is not None else None)
         self._callbacks.end()
-
-    def join(self, timeout: float | None) -> None:
-        """Wait for the threads; the one for replies ends with the reply subject."""
-        if self._line.reply is not None:
-            self._line.reply.mailbox.finish()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-        self._callbacks.join(timeout)

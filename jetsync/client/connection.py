@@ -15,6 +15,7 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._threads import Threads
 from jetsync.client.asking import Asking
 from jetsync.client.callbacks import check_callback
 from jetsync.client.dispatch import RECOVERING, Dispatcher
@@ -74,8 +75,9 @@ class Connection(Publishing):
         self._timer = Timer(self._label)
         self._reports = Reports(self)
         self._members = Members()
-        self._dispatcher = Dispatcher(self._inbound, self._label, options.dispatch_threads)
-        self._recoverer = Dispatcher(self._inbound, self._label, RECOVERING, "recover")
+        self._threads = Threads(self._label)
+        self._dispatcher = Dispatcher(self._inbound, self._threads, options.dispatch_threads)
+        self._recoverer = Dispatcher(self._inbound, self._threads, RECOVERING, "recover")
         self._routes = Routes(self._inbound, self._outbound, self._timer.guard)
         self._requests = Requests(self)
         self._asking = Asking(self)
@@ -437,9 +439,8 @@ class Connection(Publishing):
         ``jetsync.prometheus``. Does not block, and costs nothing until it is called."""
         from jetsync.client.measuring import measure
 
-        session, routes = self._session, self._routes
-        buffered = self._outbound.pending_bytes
-        found = measure(self, self._label, buffered, session.rtt, routes.mailboxes())
+        buffered, rtt = self._outbound.pending_bytes, self._session.rtt
+        found = measure(self, self._label, buffered, rtt, self._routes.mailboxes())
         return found + self._port.measurements(self.options.name or self._label)
 
     @property
@@ -460,8 +461,7 @@ class Connection(Publishing):
         return to_seconds(self.options.timeout if timeout is None else timeout)
 
     def _after_pong(self, function: Callable[[], object]) -> None:
-        """Run a function (on the timer thread) when everything has arrived that the server had sent
-        up to now, or when the link is gone."""
+        """See ``Port.after_pong``."""
         self._session.ping(PongCall(lambda: self._timer.call_later(0, function)))
 
     def __enter__(self) -> Connection:

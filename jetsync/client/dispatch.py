@@ -9,8 +9,7 @@ from typing import Any
 from jetsync._core.dispatch import Group, Task
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox, abandon
-from jetsync._deadline import Deadline
-from jetsync._threads import Thread, start_thread
+from jetsync._threads import Thread, Threads
 
 __all__ = ["RECOVERING", "Dispatcher", "Task"]
 
@@ -26,9 +25,11 @@ class Dispatcher:
     go to its callback one by one and in order, whichever thread calls it.
     """
 
-    def __init__(self, inbound: Inbound, label: str, most: int, purpose: str = "dispatch") -> None:
+    def __init__(
+        self, inbound: Inbound, threads: Threads, most: int, purpose: str = "dispatch"
+    ) -> None:
         self.group: Group = Group(inbound, most)
-        self._label = label
+        self._of_connection = threads
         self._purpose = purpose
         self._numbers = itertools.count(1)
         self._threads: dict[int, Thread] = {}
@@ -43,7 +44,8 @@ class Dispatcher:
     ) -> Task:
         """Call back for every message of a mailbox from now on; see ``Task``. Does not block.
 
-        Raises RuntimeError when the system has no thread for it, and none is running.
+        Raises RuntimeError when the system has no thread for it, and none is running;
+        ConnectionClosedError.
         """
         task = Task(mailbox, callback, report, ended, step)
         try:
@@ -64,8 +66,8 @@ class Dispatcher:
             if not other.is_alive():
                 self._threads.pop(old, None)
         number = next(self._numbers)
-        self._threads[number] = start_thread(
-            self._purpose, self.group.work, f"{self._label}-{number}"
+        self._threads[number] = self._of_connection.start(
+            self._purpose, self.group.work, f"{self._of_connection.label}-{number}"
         )
 
     @property
@@ -77,9 +79,3 @@ class Dispatcher:
         """Forget the threads in a forked child, where they do not exist."""
         abandon(self.group)
         self.group.abandon()
-
-    def join(self, timeout: float | None) -> None:
-        """Join every thread but the calling one. Called when every mailbox has ended."""
-        deadline = Deadline(timeout)
-        for thread in list(self._threads.values()):
-            thread.join(deadline.remaining())

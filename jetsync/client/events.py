@@ -217,11 +217,14 @@ class EventDispatcher:
             return
         if self._queue.qsize():
             self._start()
-        thread = self._thread
-        if thread is not None:
+        if self._thread is not None:
             self._queue.put(None)
-            if thread is not threading.current_thread():
-                thread.join(timeout)
+        self.join(timeout)
+
+    def join(self, timeout: float) -> None:
+        """Wait for the end of the thread, unless this is it. Blocks up to ``timeout`` seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
 
 
 class Tracebacks:

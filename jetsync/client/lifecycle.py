@@ -53,6 +53,7 @@ class Lifecycle:
         self._closer = 0  # the thread that closes
         self.drained: bool = False
         self._closed = Latch()
+        self._joined = Latch()
         self.ends_at_exit = False
         """Whether the interpreter ends while it is open."""
         self.may_stay_open = False
@@ -68,7 +69,7 @@ class Lifecycle:
             # Another thread closes and joins the callbacks: a callback, or a signal handler that
             # interrupted that thread, would deadlock if it waited here.
             if not _on_own_thread() and self._closer != threading.get_ident():
-                self._closed.wait(limit)
+                self._await_end(Deadline(limit))
             return
         self._closer = threading.get_ident()
         deadline = Deadline(limit)
@@ -104,11 +105,21 @@ class Lifecycle:
             open_connections.discard(nc)
             nc._reports.post("closed", reason)
             self._closed.set()
-            for member in members:
-                member.join(deadline.remaining())
-            nc._dispatcher.join(deadline.remaining())
-            nc._recoverer.join(deadline.remaining())
-            nc._reports.events.close(deadline.within(CLOSE_LIMIT))
+            try:
+                for member in members:
+                    member.join(deadline.remaining())
+                nc._threads.join(deadline.remaining())
+                nc._reports.events.close(deadline.within(CLOSE_LIMIT))
+            finally:
+                self._joined.set()
+
+    def _await_end(self, deadline: Deadline) -> None:
+        """Wait until the thread that closes has joined the others, and then for the end of that one
+        itself, which may be a thread of the connection."""
+        nc = self._nc
+        if self._joined.wait(deadline.remaining()):
+            for part in (nc._session, nc._timer, nc._threads, nc._reports.events):
+                part.join(deadline.within(CLOSE_LIMIT))
 
     def give_up(self, reason: Exception | None) -> None:
         """Called by the reader when no server is left: close without waiting for itself."""
@@ -169,7 +180,10 @@ class Lifecycle:
 
     def _await_other_drain(self, deadline: Deadline, timeout: float) -> None:
         """Another thread drains: wait for it, and close when this call's time is over first."""
-        if _on_own_thread() or self._closed.wait(deadline.remaining()):
+        if _on_own_thread():
+            return
+        if self._closed.wait(deadline.remaining()):
+            self._await_end(Deadline(AFTER_DRAIN))
             return
         self.close(flush=False, limit=AFTER_DRAIN)
         raise _cut_short(timeout, "another thread drains it and is not done")

@@ -17,7 +17,6 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._measurement import Measurement
-from jetsync._threads import start_thread
 from jetsync.client.dispatch import Task
 from jetsync.client.members import Member
 from jetsync.client.pongs import RoundTrip
@@ -344,8 +343,11 @@ class Port:
         self._nc._after_pong(function)
 
     def start_thread(self, purpose: str, function: Callable[[], object]) -> threading.Thread:
-        """Start a daemon thread that takes no signals, named after its purpose and connection."""
-        return start_thread(purpose, function, self.label)
+        """Start a daemon thread that takes no signals, named after its purpose and connection.
+
+        The end of the connection waits for it. Raises ConnectionClosedError after that.
+        """
+        return self._nc._threads.start(purpose, function)
 
     def dispatch(
         self,

@@ -388,7 +388,11 @@ class Session:
         self.sockets.cut()
         self.suspect(None)
         self._outbound.close()
+        self.join(timeout)
+
+    def join(self, timeout: float) -> None:
+        """Wait for the end of both threads, but not of the calling one. Blocks up to ``timeout``
+        seconds."""
         deadline = Deadline(timeout)
         for thread in reversed(self._threads):
-            if thread is not threading.current_thread():
-                thread.join(deadline.remaining())
+            thread.join(deadline.remaining())

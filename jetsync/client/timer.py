@@ -139,8 +139,12 @@ class Timer:
             logger.exception("a timed function failed")
 
     def close(self, timeout: float) -> None:
-        """Stop and join the thread, unless called from it. Blocks up to ``timeout`` seconds."""
+        """Stop the thread and wait for its end: see :meth:`join`."""
         self._closed = True
         self._new.put(None)
-        if self._thread is not None and self._thread is not threading.current_thread():
+        self.join(timeout)
+
+    def join(self, timeout: float) -> None:
+        """Wait for the end of the thread, unless this is it. Blocks up to ``timeout`` seconds."""
+        if self._thread is not None:
             self._thread.join(timeout)

@@ -14,7 +14,6 @@ from jetsync._handles import Handle
 from jetsync._latch import Latch, Once
 from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
-from jetsync._threads import start_thread
 from jetsync.client import Connection, Msg, Subscription
 from jetsync.client.callbacks import check_callback
 from jetsync.client.port import Member, port_of
@@ -469,7 +468,7 @@ class Service(Handle, _Adds):
                 endpoint.discard()
             if self._on_done is not None:
                 with contextlib.suppress(RuntimeError):  # the interpreter ends
-                    start_thread("service", self._tell_done)
+                    self._port.start_thread("service", self._tell_done)
 
     def _join(self, timeout: float | None) -> None:
         deadline = Deadline(timeout)

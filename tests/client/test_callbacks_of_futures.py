@@ -12,6 +12,7 @@ import pytest
 import jetsync
 from jetsync._futures import MEETING, DoneCallbacks
 from jetsync._native import NativeQueue
+from jetsync._threads import Threads
 from jetsync.client.futures import RequestFuture
 from jetsync.client.timer import Timer
 
@@ -21,18 +22,31 @@ def settled(function):
 
 
 def test_what_is_put_after_the_end_is_called():
-    callbacks = DoneCallbacks("tested", "x", print)
+    threads = Threads("x")
+    callbacks = DoneCallbacks("tested", threads.start, print)
     called = []
     callbacks.put(settled(called.append))
     callbacks.end()
-    callbacks.join(20)
+    threads.join(20)
     callbacks.put(settled(called.append))
     assert len(called) == 2
 
 
+def test_what_finds_no_thread_any_more_is_called_here():
+    """The end of the connection may come between two steps of a thread that settles a future."""
+    threads = Threads("x")
+    reported: list[object] = []
+    callbacks = DoneCallbacks("tested", threads.start, lambda *what: reported.append(what))
+    threads.join(20)
+    on: list[threading.Thread] = []
+    callbacks.put(settled(lambda _: on.append(threading.current_thread())))
+    assert on == [threading.current_thread()]
+    assert reported == []
+
+
 def test_many_threads_start_one_thread_for_callbacks(monkeypatch):
     monkeypatch.setattr("jetsync._futures._IDLE", 60)  # a slow machine does not end it meanwhile
-    callbacks = DoneCallbacks("tested", "x", print)
+    callbacks = DoneCallbacks("tested", Threads("x").start, print)
     threads, together, on = set(), threading.Barrier(8), NativeQueue()
 
     def put():
@@ -52,13 +66,11 @@ def test_many_threads_start_one_thread_for_callbacks(monkeypatch):
 
 
 def test_the_thread_of_callbacks_ends_when_there_are_none_and_starts_again():
-    callbacks = DoneCallbacks("tested", "x", print)
+    callbacks = DoneCallbacks("tested", Threads("x").start, print)
     for _ in range(2):
-        called = threading.Event()
-        callbacks.put(settled(lambda _, called=called: called.set()))
-        assert called.wait(20)
-        thread = callbacks._thread
-        assert thread is not None
+        called: NativeQueue[threading.Thread] = NativeQueue()
+        callbacks.put(settled(lambda _, called=called: called.put(threading.current_thread())))
+        thread = called.get(timeout=20)
         thread.join(20)
         assert not thread.is_alive()
 

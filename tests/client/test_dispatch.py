@@ -8,7 +8,6 @@ import time
 import pytest
 
 import jetsync
-from jetsync._threads import start_thread
 from jetsync.server import NatsServer
 from tests.harness.waiting import wait_until
 
@@ -165,17 +164,18 @@ def test_a_subscribe_that_ctrl_c_breaks_off_costs_no_thread_and_leaves_none(
 ):
     def start_and_break_off(*arguments):
         if done:
-            start_thread(*arguments)
+            start(*arguments)
         raise KeyboardInterrupt
 
     got: list[jetsync.Msg] = []
     wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before
     with jetsync.connect(server.url, dispatch_threads=1) as nc:
+        start = nc._threads.start
         for _ in range(3):
             with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
                 dispatcher = nc._dispatcher
                 if step == "start":
-                    patch.setattr("jetsync.client.dispatch.start_thread", start_and_break_off)
+                    patch.setattr(nc._threads, "start", start_and_break_off)
                 patch.setattr(dispatcher, "group", Interrupting(dispatcher.group, step, done))
                 nc.subscribe("a", callback=got.append)
             wait_until(lambda: not dispatching(), timeout=LONG)

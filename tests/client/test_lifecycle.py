@@ -14,10 +14,13 @@ from functools import partial
 import pytest
 
 import jetsync
-from jetsync._threads import ThreadPool
+from jetsync._threads import ThreadPool, library_threads
 from jetsync.client.port import port_of
 from jetsync.server import NatsServer
+from tests.harness.insides import label_of
 from tests.harness.waiting import wait_until
+
+LONG = 20.0
 
 
 @pytest.fixture
@@ -192,6 +195,36 @@ def test_what_the_last_pong_lets_the_connection_do_is_done_before_it_closes(serv
         nc.flush()
         nc.close()
         wait_until(lambda: heard == [b"given back"])
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("first", ["another thread", "a callback"])
+def test_every_close_returns_when_the_threads_have_ended(server, first):
+    """Also one that finds another thread closing, whose threads have not all ended yet."""
+    inside, go = threading.Event(), threading.Event()
+
+    def callback(_msg):
+        if first == "a callback":
+            nc.close()
+        inside.set()
+        assert go.wait(LONG)
+
+    nc = jetsync.connect(server.url)
+    nc.subscribe("kept", callback=callback)
+    nc.publish("kept")
+    assert inside.wait(LONG)
+    closing = threading.Thread(target=nc.close)
+    if first == "another thread":
+        closing.start()
+        wait_until(lambda: nc.is_closed, timeout=LONG)
+    letting_go = threading.Timer(0.1, go.set)
+    letting_go.start()
+    nc.close()
+    left = [one.name for one in library_threads() if label_of(nc) in one.name.split("-")]
+    assert left == []
+    letting_go.join()
+    if first == "another thread":
+        closing.join()
 
 
 def test_close_wakes_every_waiter(server):

@@ -81,9 +81,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         self._retired = False
         self._ended_by: Error | None = None
         self._settled: deque[PubAckFuture] = deque()  # with waiters or callbacks
-        self._callbacks = DoneCallbacks("published", port.label, port.future_failed)
+        self._callbacks = DoneCallbacks("published", port.start_thread, port.future_failed)
         port.outbound.enter_window(self.reply_prefix, self.window)
-        self._thread = port.start_thread("publish", self._run)
+        port.start_thread("publish", self._run)
         port.attach(self, sends=True)
 
     # -- for the publishing threads --------------------------------------------------------------
@@ -176,12 +176,6 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
         """Wait until everything is settled, or the time is over: for a connection that drains."""
         with contextlib.suppress(Error):
             self.wait(deadline.within(3600.0))
-
-    def join(self, timeout: float | None) -> None:
-        """Wait for the end of the threads: for a connection that has closed."""
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-        self._callbacks.join(timeout)
 
     def retire(self) -> None:
         """End the thread as soon as everything is settled. Takes no lock: called by finalizers."""

@@ -9,6 +9,7 @@ alarm, for which no thread waits, runs on the connection's timer.
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import time
 import weakref
@@ -328,7 +329,8 @@ class PushReceiver(Subscription):
             if not self._bound.ends_with_subscription and not msg.status:
                 msg.nak()  # another client may have it at once
         if self._bound.ends_with_subscription:
-            self._port.start_thread("delete", self._bound.delete_and_tell)
+            with contextlib.suppress(ConnectionClosedError):  # it was closed meanwhile
+                self._port.start_thread("delete", self._bound.delete_and_tell)
 
     # -- statuses ----------------------------------------------------------------------------------
 
