@@ -100,6 +100,25 @@ def test_features_of_newer_servers_are_refused_before_anything_is_sent(js, nc, m
                 publish("s", b"", **options)
 
 
+def test_a_payload_that_the_server_takes_no_more_is_not_sent_twice():
+    """A limit that was lowered is told by an error that names no message, and ends the link: so the
+    first publish may be stored. What is published behind it is refused before a byte leaves."""
+    with (
+        NatsServer(config="max_payload: 512KB") as server,
+        jetsync.connect(server.url, reconnect_wait=0.01) as nc,
+    ):
+        js = nc.jetstream(timeout=20)
+        stream = js.create_stream(name="S", subjects=["s"], storage="memory")
+        server.reload("max_payload: 1KB")
+        with pytest.raises(jetsync.PublishUnknownError, match="the last one was refused") as caught:
+            js.publish("s", bytes(5000))
+        assert isinstance(caught.value.__cause__, jetsync.MaxPayloadError)
+        with pytest.raises(jetsync.MaxPayloadError):
+            js.publish("s", bytes(5000))
+        assert nc.stats.reconnects == 1
+        assert stream.info().state.messages == 0
+
+
 def test_too_many_failures_end_a_bulk_publish_and_its_report_stays_short(js, streams):
     streams("FEW", max_msgs=1, discard="new")
     report = js.publish_many((("FEW", b"x") for _ in range(100_000)), max_failed=100)

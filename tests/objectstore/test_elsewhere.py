@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import jetsync
-from tests.harness.domains import two_domains
+from tests.harness.domains import parted_domains, two_domains
 from tests.kv.test_cluster import step_down
 
 LONG = 60
@@ -73,6 +75,33 @@ def test_a_bucket_of_another_domain(worlds):
     assert [one.name for one in far.list()] == ["link"]
     left = there.stream("OBJ_far").info(subjects_filter="$O.far.C.>").state.subjects
     assert not left, "no chunks without an object"
+
+
+def test_an_object_is_read_and_written_while_the_link_to_its_domain_is_away_for_a_moment():
+    """No server answers for the domain meanwhile, which is no reason to give up."""
+    with parted_domains() as (there, here, link):
+        far = here.jetstream(domain="hub", timeout=LONG).create_object_store(bucket="far")
+
+        def away():
+            link.stop()
+            threading.Timer(0.5, link.restart).start()
+
+        def source():
+            for number in range(PIECES):
+                if number == PIECES // 2:
+                    away()
+                yield PIECE
+
+        assert far.put("a", source(), timeout=LONG).chunks == 2 * PIECES
+        assert there.jetstream().object_store("far").get_bytes("a") == PIECE * PIECES
+        far.put("large", PIECE * 3 * PIECES, timeout=LONG)
+        with far.get("large", timeout=LONG, read_timeout=LONG) as reader:
+            first = reader.read(len(PIECE))
+            away()
+            assert first + reader.read() == PIECE * 3 * PIECES
+        away()
+        assert far.info("large", timeout=LONG).size == len(PIECE) * 3 * PIECES
+        far.delete("large", timeout=LONG)
 
 
 def test_the_domain_of_the_server_can_be_named(worlds):

@@ -96,7 +96,7 @@ USES = {
     "dict": dict,
     "items": lambda headers: list(headers.items()),
     "values": lambda headers: list(headers.values()),
-    "lookups": lambda headers: [headers[f"k{i}"] for i in range(1000)],
+    "lookups": lambda headers: [headers[f"k{i}"] for i in range(headers._raw.count(b":"))],
     "publishing again": encode_headers,
     "comparing": lambda headers: headers == received(headers._raw),
     "to_dict": lambda headers: headers.to_dict(),
