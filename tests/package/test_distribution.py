@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import runpy
@@ -13,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import jetsync
 
@@ -151,6 +153,32 @@ def test_continuous_integration_tests_the_wheel_that_it_built(wheel):
         for name in archive.namelist():
             if name.startswith("jetsync/"):
                 assert (place / name).read_bytes() == archive.read(name), name
+
+
+def required(extra: str) -> set[str]:
+    """The packages of an extra of jetsync, and of those that it names, on this machine."""
+    found = set()
+    for text in importlib.metadata.requires("jetsync") or ():
+        one = Requirement(text)
+        if one.marker is None or one.marker.evaluate({"extra": extra}):
+            found |= (
+                set().union(*map(required, one.extras)) if one.name == "jetsync" else {one.name}
+            )
+    return found
+
+
+def is_installed(package: str) -> bool:
+    try:
+        return bool(importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not IN_CI, reason="a bare pytest may lack packages; each such skip says so")
+def test_in_continuous_integration_no_test_is_left_out_for_want_of_a_package():
+    wanted = required("dev")
+    assert {"pyarrow", "nats-py", "polars", "pytest"} <= wanted
+    assert {name for name in wanted if not is_installed(name)} == set()
 
 
 def test_the_source_distribution_has_every_source_and_nothing_made_of_it(sdist):
