@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from importlib.metadata import version
 
+from awaiting import timed_calls
 from meter import Job, main
 from nats import client, jetstream
 
@@ -71,19 +71,6 @@ async def sub_next(job: Job) -> None:
     for _ in range(job.count):
         touched += len((await sub.next(60)).data)
     job.stop(job.count, touched)
-
-
-async def timed_calls(job: Job, call) -> None:
-    durations = []
-    now = time.perf_counter
-    await call()
-    job.start()
-    for _ in range(job.count):
-        before = now()
-        await call()
-        durations.append(now() - before)
-    job.stop(job.count, job.count * job.size)
-    job.latencies(durations)
 
 
 async def request(job: Job) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from importlib.metadata import version
 
 import nats
+from awaiting import timed_calls
 from meter import Job, main, resident
 from nats.js.api import AckPolicy, ConsumerConfig
 
@@ -68,19 +68,6 @@ async def sub_next(job: Job) -> None:
 async def request(job: Job) -> None:
     nc = await nats.connect(job.url)
     await timed_calls(job, lambda: nc.request(job.subject, job.payload, timeout=60))
-
-
-async def timed_calls(job: Job, call) -> None:
-    durations = []
-    now = time.perf_counter
-    await call()
-    job.start()
-    for _ in range(job.count):
-        before = now()
-        await call()
-        durations.append(now() - before)
-    job.stop(job.count, job.count * job.size)
-    job.latencies(durations)
 
 
 async def js_publish(job: Job) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from importlib.metadata import version
 
 import natsio
+from awaiting import timed_calls
 from meter import Job, main, resident
 
 MANY = {"pending_msgs_limit": 10**9, "pending_bytes_limit": 10**12}
@@ -70,19 +70,6 @@ async def sub_next(job: Job) -> None:
     for _ in range(job.count):
         touched += len((await sub.next_msg(60)).payload)
     job.stop(job.count, touched)
-
-
-async def timed_calls(job: Job, call) -> None:
-    durations = []
-    now = time.perf_counter
-    await call()
-    job.start()
-    for _ in range(job.count):
-        before = now()
-        await call()
-        durations.append(now() - before)
-    job.stop(job.count, job.count * job.size)
-    job.latencies(durations)
 
 
 async def request(job: Job) -> None:
