@@ -15,9 +15,8 @@ from jetsync._deadline import Deadline
 from jetsync._locks import native_rlock
 from jetsync._native import NativeQueue
 from jetsync._printable import printable
-from jetsync._threads import start_thread
 from jetsync.client import Msg
-from jetsync.errors import ConfigError, Error, ServiceError, TimeoutError
+from jetsync.errors import ConfigError, ConnectionClosedError, Error, ServiceError, TimeoutError
 from jetsync.services.documents import EndpointInfo, EndpointStats
 from jetsync.services.request import ServiceRequest
 
@@ -47,6 +46,7 @@ class Answering:
         max_pending: int,
         max_bytes: int,
         expose_errors: bool,
+        start_thread: Callable[[str, Callable[[], Any]], threading.Thread],
         check: Callable[[], object],
         report: Callable[[BaseException, ServiceRequest | None], object],
         stats_handler: Callable[[EndpointInfo], Any] | None,
@@ -64,6 +64,7 @@ class Answering:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
         self._expose_errors = expose_errors
+        self._start = start_thread
         self._check = check
         self._report = report
         self._stats_handler = stats_handler
@@ -175,11 +176,12 @@ class Answering:
         with self._lock:
             self._idle += 1
         try:
-            self._threads.append(start_thread("service", self._run))
-        except RuntimeError as error:
+            self._threads.append(self._start("service", self._run))
+        except (RuntimeError, ConnectionClosedError) as error:
             with self._lock:
                 self._idle -= 1
-            self._report(error, None)
+            if isinstance(error, RuntimeError):
+                self._report(error, None)
 
     def _refuse(self, request: ServiceRequest, code: int, description: str) -> None:
         try:
@@ -282,12 +284,6 @@ class Answering:
     def runs_here(self) -> bool:
         """Whether the caller is one of its handlers."""
         return threading.current_thread() in self._threads
-
-    def join(self, timeout: float | None) -> None:
-        """Wait for the end of the threads, up to ``timeout`` seconds in all."""
-        deadline = Deadline(timeout)
-        for thread in list(self._threads):
-            thread.join(deadline.remaining())
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r}, subject={self.subject!r}, queue={self.queue_group!r})"

@@ -165,9 +165,6 @@ class _Running(Member):
     def close(self) -> None:
         self._service._close()
 
-    def join(self, timeout: float | None) -> None:
-        self._service._join(timeout)
-
 
 class Service(Handle, _Adds):
     """One instance of a service. Made by ``Connection.add_service``, which explains the options.
@@ -330,6 +327,7 @@ class Service(Handle, _Adds):
             max_pending=self._max_pending,
             max_bytes=self._nc.options.pending_bytes_limit,
             expose_errors=self._expose_errors,
+            start_thread=self._port.start_thread,
             check=self._check,
             report=self._report,
             stats_handler=self._stats_handler,
@@ -469,11 +467,6 @@ class Service(Handle, _Adds):
             if self._on_done is not None:
                 with contextlib.suppress(RuntimeError):  # the interpreter ends
                     self._port.start_thread("service", self._tell_done)
-
-    def _join(self, timeout: float | None) -> None:
-        deadline = Deadline(timeout)
-        for endpoint in self._endpoints:
-            endpoint.join(deadline.remaining())
 
     def __enter__(self) -> Service:
         return self

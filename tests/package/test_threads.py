@@ -165,7 +165,7 @@ def test_what_serves_a_connection_is_started_where_its_end_finds_it():
     others = {"timer.py", "session.py", "events.py"}
     found = [
         path.relative_to(package)
-        for room in ("client", "jetstream", "kv", "objectstore", "observe")
+        for room in ("client", "jetstream", "kv", "objectstore", "observe", "services")
         for path in (package / room).rglob("*.py")
         if path.name not in others and re.search(r"(?<!\.)\bstart_thread\(", path.read_text())
     ]
