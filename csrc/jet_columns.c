@@ -100,12 +100,12 @@ static void fill_headers(const jet_lines *l, int text, jet_columns *out, positio
     }
 }
 
-static void fill_metadata(const jet_jsack *metadata, size_t row, jet_columns *out) {
+static void fill_metadata(const jet_jsack *metadata, int micros, size_t row, jet_columns *out) {
     out->stream_seq[row] = metadata->stream_seq;
     out->consumer_seq[row] = metadata->consumer_seq;
     out->num_delivered[row] = metadata->num_delivered;
     out->num_pending[row] = metadata->num_pending;
-    out->timestamp_ns[row] = metadata->timestamp_ns;
+    out->timestamp[row] = micros ? metadata->timestamp_ns / 1000 : metadata->timestamp_ns;
 }
 
 jet_status jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_columns *out) {
@@ -154,7 +154,7 @@ jet_status jet_columns_fill(const jet_chain *c, jet_columns_kind kind, jet_colum
         }
         if (out->metadata_valid) {
             if (has_metadata) set_bit(out->metadata_valid, row);
-            fill_metadata(&metadata, row, out);
+            fill_metadata(&metadata, kind.micros, row, out);
         }
         row++;
     }

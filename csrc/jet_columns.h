@@ -23,9 +23,10 @@ typedef struct jet_columns_size {
     size_t value_bytes;
 } jet_columns_size;
 
-/* The kind of the messages, and the form of their header values. */
+/* The kind of the messages, and the form of what is in them. */
 typedef struct jet_columns_kind {
     int text;   /* header values as valid UTF-8 instead of raw bytes */
+    int micros; /* times in microseconds instead of nanoseconds */
     int stored; /* a direct get brought the messages: no reply, no numbers of a consumer */
 } jet_columns_kind;
 
@@ -50,7 +51,7 @@ typedef struct jet_columns {
     uint64_t *consumer_seq;
     uint64_t *num_delivered;
     uint64_t *num_pending;
-    int64_t *timestamp_ns;
+    int64_t *timestamp;
     size_t metadata_rows; /* filled too: rows that have metadata (0 when no metadata column was
                              asked for, except for stored messages) */
 } jet_columns;

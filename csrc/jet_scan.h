@@ -17,11 +17,30 @@ static inline int jet_span_equal(jet_span a, jet_span b) {
 
 static inline int jet_is_blank(uint8_t c) { return c == ' ' || c == '\t'; }
 
+/* Read eight digits at once. Returns 0 when there is another byte among them. */
+static inline int jet_scan_eight_digits(const uint8_t *p, uint64_t *out) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t word;
+    memcpy(&word, p, 8);
+    const uint64_t high = 0xf0f0f0f0f0f0f0f0u, digits = 0x3030303030303030u;
+    if ((word & high) != digits || ((word + 0x0606060606060606u) & high) != digits) return 0;
+    word = (word & 0x0f0f0f0f0f0f0f0fu) * (10 * 256 + 1) >> 8; /* pairs, then fours, then all */
+    word = (word & 0x00ff00ff00ff00ffu) * (100 * 65536 + 1) >> 16;
+    *out = (word & 0x0000ffff0000ffffu) * (10000 * 4294967296u + 1) >> 32;
+    return 1;
+#else
+    (void)p, (void)out;
+    return 0;
+#endif
+}
+
 /* Read the digits at the start of a span, 20 at most; returns how many there were (0: none, or
  * overflow). */
 static inline size_t jet_scan_leading_u64(jet_span s, uint64_t *out) {
-    uint64_t value = 0;
+    uint64_t value = 0, eight;
     size_t n = 0, fits = s.len < 19 ? s.len : 19; /* 19 digits always fit */
+    for (; fits - n >= 8 && jet_scan_eight_digits(s.ptr + n, &eight); n += 8)
+        value = value * 100000000 + eight;
     for (; n < fits; n++) {
         unsigned digit = (unsigned)s.ptr[n] - '0';
         if (digit > 9) break;

@@ -29,4 +29,5 @@ cdef struct ArrowArray:
 
 
 cdef void release_schema(ArrowSchema *s) noexcept nogil
-cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint stored)
+cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint microseconds,
+                        bint stored)

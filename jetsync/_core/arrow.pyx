@@ -226,7 +226,7 @@ cdef ArrowArray *headers_array(jet_columns_size *size, jet_columns *c) except NU
     return a
 
 
-cdef ArrowSchema *column_schema(str name, bint text) except NULL:
+cdef ArrowSchema *column_schema(str name, jet_columns_kind kind) except NULL:
     if name == "subject":
         return new_schema("u", "subject", NULLABLE, 0)
     if name == "reply":
@@ -234,7 +234,7 @@ cdef ArrowSchema *column_schema(str name, bint text) except NULL:
     if name == "data":
         return new_schema("z", "data", NULLABLE, 0)
     if name == "headers":
-        return headers_schema(text)
+        return headers_schema(kind.text)
     if name == "stream_seq":
         return new_schema("L", "stream_seq", NULLABLE, 0)
     if name == "consumer_seq":
@@ -243,7 +243,7 @@ cdef ArrowSchema *column_schema(str name, bint text) except NULL:
         return new_schema("L", "num_delivered", NULLABLE, 0)
     if name == "num_pending":
         return new_schema("L", "num_pending", NULLABLE, 0)
-    return new_schema("tsn:UTC", "timestamp", NULLABLE, 0)
+    return new_schema("tsu:UTC" if kind.micros else "tsn:UTC", "timestamp", NULLABLE, 0)
 
 
 cdef ArrowArray *column_array(str name, jet_columns_size *size, jet_columns *c) except NULL:
@@ -264,7 +264,7 @@ cdef ArrowArray *column_array(str name, jet_columns_size *size, jet_columns *c) 
         return number_array(rows, <void **>&c.num_delivered)
     if name == "num_pending":
         return number_array(rows, <void **>&c.num_pending)
-    return number_array(rows, <void **>&c.timestamp_ns)
+    return number_array(rows, <void **>&c.timestamp)
 
 
 cdef int check_size(jet_columns_size *size) except -1:
@@ -307,9 +307,9 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
             if c.metadata_valid == NULL or scratch == NULL:
                 raise MemoryError("no memory for Arrow columns")
         c.stream_seq = c.consumer_seq = c.num_delivered = c.num_pending = scratch
-        c.timestamp_ns = <int64_t *>scratch
+        c.timestamp = <int64_t *>scratch
         for i, name in enumerate(names):
-            put_schema(schema, i, column_schema(name, kind.text))
+            put_schema(schema, i, column_schema(name, kind))
             put_array(array, i, column_array(name, &size, &c))
         if is_little(chain.bytes):
             status = jet_columns_fill(chain, kind, &c)
@@ -335,7 +335,8 @@ cdef int build(jet_chain *chain, list names, jet_columns_kind kind, ArrowSchema 
     return 0
 
 
-cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint stored):
+cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bint microseconds,
+                        bint stored):
     """Return (schema capsule, array capsule) of a struct array; both own copies of the data."""
     cdef jet_columns_kind kind
     cdef ArrowSchema *schema
@@ -351,6 +352,7 @@ cdef tuple export_chain(jet_chain *chain, object columns, bint text_headers, bin
     array = new_array(0, 1, len(names))
     array_capsule = PyCapsule_New(array, "arrow_array", destroy_array_capsule)
     kind.text = text_headers
+    kind.micros = microseconds
     kind.stored = stored
     build(chain, names, kind, schema, array)
     return schema_capsule, array_capsule

@@ -232,9 +232,10 @@ cdef class MsgBatch:
         schema, array = self._arrow_capsules()
         return stream_of(schema, array)
 
-    def _arrow_capsules(self, columns=None, bint text_headers=False):
-        """The same with chosen columns, and header values as text (invalid UTF-8 replaced)."""
-        return export_chain(&self.chain, columns, text_headers,
+    def _arrow_capsules(self, columns=None, bint text_headers=False, bint microseconds=False):
+        """The same with chosen columns, header values as text (invalid UTF-8 replaced), and times in
+        microseconds."""
+        return export_chain(&self.chain, columns, text_headers, microseconds,
                             isinstance(self.factory, StoredFactory))
 
 

@@ -195,11 +195,12 @@ cdef extern from "jet.h" nogil:
         uint64_t *consumer_seq
         uint64_t *num_delivered
         uint64_t *num_pending
-        int64_t *timestamp_ns
+        int64_t *timestamp
         size_t metadata_rows
 
     ctypedef struct jet_columns_kind:
         int text
+        int micros
         int stored
 
     jet_status jet_columns_measure(const jet_chain *c, jet_columns_kind kind, int headers,

@@ -405,19 +405,24 @@ class MsgBatch(_Rows):
         )
 
     def to_arrow(
-        self, columns: Sequence[str] | None = None, *, text_headers: bool = False
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        text_headers: bool = False,
+        microseconds: bool = False,
     ) -> pyarrow.RecordBatch:
         """Return a pyarrow RecordBatch; needs the ``arrow`` extra. Builds no message objects.
 
         ``columns`` chooses and orders them (default: all). Header values are binary, or with
-        ``text_headers`` strings in which bytes that are not UTF-8 became U+FFFD. Raises
-        ConfigError for an unknown column and when pyarrow is missing.
+        ``text_headers`` strings in which bytes that are not UTF-8 became U+FFFD. Times are
+        nanoseconds, or cut to ``microseconds``. Raises ConfigError for an unknown column and when
+        pyarrow is missing.
         """
         try:
             import pyarrow
         except ImportError:
             raise ConfigError('to_arrow() needs pyarrow: pip install "jetsync[arrow]"') from None
-        schema, array = self._arrow_capsules(columns, text_headers)
+        schema, array = self._arrow_capsules(columns, text_headers, microseconds)
         return pyarrow.record_batch(_Capsules(schema, array))
 
 

@@ -53,7 +53,7 @@ and removing a consumer costs more than the slower delivery. Measured by benchma
 MOST_UNWANTED = 256 << 10
 # Seconds without a pull after which the server removes a consumer, also when this process dies.
 INACTIVE_THRESHOLD = 30.0
-# How long a pull waits for messages that the consumer said it has, before the leader is asked.
+# How long messages that the consumer said it has are awaited, before the leader is asked.
 PULL_TIMEOUT = 2.0
 # A piece of a pull is half of what is left of a range. So its rows are converted to Arrow, and
 # Spark works on them, while the next ones come, and few are left to convert behind the last one. A

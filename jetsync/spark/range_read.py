@@ -211,7 +211,11 @@ class _RangeRead:
         """Check and cut one batch, move on behind it, and give it out."""
         heard_from(self._options.link)
         columns = {*self._layout.received, *(("subject",) if self._filters_here else ())}
-        rows = batch.to_arrow(sorted(columns), text_headers=self._layout.text_headers)
+        rows = batch.to_arrow(
+            sorted(columns),
+            text_headers=self._layout.text_headers,
+            microseconds=self._layout.microseconds,
+        )
         sequences = rows.column("stream_seq")
         self._check_gap(sequences)
         last = sequences[-1].as_py()

@@ -92,6 +92,8 @@ class Layout:
             "headers" in self._names
             and schema["headers"].dataType.simpleString() == COLUMNS["headers"]
         )
+        self.microseconds: bool = "timestamp_ns" not in self._names
+        """Whether times are received in Spark's unit: JetStream counts nanoseconds."""
         needed = {part for name in self._names for part in _NEEDS.get(name, ())}
         if not self._with_headers and _OF_BUCKETS.isdisjoint(self._names):
             needed.discard("headers")
@@ -121,7 +123,7 @@ class Layout:
         if name in ("seq", "revision"):
             return batch.column("stream_seq").view(kind)
         if name == "timestamp":
-            # JetStream counts nanoseconds, Spark microseconds: the rest is cut off.
+            # Spark counts microseconds: the rest of nanoseconds is cut off.
             return batch.column("timestamp").cast(kind, safe=False)
         if name == "timestamp_ns":
             return batch.column("timestamp").view(kind)

@@ -39,8 +39,8 @@ def batch_of(*frames, kind=MsgBatch):
     return batch
 
 
-def export(batch, columns=None, *, text=False):
-    exported = pa.record_batch(Capsules(*batch._arrow_capsules(columns, text)))
+def export(batch, columns=None, *, text=False, microseconds=False):
+    exported = pa.record_batch(Capsules(*batch._arrow_capsules(columns, text, microseconds)))
     exported.validate(full=True)
     return exported
 
@@ -61,6 +61,12 @@ def test_the_schema_is_the_documented_one():
     assert tuple(SCHEMA.names) == COLUMNS
     headers = export(batch_of(message()), text=True).schema.field("headers")
     assert headers.type == pa.map_(pa.string(), pa.list_(pa.string()))
+
+
+def test_times_may_be_cut_to_microseconds():
+    (column,) = export(batch_of(message(reply=ack(7))), ["timestamp"], microseconds=True).columns
+    assert column.type == pa.timestamp("us", "UTC")
+    assert column.cast(pa.int64()).to_pylist() == [(NS + 7) // 1000]
 
 
 def test_every_column_of_a_message():

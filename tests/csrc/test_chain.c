@@ -294,13 +294,13 @@ static void check_stored_columns(void) {
     out.value_offsets = value_offsets, out.value = value;
     out.metadata_valid = &valid;
     out.stream_seq = numbers, out.consumer_seq = numbers + 2, out.num_delivered = numbers + 4;
-    out.num_pending = numbers + 6, out.timestamp_ns = (int64_t *)(numbers + 8);
+    out.num_pending = numbers + 6, out.timestamp = (int64_t *)(numbers + 8);
     jet_columns_fill(&c, kind, &out);
     CHECK(out.metadata_rows == 1);
     CHECK(memcmp(subject, "ab", 2) == 0 && subject_offsets[2] == 2 && reply_offsets[2] == 0);
     CHECK(key[0] == 'K' && value[0] == 'v' && header_valid == 1 && valid == 1);
-    CHECK(numbers[0] == 12 && numbers[6] == 3 && out.timestamp_ns[0] == 1000000000);
-    CHECK(numbers[1] == 0 && out.timestamp_ns[1] == 0);
+    CHECK(numbers[0] == 12 && numbers[6] == 3 && out.timestamp[0] == 1000000000);
+    CHECK(numbers[1] == 0 && out.timestamp[1] == 0);
     jet_chain_free(&c);
 }
 
@@ -379,7 +379,7 @@ void suite_columns(void) {
     jet_columns_size size;
     memset(&size, 0, sizeof size);
     jet_chain_init(&c);
-    add(&c, S("a"), S("$JS.ACK.S.C.1.10.3.99.7"), S("NATS/1.0\r\nK: 1\r\nJ: x\r\nK: \xFF\r\nbad\r\n\r\n"),
+    add(&c, S("a"), S("$JS.ACK.S.C.1.10.3.1795229586547204964.7"), S("NATS/1.0\r\nK: 1\r\nJ: x\r\nK: \xFF\r\nbad\r\n\r\n"),
         S("one"), 0);
     add(&c, S("skipped"), S(""), S("NATS/1.0 404\r\n\r\n"), S(""), 404);
     add(&c, S("b\xFF"), S("_INBOX.1"), S(""), S(""), 0);
@@ -410,7 +410,7 @@ void suite_columns(void) {
     out.consumer_seq = numbers + 3;
     out.num_delivered = numbers + 6;
     out.num_pending = numbers + 9;
-    out.timestamp_ns = (int64_t *)(numbers + 12);
+    out.timestamp = (int64_t *)(numbers + 12);
     jet_columns_fill(&c, kind, &out);
 
     CHECK(memcmp(out.subject, "ab\xEF\xBF\xBD" "c", 6) == 0 && out.subject_offsets[3] == 6);
@@ -422,7 +422,11 @@ void suite_columns(void) {
     CHECK(out.metadata_rows == 1);
     CHECK(out.metadata_valid[0] == 1 && out.stream_seq[0] == 10 && out.stream_seq[1] == 0);
     CHECK(out.consumer_seq[0] == 3 && out.num_delivered[0] == 1 && out.num_pending[0] == 7);
-    CHECK(out.timestamp_ns[0] == 99);
+    CHECK(out.timestamp[0] == 1795229586547204964);
+
+    /* What is less than a microsecond is cut off. */
+    jet_columns_fill(&c, (jet_columns_kind){.text = 1, .micros = 1}, &out);
+    CHECK(out.timestamp[0] == 1795229586547204);
 
     /* Metadata that were not asked for are not read. */
     jet_columns data;

@@ -22,6 +22,20 @@ void suite_jsack(void) {
     CHECK(a.domain.len == 0 && a.num_pending == 5);
     CHECK(jsack(S("$JS.ACK.S.C.18446744073709551615.1.1.9223372036854775807.0"), &a) == JET_OK);
 
+    /* Digits are read eight at a time where there are so many: whatever stands behind them. */
+    static const char digits[] = "9081726354", ends[] = "./:0";
+    uint64_t number;
+    for (size_t n = 0; n < sizeof digits; n++)
+        for (const char *end = ends; *end; end++) {
+            char text[16];
+            size_t length = (size_t)sprintf(text, "%.*s%c7", (int)n, digits, *end);
+            uint64_t wanted = strtoull(text, NULL, 10);
+            jet_span s = fenced(jet_span_of((uint8_t *)text, length));
+            size_t found = jet_scan_leading_u64(s, &number);
+            CHECK(found == (*end == '0' ? n + 2 : n) && (found == 0 || number == wanted));
+            unfence(s);
+        }
+
     jet_span bad[] = {
         S(""), S("$JS.ACK."), S("$JS.ACK"), S("$JS.ACK.S.C.1.2.3.4"), S("$JS.ACK.a.S.C.1.2.3.4.5"),
         S("$JS.ACK.S.C.1.2.3.4."), S("$JS.ACK..C.1.2.3.4.5"), S("$JS.ACK.S.C.x.2.3.4.5"),

@@ -43,6 +43,7 @@ def struct(*names: str) -> StructType:
 def received(layout: Layout) -> pa.RecordBatch:
     item = pa.string() if layout.text_headers else pa.binary()
     value = "v" if layout.text_headers else b"v"
+    unit = pa.timestamp("us" if layout.microseconds else "ns", tz="UTC")
     columns = {
         "subject": pa.array(["a.b", "c", ""], pa.string()),
         "data": pa.array([b"1", b"", b"\xff\x00x"], pa.binary()),
@@ -50,7 +51,7 @@ def received(layout: Layout) -> pa.RecordBatch:
             [[("K", [value, value])], None, [("E", [])]], pa.map_(pa.string(), pa.list_(item))
         ),
         "stream_seq": pa.array([1, 5, 2**40], pa.uint64()),
-        "timestamp": pa.array([NANOSECONDS] * 3, pa.timestamp("ns", tz="UTC")),
+        "timestamp": pa.array([NANOSECONDS // (1000 if layout.microseconds else 1)] * 3, unit),
     }
     return pa.RecordBatch.from_pydict({name: columns[name] for name in layout.received})
 
@@ -65,6 +66,14 @@ def test_batches_have_exactly_the_schema_that_spark_compares_with(names):
     assert arrow_schema(struct(*names)).equals(batch.schema)
     batch.validate(full=True)
     assert batch.num_rows == 3
+
+
+def test_times_come_in_the_unit_that_is_asked_for():
+    """Spark's unit is made with the column, unless the nanoseconds are a column too."""
+    layout = Layout(struct(*DEFAULT_COLUMNS))
+    assert layout.microseconds
+    assert received(layout).column("timestamp").type.equals(layout.target.field("timestamp").type)
+    assert not Layout(struct("timestamp", "timestamp_ns")).microseconds
 
 
 def test_values_survive_unchanged():

@@ -393,9 +393,12 @@ def shared_of(consumer: Consumer) -> SharedConsumer:
 def begin_fetch(
     consumer: Consumer, max_messages: int, *, max_bytes: int, timeout: float
 ) -> PiecewisePull:
-    """Begin a fetch that is taken in pieces, each within ``timeout``. For the rooms above
-    jetstream/. Blocks only for room in the outbound buffer; raises like ``Consumer.fetch``."""
+    """Begin to fetch what the consumer has now, in pieces, each within ``timeout``. For the rooms
+    above jetstream/. Blocks only for room in the outbound buffer; raises like
+    ``Consumer.fetch_no_wait``.
+
+    The server looks at the time for each message of a pull that expires, so this one does not.
+    """
     shared = consumer._shared
     shared.port.check()
-    beat = heartbeat_for(timeout, None, "the timeout")
-    return shared.pull(BatchOptions(max_messages, max_bytes, timeout, beat))
+    return shared.pull(BatchOptions(max_messages, max_bytes, timeout, mode=Mode.NO_WAIT))

@@ -50,7 +50,7 @@ static void check_columns(const jet_chain *c, jet_columns_kind kind, size_t rows
     out.consumer_seq = column(s.rows, 8);
     out.num_delivered = column(s.rows, 8);
     out.num_pending = column(s.rows, 8);
-    out.timestamp_ns = column(s.rows, 8);
+    out.timestamp = column(s.rows, 8);
     jet_columns_fill(c, kind, &out);
     check_offsets(out.subject_offsets, s.rows, s.subject_bytes);
     check_offsets(out.data_offsets, s.rows, s.data_bytes);
