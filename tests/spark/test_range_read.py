@@ -31,12 +31,12 @@ from tests.harness.waiting import wait_until
 SCHEMA = StructType().add("seq", "long").add("data", "binary")
 
 
-def whole(js, name, **options):
+def whole(js, name, schema=SCHEMA, **options):
     given = {"stream": name, "fetchBatch": "50", **options}
     parsed = ReadOptions.parse(given, streaming=False)
     info = js.stream(name).info()
     wanted = SequenceRange(name, info.created.isoformat(), 1, info.state.last_seq)
-    return read_range(parsed, Layout(SCHEMA), wanted)
+    return read_range(parsed, Layout(schema), wanted)
 
 
 def rest(batches):
@@ -258,6 +258,22 @@ def test_the_next_pull_is_on_its_way_while_the_rows_of_one_are_worked_on(js, new
 
     wait_until(lambda: pending() == [0], message="all is delivered")
     assert rest(batches) == list(range(41, 81))
+
+
+def test_times_are_received_in_the_unit_of_spark(js, new_stream, method, monkeypatch):
+    """Else each of them would be divided once more."""
+    stream = new_stream(20, allow_direct=True)
+    received, convert = [], Layout.convert
+
+    def note(layout, batch, name):
+        received.append(batch.schema.field("timestamp").type.unit)
+        return convert(layout, batch, name)
+
+    monkeypatch.setattr(Layout, "convert", note)
+    schema = StructType().add("seq", "long").add("timestamp", "timestamp")
+    options = {"servers": stream.url, "readMethod": method}
+    assert rest(whole(js, stream.name, schema, **options)) == list(range(1, 21))
+    assert set(received) == {"us"}
 
 
 def test_a_read_needs_no_thread_of_its_own(js, new_stream):
