@@ -66,6 +66,28 @@ void suite_heartbeats(void) {
     jet_pool_free(&pool);
 }
 
+/* Beside a thread that checks the list none is woken for what comes; the next one is when that thread
+ * has something to do and more is due. */
+static void check_woken_for_more(void) {
+    link_group g;
+    link_waiter w[2];
+    link_queue q[2], *due;
+    link_group_init(&g, 2);
+    for (int i = 0; i < 2; i++) {
+        CHECK(link_group_add(&g) && link_group_enter(&g));
+        link_queue_init(&q[i], NULL, 0, 0);
+        CHECK(link_group_take(&g, &w[i], 1, 0, &due, 0) == LINK_DUE_NONE);
+    }
+    CHECK(link_group_take(&g, &w[1], 0, 1, &due, 0) == LINK_DUE_SLEEP);
+    for (int i = 0; i < 2; i++) link_group_put(&g, &q[i], &q[i]);
+    CHECK(link_wakeup_sleep(&w[1].wakeup, 0) != LINK_WOKEN);
+    CHECK(link_group_take(&g, &w[0], 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[0]);
+    CHECK(link_wakeup_sleep(&w[1].wakeup, 0) == LINK_WOKEN);
+    CHECK(link_group_take(&g, &w[1], 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[1]);
+    link_queue_free(&q[0]), link_queue_free(&q[1]);
+    link_group_free(&g);
+}
+
 /* Threads that are not needed any more are woken at the same time, not one by the other. */
 static void check_unneeded_threads(void) {
     enum { THREADS = 8 };
@@ -174,6 +196,7 @@ void suite_queue(void) {
     link_queue q;
     check_busy();
     check_due_in_order();
+    check_woken_for_more();
     check_unneeded_threads();
     link_queue_init(&q, &pool, 3, 0);
     CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);

@@ -126,3 +126,23 @@ def test_calls_of_the_api_wait_for_the_link_behind_a_full_buffer():
             with pytest.raises((jetsync.TimeoutError, jetsync.OutboundFullError)):
                 js.create_consumer("S", timeout=0.1)
             far.close()
+
+
+def test_a_subscription_needs_no_room_in_a_full_buffer():
+    """The next link begins with the SUB lines of all subscriptions."""
+    with (
+        NatsServer(jetstream=False) as server,
+        jetsync.connect(server.url) as near,
+        Link(server.url) as link,
+        jetsync.connect(link.url, reconnect_wait=0.01, reconnect_buffer_size=100_000) as far,
+    ):
+        link.refuse()
+        link.cut()
+        wait_until(lambda: far.status is jetsync.Status.RECONNECTING)
+        fill_to_the_brim(far)
+        sub = far.subscribe("later")
+        link.refuse(False)
+        wait_until(lambda: far.is_connected, timeout=20)
+        far.flush(timeout=20)
+        near.publish("later", b"x")
+        assert sub.next(timeout=20).data == b"x"
