@@ -18,6 +18,11 @@ from tests.harness.places import SEARCH_PATH
 PAGE = (Path(__file__).parents[2] / "docs/guide/spark-clusters.md").read_text()
 MIB = 1 << 20
 ROWS = 40_000
+
+on_linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads /proc; test_range_read.py reads everywhere"
+)
+
 PROGRAM = """
 import resource, sys
 from pyspark.sql.types import StructType
@@ -79,7 +84,7 @@ def measured(batches, url):
             yield pa.RecordBatch.from_pydict({"bytes": [resident()[1]]})
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@on_linux
 def test_a_python_worker_with_a_connection_needs_what_the_page_says(spark, server):
     (said,) = re.findall(r"up to (\d+) MB with pyarrow", PAGE)
     url = server.url
@@ -108,7 +113,7 @@ print(sum(batch.num_rows for batch in reader.read(part)), resident()[1] - before
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@on_linux
 def test_a_read_needs_five_times_the_bytes_of_a_request_at_most(js, new_stream):
     """Whatever the stream holds, here eight times as much as one request brings: messages on their
     way, those that are converted, their columns and those that Spark works on."""
