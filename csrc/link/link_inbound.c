@@ -233,7 +233,9 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text) {
         switch (f.op) {
         case JET_OP_MSG: break;
         case JET_OP_PING: link_outbound_pong(in->outbound); break;
-        case JET_OP_PONG: event = LINK_EVENT_PONG; break;
+        case JET_OP_PONG:
+            if (link_outbound_ponged(in->outbound)) event = LINK_EVENT_PONG;
+            break;
         case JET_OP_INFO: event = LINK_EVENT_INFO, *text = f.payload; break;
         case JET_OP_ERR: event = LINK_EVENT_ERR, *text = f.payload; break;
         case JET_OP_OK: break;

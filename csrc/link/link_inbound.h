@@ -51,7 +51,7 @@ typedef enum link_event {
     LINK_EVENT_NONE = 0,
     LINK_EVENT_INFO = 1,  /* text: the JSON */
     LINK_EVENT_ERR = 2,   /* text: what the server says */
-    LINK_EVENT_PONG = 3,
+    LINK_EVENT_PONG = 3,  /* `outbound->pongs` counts them; some are not for the reader */
     LINK_EVENT_SLOW = 4,  /* text.len: the sid of a queue that begins to drop */
     LINK_EVENT_EOF = 5,   /* the link has ended; see `why` */
     LINK_EVENT_BAD = 6,   /* text.len: a jet_status with its sign changed; the link is of no use */

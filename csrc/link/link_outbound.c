@@ -126,6 +126,15 @@ static inline jet_status encode(link_outbound *o, const link_put *p) {
     return jet_buf_append(&o->pending, p->payload.ptr, p->payload.len);
 }
 
+/* Put in a PING whose PONG shows that what is kept now has arrived, unless one is on its way. */
+static void ask(link_outbound *o) {
+    link_assert_held(&o->lock);
+    if (!is_online(o) || o->asked || jet_encode_ping(&o->pending) != JET_OK) return;
+    link_add(&o->pings, 1);
+    o->asked = o->pings;
+    o->asked_point = o->resend.end;
+}
+
 static inline int append(link_outbound *o, link_put *p) {
     size_t before = link_room_used(o);
     if (p->share == NULL || !borrow(o, p)) {
@@ -134,12 +143,14 @@ static inline int append(link_outbound *o, link_put *p) {
     }
     size_t size = link_room_used(o) - before;
     if (p->resend) {
-        p->question = link_resend_add(&o->resend, o->pending.data + o->pending.end - size, size);
-        if (p->question == LINK_ASK_NO_MEMORY) {
-            p->question = LINK_ASK_NOTHING;
+        link_question question =
+            link_resend_add(&o->resend, o->pending.data + o->pending.end - size, size);
+        if (question == LINK_ASK_NO_MEMORY) {
             jet_buf_cut(&o->pending, size);
             return JET_ERR_MEMORY;
         }
+        p->is_first = question == LINK_ASK_REGULARLY;
+        if (question == LINK_ASK_NOW) ask(o);
     } else if (p->wake) {
         o->hurried = 1;
     }
@@ -319,18 +330,34 @@ size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n) {
     return n;
 }
 
-uint64_t link_outbound_resend_point(link_outbound *o) {
+int link_outbound_ponged(link_outbound *o) {
     link_lock(&o->lock);
-    uint64_t end = o->resend.end;
+    if (o->pongs < o->pings) link_add(&o->pongs, 1);
+    int own = o->asked && o->asked == o->pongs;
+    if (own) {
+        link_resend_arrived(&o->resend, o->asked_point);
+        o->asked = 0;
+    }
     link_unlock(&o->lock);
-    return end;
+    return !own;
 }
 
-int link_outbound_arrived(link_outbound *o, uint64_t point, int last) {
+int link_outbound_ask(link_outbound *o) {
     link_lock(&o->lock);
-    int more = link_resend_arrived(&o->resend, point, last);
+    int more = !o->closed && link_resend_has_more(&o->resend);
+    if (more) {
+        ask(o);
+        link_gate_open(&o->work);
+    }
     link_unlock(&o->lock);
     return more;
+}
+
+size_t link_outbound_kept(link_outbound *o) {
+    link_lock(&o->lock);
+    size_t n = jet_buf_len(&o->resend.frames);
+    link_unlock(&o->lock);
+    return n;
 }
 
 

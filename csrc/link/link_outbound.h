@@ -39,7 +39,11 @@ typedef struct link_outbound {
     int hurried;         /* the writer has more to send than what may be gathered for longer */
     int nudged;          /* there may be something to send besides `pending` */
     uint64_t links;      /* the number of the last link, from 2 on (atomic for others) */
-    uint64_t pings;      /* put in for this link (atomic for others, as the two below) */
+    uint64_t pings;      /* put in for this link (atomic for others, as those below) */
+    uint64_t pongs;      /* that came on this link: so many of the PINGs are answered */
+    uint64_t asked;      /* the number of the PING that asks what of `resend` has arrived; 0: none is on
+                          * its way */
+    uint64_t asked_point; /* what was put into `resend` before it */
     uint64_t epoch;      /* how often it was reset: a wait that began before is over */
     uint64_t msgs;       /* put in so far */
     uint64_t bytes;      /* theirs, framing included */
@@ -70,7 +74,7 @@ typedef struct link_put {
     uint64_t link;     /* number of the only link on which it may leave, or which it waits for; 0: any */
     int resend;          /* send it again over the next link, unless it is known to have arrived */
     int wake;          /* wake the writer; else the caller has to send */
-    link_question question; /* out: whether a PING is due for the resend buffer */
+    int is_first; /* out: it is the first one that is kept: call link_outbound_ask from now on */
 } link_put;
 
 /* The result of sending. */
@@ -123,9 +127,15 @@ size_t link_outbound_pending(link_outbound *o);
 size_t link_outbound_waiting(link_outbound *o);
 /* Copy up to `n` pending bytes; returns how many. */
 size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n);
-/* A point in the resend buffer, for link_outbound_arrived. */
-uint64_t link_outbound_resend_point(link_outbound *o);
-int link_outbound_arrived(link_outbound *o, uint64_t point, int last);
+/* A PONG came. Returns whether a caller may wait for it: not for one that only says what of the resend
+ * buffer has arrived. For the reading thread: never waits. */
+int link_outbound_ponged(link_outbound *o);
+/* Ask by a PING what of the resend buffer has arrived. Half a megabyte more is asked about at once; for
+ * the rest this is to be called once in a while. Returns whether it is to be called again: not when
+ * nothing is kept any more, or when it is closed. */
+int link_outbound_ask(link_outbound *o);
+/* Bytes in the resend buffer. */
+size_t link_outbound_kept(link_outbound *o);
 
 /* -- sending ------------------------------------------------------------------------------------ */
 

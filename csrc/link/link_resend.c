@@ -22,17 +22,16 @@ link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n) {
     return first ? LINK_ASK_REGULARLY : LINK_ASK_NOW;
 }
 
-int link_resend_arrived(link_resend *r, uint64_t point, int last) {
-    size_t n = jet_buf_len(&r->frames);
-    if (n > r->end - point) {
-        jet_buf_consume(&r->frames, n - (size_t)(r->end - point));
-        n = (size_t)(r->end - point);
-    }
-    if (r->ask_at) r->ask_at = n + LINK_RESEND_MORE;
-    if (last && n == 0) {
-        /* Until now the memory was kept, since acknowledgements usually follow one another. */
-        r->ask_at = 0;
-        jet_buf_clear(&r->frames, LINK_RESEND_ROOM);
-    }
-    return n > 0;
+void link_resend_arrived(link_resend *r, uint64_t point) {
+    size_t n = jet_buf_len(&r->frames), left = (size_t)(r->end - point);
+    if (n > left) jet_buf_consume(&r->frames, n - left);
+    if (r->ask_at) r->ask_at = jet_buf_len(&r->frames) + LINK_RESEND_MORE;
+}
+
+int link_resend_has_more(link_resend *r) {
+    if (jet_buf_len(&r->frames)) return 1;
+    /* Until now the memory was kept, since acknowledgements usually follow one another. */
+    r->ask_at = 0;
+    jet_buf_clear(&r->frames, LINK_RESEND_ROOM);
+    return 0;
 }

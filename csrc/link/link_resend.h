@@ -33,8 +33,10 @@ void link_resend_init(link_resend *r);
 void link_resend_free(link_resend *r);
 /* Copy `n` bytes to the end. When that would be more than the most, all before is forgotten. */
 link_question link_resend_add(link_resend *r, const uint8_t *frames, size_t n);
-/* Forget what was put in before `point` (a value of `end`). Returns whether there is more. If there
- * is none and this was the `last` question, the next frame put in is a first one again. */
-int link_resend_arrived(link_resend *r, uint64_t point, int last);
+/* Forget what was put in before `point` (a value of `end`). */
+void link_resend_arrived(link_resend *r, uint64_t point);
+/* Whether anything is kept. If nothing is, the memory goes back, and the next frame put in is a first one
+ * again. */
+int link_resend_has_more(link_resend *r);
 
 #endif

@@ -216,6 +216,8 @@ ptrdiff_t link_outbound_attach(link_outbound *o, int fd, jet_span first, size_t 
         status = jet_buf_append(into, jet_buf_ptr(&o->resend.frames), jet_buf_len(&o->resend.frames));
     size_t refused = sift(o, max_payload);
     link_store(&o->pings, 0);
+    link_store(&o->pongs, 0);
+    o->asked = 0;
     link_add(&o->links, 1);
     o->fd = fd;
     o->expected = 0;

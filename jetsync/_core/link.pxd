@@ -156,6 +156,7 @@ cdef extern from "link_outbound.h" nogil:
                                           jet_buf *out) noexcept
     ctypedef struct link_outbound:
         uint64_t pings
+        uint64_t pongs
         uint64_t links
         uint64_t msgs
         uint64_t bytes
@@ -177,7 +178,7 @@ cdef extern from "link_outbound.h" nogil:
         uint64_t link
         bint resend
         bint wake
-        int question
+        bint is_first
 
     void link_outbound_init(link_outbound *o, size_t high_water, size_t offline_limit)
     void link_outbound_free(link_outbound *o)
@@ -197,8 +198,8 @@ cdef extern from "link_outbound.h" nogil:
     size_t link_outbound_pending(link_outbound *o)
     size_t link_outbound_waiting(link_outbound *o)
     size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n)
-    uint64_t link_outbound_resend_point(link_outbound *o)
-    bint link_outbound_arrived(link_outbound *o, uint64_t point, bint last)
+    bint link_outbound_ask(link_outbound *o)
+    size_t link_outbound_kept(link_outbound *o)
     int link_outbound_begin_send(link_outbound *o)
     void link_outbound_send(link_outbound *o)
     void link_outbound_nudge(link_outbound *o)

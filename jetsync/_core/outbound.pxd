@@ -10,7 +10,7 @@ from jetsync._core.link cimport link_outbound, link_put, link_share, link_waiter
 cdef class Outbound:
     cdef link_outbound link
     cdef object filter                 # None: bytes leave as they are
-    cdef public object on_resend       # called when a PING is due for the resend buffer
+    cdef public object on_resend       # called when a first frame is put into the resend buffer
     cdef public double write_timeout
     cdef public size_t max_payload
     cdef uint64_t tickets              # given to messages of publish windows, in their order

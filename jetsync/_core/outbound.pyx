@@ -14,11 +14,11 @@ from jetsync._core.encoding cimport (
 )
 from jetsync._core.link cimport (
     LINK_REPLY, LINK_BUSY, LINK_CLOSED, LINK_FILTER_BROKEN, LINK_FILTER_DONE, LINK_FILTER_LAST, LINK_FRAMES, LINK_FULL, LINK_GONE, LINK_OFFLINE, LINK_OK, LINK_PUB,
-    LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_arrived, link_outbound_attach,
+    LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_ask, link_outbound_attach,
     link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_expect,
     link_outbound_forget,
     link_outbound_free, link_outbound_init, link_outbound_is_lost,
-    link_outbound_join, link_outbound_resend_point, link_outbound_line, link_outbound_link,
+    link_outbound_join, link_outbound_kept, link_outbound_line, link_outbound_link,
     link_outbound_link_to_leave_on, link_outbound_nudge, link_outbound_offer,
     link_outbound_peek, link_outbound_pending, link_outbound_ping, link_outbound_pump,
     link_outbound_put, link_outbound_put_promised, link_outbound_reset, link_outbound_retract,
@@ -86,12 +86,12 @@ cdef class Outbound:
 
     cdef int _put(self, link_put *p, double deadline) except -1:
         """Put in when there is room; wait for it up to `deadline`, at most for `write_timeout`."""
-        p.question = 0
+        p.is_first = False
         cdef int result = link_outbound_put(&self.link, p, False)
         if result != LINK_OK:
             self._put_slowly(p, deadline, result)
-        if p.question and self.on_resend is not None:
-            self.on_resend(p.question)
+        if p.is_first and self.on_resend is not None:
+            self.on_resend()
         return 0
 
     cdef int _put_slowly(self, link_put *p, double deadline, int result) except -1:
@@ -171,7 +171,7 @@ cdef class Outbound:
         """Publish without headers to a reply subject, which is only checked for safe framing.
 
         With `resend` it may be received twice: it is sent again over the next link, unless it is
-        known by then that it arrived (`arrived`)."""
+        known by then that it arrived (`ask_what_arrived`)."""
         cdef link_put p
         p.kind = LINK_REPLY
         p.subject = subject
@@ -309,15 +309,16 @@ cdef class Outbound:
         `wake=False` the caller has to call `send_now`."""
         return link_outbound_ping(&self.link, wake)
 
-    def resend_point(self):
-        """A point in the resend buffer, for `arrived`."""
-        return link_outbound_resend_point(&self.link)
+    def ask_what_arrived(self):
+        """Send a PING whose PONG empties the resend buffer, unless one is on its way; the PONG needs no
+        Python. Returns whether to ask again later: not when the buffer is empty. Then the next frame
+        that is put in calls `on_resend` again."""
+        return link_outbound_ask(&self.link)
 
-    def arrived(self, uint64_t point, bint last):
-        """Empty the resend buffer up to `point`: the server has those frames. Returns whether there
-        are more. If there are none and this was the `last` PING, the next frame asks for a new one.
-        """
-        return link_outbound_arrived(&self.link, point, last)
+    @property
+    def kept_bytes(self):
+        """Bytes in the resend buffer: they were put in, and are not known to have arrived."""
+        return link_outbound_kept(&self.link)
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -443,6 +444,11 @@ cdef class Outbound:
     def pings(self):
         """PINGs put in for this link."""
         return link_count(&self.link.pings)
+
+    @property
+    def pongs(self):
+        """PONGs that came on this link, never more than `pings`."""
+        return link_count(&self.link.pongs)
 
     @property
     def pending_bytes(self):

@@ -85,7 +85,7 @@ class Connection(Publishing):
         self._life.link(Status.CONNECTING)
         self._lifecycle = Lifecycle(self)
         self._session = Session(self)
-        self._outbound.on_resend = Repeats(self._session, self._outbound, self._timer).find_out
+        self._outbound.on_resend = Repeats(self._outbound, self._timer).find_out
         try:
             self._timer.start()
             self._session.start()

@@ -86,12 +86,12 @@ class Pongs:
         elif self._answered >= number:
             self._finish(number, None)
 
-    def answered(self, pings: int) -> int:
-        """Note a PONG; ``pings`` were sent so far, and a PONG beyond that number is ignored.
-        Returns the position of its PING among the SUB lines. Only the reader calls this."""
-        self._answered = min(self._answered + 1, pings)
-        position = self._waiting.get(self._answered, (None, 0.0, 0))[2]
-        self._finish(self._answered, None)
+    def answered(self, number: int) -> int:
+        """Note the PONG of PING ``number``. Returns the position of that PING among the SUB lines.
+        Only the reader calls this. Numbers of PONGs that the core deals with are left out."""
+        self._answered = number
+        position = self._waiting.get(number, (None, 0.0, 0))[2]
+        self._finish(number, None)
         return position
 
     @property

@@ -280,7 +280,7 @@ class Session:
     def _on_pong(self) -> None:
         self._vitals.ponged()
         if self._link is not None:
-            self._routes.confirmed(self._link.pongs.answered(self._outbound.pings))
+            self._routes.confirmed(self._link.pongs.answered(self._outbound.pongs))
 
     def _on_err(self, detail: bytes) -> None:
         problem = ServerErrorInfo.parse(detail)

@@ -7,6 +7,7 @@ import pytest
 from jetsync._core.batch import ack_all, unconfirmed_rows
 from jetsync._core.delivered import publish_ack
 from jetsync._core.handles import Publishing
+from jetsync._core.inbound import EVENT_PONG, Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import ACKED, CONFIRMED, DONE
 from jetsync._core.outbound import Outbound
@@ -27,15 +28,16 @@ def ack(outbound, payload=b"+ACK", *, keep=True):
 
 
 FRAME = b"PUB $JS.ACK.1 4\r\n+ACK\r\n"
+PING = b"PING\r\n"
 
 
 @pytest.fixture
-def asked():
-    """An outbound side without a link, and what it has asked for."""
-    outbound = Outbound(offline_limit=1 << 30)
-    wanted: list[int] = []
-    outbound.on_resend = wanted.append
-    return outbound, wanted
+def kept():
+    """An outbound side, and how often it told that a first frame is kept."""
+    outbound = Outbound(high_water=1 << 30)
+    told: list[bool] = []
+    outbound.on_resend = lambda: told.append(True)
+    return outbound, told
 
 
 def over_the_next_link(outbound, size):
@@ -60,56 +62,97 @@ def test_what_was_sent_and_may_be_lost_is_sent_again():
         assert over_the_next_link(outbound, len(FRAME) * 2) == FRAME * 2
 
 
+def pong(inbound):
+    """The answer to a PING; returns what of it is for the reader."""
+    return inbound.feed(b"PONG\r\n")
+
+
 def test_what_has_arrived_is_not_sent_again():
     with link() as (outbound, theirs):
+        inbound = Inbound(outbound)
         ack(outbound)
-        point = outbound.resend_point()
+        assert outbound.ask_what_arrived()
         ack(outbound, b"+TERM")
-        read(theirs, len(FRAME) * 2 + 1)
-        assert outbound.arrived(point, True)
-        outbound.detach()
+        assert outbound.ask_what_arrived()  # while one PING is on its way there is no other
+        outbound.send_now()
         term = b"PUB $JS.ACK.1 5\r\n+TERM\r\n"
+        assert read(theirs, len(FRAME + PING + term)) == FRAME + PING + term
+        assert pong(inbound) == []  # no Python is needed for it
+        outbound.detach()
         assert over_the_next_link(outbound, len(term)) == term
-        assert not outbound.arrived(outbound.resend_point(), True)
-        assert not outbound.arrived(point, True)  # an old answer changes nothing
 
 
-def test_the_owner_is_asked_to_find_out_once(asked):
-    outbound, wanted = asked
-    for _ in range(5):
+def test_a_pong_is_told_to_the_reader_if_a_call_waits_for_it():
+    with link() as (outbound, _):
+        inbound = Inbound(outbound)
+        assert outbound.ping() == 1
         ack(outbound)
-    assert wanted == [1]
-    assert not outbound.arrived(outbound.resend_point(), True)
-    ack(outbound)
-    assert wanted == [1, 1]
+        assert outbound.ask_what_arrived()
+        assert outbound.ping() == 3
+        assert pong(inbound) == [(EVENT_PONG, None)]
+        assert outbound.pongs == 1
+        assert outbound.kept_bytes == len(FRAME)
+        assert pong(inbound) == []
+        assert outbound.kept_bytes == 0
+        assert pong(inbound) == [(EVENT_PONG, None)]
+        assert outbound.pongs == 3
+        # One that was not asked for answers nothing.
+        ack(outbound)
+        assert pong(inbound) == [(EVENT_PONG, None)]
+        assert (outbound.pongs, outbound.kept_bytes) == (3, len(FRAME))
 
 
-def test_a_question_in_between_ends_nothing(asked):
-    """Only when the one who asks again and again has been told that nothing is left it is over."""
-    outbound, wanted = asked
-    ack(outbound)
-    assert not outbound.arrived(outbound.resend_point(), False)
-    ack(outbound)
-    assert wanted == [1]
-    assert not outbound.arrived(outbound.resend_point(), True)
-    assert not outbound.arrived(outbound.resend_point(), False)  # it comes late
-    ack(outbound)
-    assert wanted == [1, 1]
+def test_an_answer_of_the_last_link_says_nothing_about_this_one():
+    with link() as (outbound, _):
+        inbound = Inbound(outbound)
+        ack(outbound)
+        assert outbound.ask_what_arrived()
+        outbound.detach()
+        assert outbound.ask_what_arrived()  # later, on the next link
+        assert over_the_next_link(outbound, len(FRAME)) == FRAME
+        assert pong(inbound) == [(EVENT_PONG, None)]
+        assert outbound.kept_bytes == len(FRAME)
 
 
-def test_much_is_asked_about_at_once_and_too_much_is_forgotten(asked):
-    outbound, wanted = asked
+def test_the_owner_is_told_of_the_first_that_is_kept_and_asks_until_none_is(kept):
+    outbound, told = kept
+    inbound = Inbound(outbound)
+    with pair() as (ours, _theirs):
+        outbound.attach(ours.fileno(), b"", 1 << 20)
+        for _ in range(5):
+            ack(outbound)
+        assert len(told) == 1
+        assert outbound.ask_what_arrived()
+        assert pong(inbound) == []
+        ack(outbound)
+        assert len(told) == 1  # it goes on to ask
+        assert outbound.ask_what_arrived()
+        assert pong(inbound) == []
+        assert not outbound.ask_what_arrived()
+        ack(outbound)
+        assert len(told) == 2
+        outbound.close()
+        assert not outbound.ask_what_arrived()
+
+
+def test_much_is_asked_about_at_once_and_too_much_is_forgotten(kept):
+    outbound, told = kept
+    inbound = Inbound(outbound)
     each = len(FRAME)
-    for _ in range(MORE // each + 2):
-        ack(outbound)
-    assert wanted == [1, 2]
-    for _ in range((MOST - MORE) // each):
-        ack(outbound)
-    # Nothing arrives: the bound holds, and what comes now is kept again.
-    assert outbound.arrived(0, False)
-    assert len(wanted) >= 8
-    ack(outbound)
-    assert outbound.arrived(0, False)
+    with pair() as (ours, _theirs):
+        outbound.attach(ours.fileno(), b"", 1 << 20)
+        for _ in range(MORE // each + 2):
+            ack(outbound)
+        assert (len(told), outbound.pings) == (1, 1)
+        for _ in range((MOST - MORE) // each):
+            ack(outbound)
+        # Nothing arrives: there is one PING at a time, and the bound holds.
+        assert outbound.pings == 1
+        assert 0 < outbound.kept_bytes < MOST
+        assert pong(inbound) == []
+        for _ in range(MORE // each + 2):
+            ack(outbound)
+        assert outbound.pings == 2
 
 
 # -- what was said about the messages of a batch ---------------------------------------------------

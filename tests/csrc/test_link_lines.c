@@ -139,10 +139,10 @@ void suite_outbound(void) {
     for (int nth = 1; nth < 3; nth++) {
         fail_allocation(nth);
         CHECK(link_outbound_put(&o, &ack, 0) == JET_ERR_MEMORY);
-        CHECK(link_outbound_pending(&o) == 0 && link_outbound_resend_point(&o) == 0);
+        CHECK(link_outbound_pending(&o) == 0 && link_outbound_kept(&o) == 0);
     }
-    CHECK(link_outbound_put(&o, &ack, 0) == LINK_OK && ack.question == LINK_ASK_REGULARLY);
-    CHECK(link_outbound_pending(&o) == link_outbound_resend_point(&o));
+    CHECK(link_outbound_put(&o, &ack, 0) == LINK_OK && ack.is_first);
+    CHECK(link_outbound_pending(&o) == link_outbound_kept(&o));
     /* A forked child: closed, whatever stood in it, and a wait of before is lost. */
     link_outbound_join(&o, &a, &half);
     jet_buf_free(&o.pending), link_resend_free(&o.resend); /* which a child leaves alone */
@@ -157,8 +157,11 @@ void suite_resend(void) {
     link_resend_init(&r);
     CHECK(link_resend_add(&r, frame, 100) == LINK_ASK_REGULARLY);
     CHECK(link_resend_add(&r, frame, 100) == LINK_ASK_NOTHING && r.end == 200);
-    CHECK(link_resend_arrived(&r, 150, 0) && jet_buf_len(&r.frames) == 50);
-    CHECK(!link_resend_arrived(&r, 200, 1)); /* that was the last question */
+    link_resend_arrived(&r, 150);
+    CHECK(link_resend_has_more(&r) && jet_buf_len(&r.frames) == 50);
+    link_resend_arrived(&r, 200);
+    CHECK(link_resend_add(&r, frame, 0) == LINK_ASK_NOTHING); /* it is asked regularly until it is empty */
+    CHECK(!link_resend_has_more(&r));
     CHECK(link_resend_add(&r, frame, 100) == LINK_ASK_REGULARLY);
     size_t asked = 0, n = 0;
     for (; n < 3 * LINK_RESEND_MORE / sizeof frame; n++)

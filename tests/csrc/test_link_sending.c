@@ -201,7 +201,16 @@ void suite_send(void) {
     CHECK(link_outbound_begin_send(&o) == 1);
     link_outbound_send(&o);
     arrived(pair[1], "PUB r 1\r\nk\r\n");
-    CHECK(!link_outbound_arrived(&o, link_outbound_resend_point(&o), 1));
+    /* A PONG shows what has arrived, and no caller is told of that one. */
+    CHECK(link_outbound_ping(&o, 1) == 1 && link_outbound_ask(&o) && o.pings == 2);
+    CHECK(link_outbound_ask(&o) && o.pings == 2); /* one such PING at a time */
+    CHECK(link_outbound_begin_send(&o) == 1);
+    link_outbound_send(&o);
+    arrived(pair[1], "PING\r\nPING\r\n");
+    CHECK(link_outbound_ponged(&o) && link_outbound_kept(&o) > 0);
+    CHECK(!link_outbound_ponged(&o) && link_outbound_kept(&o) == 0 && o.pongs == 2);
+    CHECK(link_outbound_ponged(&o) && o.pongs == 2); /* one that was not asked for */
+    CHECK(!link_outbound_ask(&o));
     /* A thread that sends leaves what is put in meanwhile to the writer: others cannot keep it. */
     CHECK(link_outbound_put(&o, &p, 0) == LINK_OK && link_turn_try(&o.send_turn));
     o.encode = add_one, o.context = &o;

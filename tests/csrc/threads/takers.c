@@ -154,8 +154,9 @@ void *watcher(void *unused) {
         sum += (uint64_t)link_reader_turn_is_taken(&in.turn);
         sum += link_outbound_pending(&out) + link_outbound_peek(&out, bytes, sizeof bytes);
         sum += link_outbound_link(&out) + link_load(&out.links);
+        sum += link_outbound_kept(&out) + link_load(&out.pongs);
         if (i % 9 == 0) link_outbound_retract(&out, jet_span_of((const uint8_t *)"_W.", 3));
-        link_outbound_arrived(&out, link_outbound_resend_point(&out), i % 2 == 0);
+        if (i % 2) link_outbound_ask(&out);
         if (i % 4 == 0) link_outbound_ping(&out, i % 8);
         contend(i % 2 ? 0 : 0.001);
         if (i % 5 == 0) wake_takers(&queues[i % QUEUES]);
