@@ -8,8 +8,10 @@ static const double COSTLY = 0.8;      /* of a switch interval: one has */
 static const double BELIEVED = 20;     /* times what the lock cost: so long it is taken to go on */
 static const int ENOUGH = 3;           /* costly waits in a row */
 
+int link_keep_is_busy(const link_keep *k, double now) { return now < k->busy_until; }
+
 double link_keep_for(link_keep *k, double now) {
-    if (now >= k->busy_until) return 0;
+    if (!link_keep_is_busy(k, now)) return 0;
     k->credit += (now - k->credited) * SHARE;
     if (k->credit > SAVED) k->credit = SAVED;
     k->credited = now;

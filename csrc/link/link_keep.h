@@ -24,6 +24,8 @@ typedef struct link_keep {
     double kept;        /* seconds that waits have kept it in all */
 } link_keep;
 
+/* Whether a thread is taken to compute. */
+int link_keep_is_busy(const link_keep *k, double now);
 /* How long a wait that begins now may keep the lock, in seconds; 0: it gives it up. */
 double link_keep_for(link_keep *k, double now);
 /* A wait has kept it for so long. */

@@ -43,6 +43,7 @@ cdef extern from "link_keep.h" nogil:
     ctypedef struct link_keep:
         double kept
 
+    bint link_keep_is_busy(const link_keep *k, double now)
     double link_keep_for(link_keep *k, double now)
     void link_keep_kept(link_keep *k, double seconds)
     void link_keep_returned(link_keep *k, double woke, double now, double kept_before,

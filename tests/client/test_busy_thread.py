@@ -94,6 +94,27 @@ def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
     assert 0 < kept() - before < took * 0.5 + INTERVAL
 
 
+@pytest.mark.straight  # a wait over TLS gives the GIL up
+@pytest.mark.timed
+def test_columns_of_a_few_mebibytes_cost_no_switch_interval(js, stored):
+    """To fill them without the GIL would mean to wait for it twice, an interval each."""
+    js.publish_many(("busy", bytes(500_000)) for _ in range(6)).raise_for_failed()
+    batch = stored.get_msgs(2, max_messages=6)
+    assert 1 << 20 < batch.nbytes < 4 << 20
+    times = 20
+    with computing() as thread:
+
+        def columns_are_cheap() -> bool:
+            for _ in range(CALLS):  # by now it is known that a thread computes
+                stored.get_msg(1, direct=True)
+            had = thread.seconds
+            for _ in range(times):
+                batch.__arrow_c_array__()
+            return thread.seconds - had < times * INTERVAL / 2
+
+        wait_until(columns_are_cheap, timeout=30)
+
+
 @pytest.mark.timed
 def test_where_no_thread_computes_waits_give_the_gil_up(stored):
     def call() -> None:

@@ -108,7 +108,7 @@ def test_what_has_arrived_is_forgotten(world):
         batch = mine.fetch(5_000, timeout=LONG)
         taken += len(batch)
         batch.ack()
-    wait_until(lambda: not outbound_of(nc).arrived(0, False), timeout=LONG)
+    wait_until(lambda: outbound_of(nc).kept_bytes == 0, timeout=LONG)
     said = nc.stats.out_messages
     before = proxy.bytes_to_server
     nc.force_reconnect()
