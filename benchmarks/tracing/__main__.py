@@ -1,12 +1,12 @@
-"""What tracing costs: CPU of each way with spans that are left out, sampled at times, and always.
+"""What tracing and metrics cost: CPU of each way with spans left out, sampled at times and always,
+and with a provider of meters.
 
-    python -m benchmarks.tracing --rounds 14
-    python -m benchmarks.tracing --ways fetch publish --metrics
+    python -m benchmarks.tracing --rounds 24 --ways publish fetch fetch_each
 
 One process has a connection for each setting; they take turns in each round, and CPU seconds of the
-process are compared with those of the connection without tracing. The senders of stored messages
-have not sampled them, and callbacks follow them. ``messages`` has no spans: its difference says how
-far the figures can be believed.
+process are compared with those of the connection without either. A cell is the median of what a
+round adds, with its quartiles. The senders of stored messages have not sampled them, and callbacks
+follow them. ``messages`` has no spans: its difference says how far the figures can be believed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -39,11 +40,15 @@ from jetsync.server import NatsServer
 
 STORED = 20_000
 DATA = b"x" * 128
-SAMPLERS: dict[str, Sampler] = {
-    "none sampled": ParentBased(ALWAYS_OFF),
-    "1 % sampled": ParentBasedTraceIdRatio(0.01),
-    "all sampled": ALWAYS_ON,
+SETTINGS: dict[str, tuple[Sampler | None, bool]] = {
+    "none sampled": (ParentBased(ALWAYS_OFF), False),
+    "1 % sampled": (ParentBasedTraceIdRatio(0.01), False),
+    "all sampled": (ALWAYS_ON, False),
+    "none sampled, metrics": (ParentBased(ALWAYS_OFF), True),
+    "metrics alone": (None, True),
 }
+"""The sampler of a provider of tracers (None: there is no such one), and whether there is one of
+meters."""
 Work = Callable[[jetsync.Connection], float]
 """Does its part for a connection and returns the CPU seconds that one unit of it took."""
 
@@ -52,21 +57,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tracing", description=__doc__)
     parser.add_argument("--rounds", type=int, default=14)
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--metrics", action="store_true", help="have a provider of meters too")
     options = parser.parse_args(arguments)
     with NatsServer() as server, contextlib.ExitStack() as stack:
         connections = {"off": stack.enter_context(jetsync.connect(server.url))}
         _fill(connections["off"])
-        for name, sampler in SAMPLERS.items():
-            provider = TracerProvider(sampler=sampler)
-            provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
-            meters = MeterProvider([InMemoryMetricReader()]) if options.metrics else None
-            jetsync.otel.instrument(tracer_provider=provider, meter_provider=meters)
+        for name, (sampler, is_metered) in SETTINGS.items():
+            tracers: trace.TracerProvider = trace.NoOpTracerProvider()
+            if sampler is not None:
+                provider = TracerProvider(sampler=sampler)
+                provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+                stack.callback(provider.shutdown)
+                tracers = provider
+            meters = MeterProvider([InMemoryMetricReader()]) if is_metered else None
+            jetsync.otel.instrument(tracer_provider=tracers, meter_provider=meters)
             connections[name] = stack.enter_context(jetsync.connect(server.url))
             jetsync.otel.uninstrument()
-            stack.callback(provider.shutdown)
-        print(f"| way | CPU without | {' | '.join(SAMPLERS)} |")
-        print("| --- | --- |" + " --- |" * len(SAMPLERS))
+        print(f"| way | CPU without | {' | '.join(SETTINGS)} |")
+        print("| --- | --- |" + " --- |" * len(SETTINGS))
         for way in options.ways:
             print(_row(way, _measured(WAYS[way], connections, options.rounds)), flush=True)
     print("| of the SDK alone | CPU |\n| --- | --- |")
@@ -122,11 +129,11 @@ def _measured(
 def _row(way: str, found: dict[str, list[float]]) -> str:
     off = found["off"]
     cells = [f"{statistics.median(off) * 1e6:.4g} µs"]
-    for name in SAMPLERS:
+    for name in SETTINGS:
         pairs = list(zip(off, found[name], strict=True))
-        share = statistics.median(on / base - 1 for base, on in pairs)
+        low, middle, high = statistics.quantiles([on / base - 1 for base, on in pairs], n=4)
         more = statistics.median(on - base for base, on in pairs)
-        cells.append(f"{share:+.0%}, {more * 1e6:+.3g} µs")
+        cells.append(f"{middle:+.0%} ({low:+.0%} to {high:+.0%}), {more * 1e6:+.3g} µs")
     return f"| {way} | {' | '.join(cells)} |"
 
 
@@ -150,13 +157,18 @@ def _consumer(nc: jetsync.Connection) -> jetsync.Consumer:
     return nc.jetstream().create_consumer("SENT", max_ack_pending=-1)
 
 
-def _fetch(size: int, calls: int) -> Work:
+def _fetch(size: int, calls: int, *, each: bool = False) -> Work:
     def work(nc: jetsync.Connection) -> float:
         consumer = _consumer(nc)
 
         def fetch() -> None:
             for _ in range(calls):
-                consumer.fetch(size, timeout=30).ack()
+                batch = consumer.fetch(size, timeout=30)
+                if each:
+                    for msg in batch:
+                        msg.ack()
+                else:
+                    batch.ack()
 
         return _clocked(fetch, calls)
 
@@ -214,7 +226,8 @@ def _calls(count: int, call: Callable[[jetsync.Connection], object]) -> Work:
 
 def _publish(nc: jetsync.Connection) -> float:
     js = nc.jetstream()
-    return _clocked(lambda: [js.publish("sink", DATA) for _ in range(500)], 500)
+    # More than the durations that are recorded at once after a rest.
+    return _clocked(lambda: [js.publish("sink", DATA) for _ in range(2000)], 2000)
 
 
 def _publish_async(nc: jetsync.Connection) -> float:
@@ -236,6 +249,7 @@ def _key_value(nc: jetsync.Connection) -> float:
 
 WAYS: dict[str, Work] = {
     "fetch": _fetch(1000, 20),
+    "fetch_each": _fetch(1000, 20, each=True),
     "fetch100": _fetch(100, 100),
     "next": _next,
     "messages": _messages,

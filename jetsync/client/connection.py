@@ -389,8 +389,7 @@ class Connection(Publishing):
     @property
     def connected_url(self) -> str | None:
         """The address of the current server, or None."""
-        link = self._session._link
-        return None if link is None or self._forked else link.url
+        return None if self._forked else self._port.url
 
     @property
     def servers(self) -> tuple[ServerState, ...]:

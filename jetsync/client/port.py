@@ -69,7 +69,7 @@ def _unobserved(kind: str, name: str, **about: Any) -> contextlib.AbstractContex
 class Port:
     """The interface of one connection for the rooms above."""
 
-    __slots__ = ("_counts", "_nc", "label", "observed", "operation", "outbound")
+    __slots__ = ("_counts", "_nc", "label", "observed", "operation", "outbound", "url")
 
     def __init__(self, nc: Connection, label: str, outbound: Outbound) -> None:
         self._nc = nc
@@ -77,6 +77,8 @@ class Port:
         """Names the connection in the names of threads."""
         self.outbound: Outbound = outbound
         """The bytes waiting to leave, for compiled code that fills it."""
+        self.url: str | None = None
+        """The address of the current server."""
         self._counts: dict[type[Counts], Counts] = {}
         self.observed: Callable[[Any, str | None], Any] = _plain
         """Returns the handler of messages, given with its queue, as observers of the connection see

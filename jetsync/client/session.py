@@ -164,7 +164,7 @@ class Session:
         self.round_trip.measured(link.round_trip)
         self._vitals.restart()
         self.info = link.info
-        self._link = link
+        self._link, self._nc._port.url = link, link.url
         # From here on there is a link. What is said of it was set above: no thread finds the round
         # trip, the PONGs or the server of the link before.
         refused = self._outbound.attach(fd, lines, link.info.max_payload, link.filter)
@@ -225,7 +225,7 @@ class Session:
         messages that come after ``detach`` wait for the next link."""
         self.sockets.cut()
         self._outbound.detach()
-        self._link = None
+        self._link = self._nc._port.url = None
         self._inbound.unlink()
         self.sockets.close()
         if link is None:

@@ -16,6 +16,25 @@ Not here:  spans and metrics of OpenTelemetry (otel/).
 from __future__ import annotations
 
 from jetsync.observe.connection import install, processing, uninstall
-from jetsync.observe.hooks import MOST_READ, Hooks, LeftOut, Operation
+from jetsync.observe.hooks import (
+    MOST_NOTED,
+    MOST_READ,
+    About,
+    Hooks,
+    LeftOut,
+    Note,
+    Operation,
+)
 
-__all__ = ["MOST_READ", "Hooks", "LeftOut", "Operation", "install", "processing", "uninstall"]
+__all__ = [
+    "MOST_NOTED",
+    "MOST_READ",
+    "About",
+    "Hooks",
+    "LeftOut",
+    "Note",
+    "Operation",
+    "install",
+    "processing",
+    "uninstall",
+]

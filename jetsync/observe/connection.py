@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
@@ -23,7 +24,7 @@ from jetsync.observe.hooks import (
     observe_handler,
     size_of,
 )
-from jetsync.observe.jetstream import ObservedJetStream, when_settled
+from jetsync.observe.jetstream import End, ObservedJetStream, until_settled
 
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
 
@@ -91,8 +92,15 @@ class ObservedConnection(Connection):
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
     ) -> None:
         plan = self.watch.plan("publish")
-        if isinstance(plan, LeftOut) and plan.measure is None:
-            super().publish(subject, data, reply=reply, headers=plan.carry(headers))
+        if isinstance(plan, LeftOut):
+            headers, publish = plan.carry(headers), super().publish
+            if plan.notes is None:
+                publish(subject, data, reply=reply, headers=headers)
+                return
+            about = ("publish", "publish", self.connected_url, subject, None, None)
+            self.watch.measured(
+                plan.notes, about, 1, publish, subject, data, reply=reply, headers=headers
+            )
             return
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
@@ -103,8 +111,14 @@ class ObservedConnection(Connection):
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> Msg:
         plan = self.watch.plan("request")
-        if isinstance(plan, LeftOut) and plan.measure is None:
-            return super().request(subject, data, headers=plan.carry(headers), **options)
+        if isinstance(plan, LeftOut):
+            headers, request = plan.carry(headers), super().request
+            if plan.notes is None:
+                return request(subject, data, headers=headers, **options)
+            about = ("request", "request", self.connected_url, subject, None, None)
+            return self.watch.measured(
+                plan.notes, about, 1, request, subject, data, headers=headers, **options
+            )
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):
@@ -133,21 +147,22 @@ class ObservedConnection(Connection):
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> RequestFuture:
         plan = self.watch.plan("request")
-        if isinstance(plan, LeftOut) and plan.measure is None:
-            return super().request_async(subject, data, headers=plan.carry(headers), **options)
-        op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
-        op.state = plan
-        running = self.watch.running(op)
-        running.begin()
-        try:
-            future = super().request_async(
-                subject, data, headers=self.watch.headers(op, headers), **options
-            )
-        except BaseException as error:
-            running.end(error)
-            raise
-        future.add_done_callback(functools.partial(when_settled, running))
-        return future
+        request = super().request_async
+        end: End
+        if isinstance(plan, LeftOut):
+            headers = plan.carry(headers)
+            if plan.notes is None:
+                return request(subject, data, headers=headers, **options)
+            about = ("request", "request_async", self.connected_url, subject, None, None)
+            end = functools.partial(self.watch.note, plan.notes, about, 1, perf_counter())
+        else:
+            op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
+            op.state = plan
+            running = self.watch.running(op)
+            running.begin()
+            headers, end = self.watch.headers(op, headers), running.end
+        made: RequestFuture = until_settled(end, request, subject, data, headers=headers, **options)
+        return made
 
     def subscribe(self, subject: str, **options: Any) -> Subscription:
         callback, queue = options.get("callback"), options.get("queue")

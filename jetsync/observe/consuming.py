@@ -35,7 +35,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def observed(thing: Any, kind: type, connection: Connection, watch: Watch) -> Any:
     """Make an object that the user holds one of an observed class."""
     thing.__class__ = kind
-    thing.watch, thing.connection, thing.memo = watch, connection, {}
+    thing.watch, thing.connection = watch, connection
     return thing
 
 
@@ -47,8 +47,12 @@ class ObservedSubscription(Subscription):
 
     def next(self, timeout: Any = None) -> Msg:
         plan = self.watch.plan("receive")
-        if isinstance(plan, LeftOut) and plan.measure is None:
-            return super().next(timeout)
+        if isinstance(plan, LeftOut):
+            if plan.notes is None:
+                return super().next(timeout)
+            url = self.connection.connected_url
+            about = ("receive", "next", url, self.subject, None, self.queue)
+            return self.watch.measured(plan.notes, about, 1, super().next, timeout)
         op = Operation("receive", "next", self.connection, subject=self.subject)
         op.consumer, op.state = self.queue, plan
         with self.watch.running(op):
@@ -57,19 +61,26 @@ class ObservedSubscription(Subscription):
         return msg
 
 
-def _operation(receive: Any, tell: Callable[[Operation, Any], None]) -> Any:
-    """The method as an operation; ``tell`` notes what it returned."""
+def _operation(
+    receive: Any, tell: Callable[[Operation, Any], None], count: int | None = None
+) -> Any:
+    """The method as an operation; ``tell`` notes what it returned: ``count`` messages, or a
+    batch."""
+    name = receive.__name__
 
     @wraps(receive)
     def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
         plan = self.watch.plan("receive")
-        if isinstance(plan, LeftOut) and plan.measure is None:
-            return receive(self, *arguments, **options)
+        if isinstance(plan, LeftOut):
+            if plan.notes is None:
+                return receive(self, *arguments, **options)
+            about = ("receive", name, self.connection.connected_url, None, *self.origin())
+            return self.watch.measured(
+                plan.notes, about, count, receive, self, *arguments, **options
+            )
         stream, consumer = self.origin()
-        op = Operation(
-            "receive", receive.__name__, self.connection, stream=stream, consumer=consumer
-        )
-        op.memo, op.state = self.memo, plan
+        op = Operation("receive", name, self.connection, stream=stream, consumer=consumer)
+        op.state = plan
         with self.watch.running(op):
             found = receive(self, *arguments, **options)
             tell(op, found)
@@ -93,7 +104,7 @@ def _one(receive: Method) -> Method:
     def tell(op: Operation, msg: JetStreamMsg) -> None:
         op.count, op.headers, op.subject = 1, iter([msg.raw_headers]), msg.subject
 
-    return cast("Method", _operation(receive, tell))
+    return cast("Method", _operation(receive, tell, 1))
 
 
 def _handling(consume: Method) -> Method:
@@ -112,7 +123,6 @@ class _Observed:
     __slots__ = ()
     connection: Connection
     watch: Watch
-    memo: dict[str, Any]
 
 
 class ObservedConsumer(Consumer, _Observed):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sized
+from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from jetsync._log import Log
 from jetsync.client.callbacks import check_callback
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from jetsync.client import Connection
 
 __all__ = [
+    "MOST_NOTED",
     "MOST_READ",
+    "About",
     "Hooks",
     "LeftOut",
+    "Note",
     "Operation",
     "Running",
     "Watch",
@@ -36,6 +40,19 @@ log: Log = Log("jetsync.connection")
 
 MOST_READ = 128
 """Messages of a batch, the first ones, whose headers the hooks may read."""
+
+MOST_NOTED = 64
+"""Notes of calls that wait for the hooks: reading many together costs a part of reading each."""
+
+About: TypeAlias = tuple[str, str, str | None, str | None, str | None, str | None]
+"""The nature of a call: ``kind``, ``name``, the URL of the server, ``subject``, ``stream`` and
+``consumer`` as an :class:`Operation` has them."""
+
+Note: TypeAlias = tuple[About, str | None, int | None, float]
+"""A call that is over: its nature, the name of the class that it raised (or None), the number of
+its messages (0 where another call counts them), and its seconds."""
+
+Result = TypeVar("Result")
 
 _DROPPED = "a hook raised in %s() and is called no more"
 
@@ -54,8 +71,7 @@ class Operation:
     over the header blocks (bytes) of the first 128 messages that were received. ``batch`` is the
     operation that sends a message that is created, ``settled`` what became of a message that was
     processed: "ack", "refuse" (nak, term) or None. ``error`` and ``duration`` (seconds) are set at
-    the end. ``state`` belongs to the hooks, and so does ``memo``, a dict that all operations of a
-    consumer share (None for others).
+    the end. ``state`` belongs to the hooks.
     """
 
     __slots__ = (
@@ -68,7 +84,6 @@ class Operation:
         "error",
         "headers",
         "kind",
-        "memo",
         "msg_id",
         "name",
         "num_delivered",
@@ -105,7 +120,6 @@ class Operation:
         self.headers: Any = headers
         self.seq: int | None = None
         self.num_delivered: int | None = None
-        self.memo: dict[str, Any] | None = None
         self.batch: Operation | None = None
         self.settled: str | None = None
         self.error: BaseException | None = None
@@ -119,19 +133,17 @@ class Operation:
 class LeftOut:
     """An operation that hooks leave out: see :meth:`Hooks.plan`."""
 
-    __slots__ = ("headers", "measure")
+    __slots__ = ("headers", "notes")
 
     def __init__(
         self,
         headers: dict[str, str] | None = None,
-        measure: Callable[[Operation], object] | None = None,
+        notes: deque[Note] | None = None,
     ) -> None:
         self.headers: dict[str, str] | None = headers
         """Headers for its messages all the same, read once; a name that the caller gave is kept."""
-        self.measure: Callable[[Operation], object] | None = measure
-        """Called with the operation when it is over, instead of ``begin``, ``inject`` and ``end``;
-        None: it is not even made. A message that is processed is told of by subject, stream,
-        consumer and count only."""
+        self.notes: deque[Note] | None = notes
+        """Gets a note when it is over, which is all that is told of it; None: not even that."""
 
     def carry(self, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of a caller, ``given``, with these; a name that the caller gave is
@@ -165,6 +177,9 @@ class Hooks:
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
         """Add headers to the messages of this operation. A name that the caller gave is kept."""
+
+    def noted(self) -> None:
+        """64 notes of operations that were left out wait in their ``LeftOut.notes``."""
 
 
 class Watch:
@@ -201,22 +216,46 @@ class Watch:
         """Return a context manager that tells of the beginning and the end."""
         return Running(self, op)
 
-    def ended(self, op: Operation) -> None:
-        """Tell of the end of an operation. Never raises."""
-        left_out = op.state
-        if not isinstance(left_out, LeftOut):
-            self.call("end", op)
-        elif left_out.measure is not None:
-            try:
-                left_out.measure(op)
-            except Exception:
-                self._hooks = Hooks()
-                log.exception(_DROPPED, "measure")
+    def measured(
+        self,
+        notes: deque[Note],
+        about: About,
+        count: int | None,
+        call: Callable[..., Result],
+        *arguments: Any,
+        **options: Any,
+    ) -> Result:
+        """Make a call that hooks leave out, and note it for them. ``count`` None: the messages are
+        those of the result."""
+        began, error = perf_counter(), None
+        try:
+            result = call(*arguments, **options)
+            if count is None:
+                count = len(cast("Sized", result))
+            return result
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.note(notes, about, count, began, error)
+            del error
+
+    def note(
+        self,
+        notes: deque[Note],
+        about: About,
+        count: int | None,
+        began: float,
+        error: BaseException | None,
+    ) -> None:
+        """Note the end of an operation that hooks leave out. Never raises."""
+        raised = None if error is None else type(error).__name__
+        notes.append((about, raised, count, perf_counter() - began))
+        if len(notes) >= MOST_NOTED:
+            self.call("noted")
 
     def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of the caller with those of the hooks."""
-        if isinstance(op.state, LeftOut):
-            return op.state.carry(given)
         added: dict[str, str] = {}
         self.call("inject", op, added)
         return joined(added, given)
@@ -243,18 +282,18 @@ class Running:
 
     def begin(self) -> Operation:
         """Tell of the beginning."""
-        op = self.op
-        if not isinstance(op.state, LeftOut):
-            self._watch.call("begin", op)
-        self._start = time.perf_counter()
-        return op
+        self._watch.call("begin", self.op)
+        self._start = perf_counter()
+        return self.op
 
     def end(self, error: BaseException | None) -> None:
         """Tell of the end."""
-        self.__exit__(None, error, None)
+        self.op.duration = perf_counter() - self._start
+        self.op.error = error
+        self._watch.call("end", self.op)
 
-    # A call that is only measured is as quick as its few functions: these two call no others.
-    __enter__ = begin
+    def __enter__(self) -> Operation:
+        return self.begin()
 
     def __exit__(
         self,
@@ -262,10 +301,7 @@ class Running:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        op = self.op
-        op.duration = time.perf_counter() - self._start
-        op.error = error
-        self._watch.ended(op)
+        self.end(error)
 
 
 def size_of(data: Any) -> int | None:
@@ -273,22 +309,32 @@ def size_of(data: Any) -> int | None:
     return len(data) if hasattr(data, "__len__") else None
 
 
+def _name_of(handler: Any) -> str:
+    name: str = getattr(handler, "__name__", type(handler).__name__)
+    return name
+
+
 def _processed(
     connection: Connection | None, handler: Any, msg: Any, queue: str | None, plan: Any
 ) -> Operation:
     """The operation of a handler that gets a message."""
-    name = getattr(handler, "__name__", type(handler).__name__)
-    op = Operation("process", name, connection, subject=msg.subject, consumer=queue)
-    op.state, whole = plan, not isinstance(plan, LeftOut)
+    op = Operation("process", _name_of(handler), connection, subject=msg.subject, consumer=queue)
+    op.state, op.bytes, op.headers = plan, len(msg.data), msg.headers
     if isinstance(msg, JetStreamMsg):
         metadata = msg.metadata
         op.stream, op.consumer = metadata.stream, metadata.consumer
-        if whole:
-            op.seq, op.num_delivered = metadata.stream_seq, metadata.num_delivered
-            op.msg_id = msg.headers.get("Nats-Msg-Id")
-    if whole:
-        op.bytes, op.headers = len(msg.data), msg.headers
+        op.seq, op.num_delivered = metadata.stream_seq, metadata.num_delivered
+        op.msg_id = msg.headers.get("Nats-Msg-Id")
     return op
+
+
+def _about(connection: Connection | None, handler: Any, msg: Any, queue: str | None) -> About:
+    """The nature of a handler that gets a message."""
+    stream, consumer = None, queue
+    if isinstance(msg, JetStreamMsg):
+        stream, consumer = msg.metadata.stream, msg.metadata.consumer
+    url = None if connection is None else connection.connected_url
+    return "process", _name_of(handler), url, msg.subject, stream, consumer
 
 
 def _block_of(msg: Any) -> bytes:
@@ -324,15 +370,18 @@ def observe_handler(
     left_out = isinstance(plan, LeftOut)
     _handling.msg = msg
     try:
-        if left_out and plan.measure is None:
+        if left_out and plan.notes is None:
             return handler(msg)
+        if left_out:
+            about = _about(connection, handler, msg, queue)
+            return watch.measured(plan.notes, about, int(counts), handler, msg)
         op = _processed(connection, handler, msg, queue, plan)
         op.count = 1 if counts else None
         with watch.running(op):
             try:
                 return handler(msg)
             finally:
-                if not left_out and isinstance(msg, JetStreamMsg):
+                if isinstance(msg, JetStreamMsg):
                     op.settled = settled_by(msg)
     finally:
         _handling.msg = outer

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync.client.port import port_of
-from jetsync.observe import Hooks, LeftOut, Operation
+from jetsync.observe import MOST_NOTED, Hooks, LeftOut, Note, Operation
 from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
-from jetsync.otel.shapes import Shape, Shapes
+from jetsync.otel.shapes import Shape, Shapes, about
 from jetsync.otel.totals import Pace, Totals
 from jetsync.otel.unsampled import Unsampled, new_headers
 
@@ -35,8 +37,9 @@ all of its attributes and links in one call of the SDK."""
 _FIRST = ("publish", "request", "receive")
 """Kinds without the context of another message: where there is no span they begin a trace."""
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-"""Bounds of the buckets of durations, as the conventions for metrics give them."""
+_PROVIDER_CHECK = 0.05
+"""Seconds between two looks for the providers that the program has not set yet: a look takes longer
+than all the rest of an operation that is left out."""
 
 
 class SpanHooks(Hooks):
@@ -53,7 +56,7 @@ class SpanHooks(Hooks):
         max_links: int,
         durations_per_second: float | None,
     ) -> None:
-        from opentelemetry import context, metrics, propagate, trace
+        from opentelemetry import context, propagate, trace
 
         from jetsync._version import __version__
 
@@ -70,44 +73,45 @@ class SpanHooks(Hooks):
         self._sampling = Sampling(tracer_provider, __version__)
         self._kinds = {kind.name: kind for kind in trace.SpanKind}
         self._first = _FIRST if self._senders.is_w3c else ("receive",)
-        self._unwanted = _left_out_kinds(None)
-        self._measured = _left_out_kinds(self._measure)
-        meter = metrics.get_meter("jetsync", __version__, meter_provider)
-        self._duration = meter.create_histogram(
-            "messaging.client.operation.duration",
-            "s",
-            "Duration of messaging operations",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
-        self._processing = meter.create_histogram(
-            "messaging.process.duration",
-            "s",
-            "Duration of processing a message",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
         self._totals = Totals.of(meter_provider, __version__)
-        if durations_per_second is not None:
+        if durations_per_second is None:
+            self._totals.pace = None
+        else:
             self._totals.pace = Pace(durations_per_second)
+        self._notes = self._totals.notes(self._shapes)
+        self._wanted: deque[Note] | None = None
+        self._beginning: dict[str, LeftOut] = {}
+        self._looked_until = 0.0
+        self._look()
+
+    def _look(self) -> None:
+        """Look which providers the program has, and note what is done with operations that begin a
+        trace when they all are left out."""
+        is_set = self._totals.wanted()
+        self._wanted = notes = self._notes if is_set else None
+        sampling = self._sampling
+        is_known = sampling.look() and is_set
+        self._looked_until = math.inf if is_known else monotonic() + _PROVIDER_CHECK
+        received = LeftOut(None, notes)
+        sent = received if sampling.is_off else Unsampled(notes)
+        kinds = {"publish": sent, "request": sent, "receive": received}
+        self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_none else {}
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
+        if monotonic() >= self._looked_until:
+            self._look()
         context = self._current()
-        if not context and kind in self._first:  # a trace begins
-            # Nearly always nothing is wanted, and to call what says so would take as long again.
-            if self._sampling.begins_none and monotonic() < self._totals.unwanted_until:
-                return self._unwanted[kind]
-            tracer = self._sampling.first()
-            if tracer is not None:
-                return _Plan(tracer, False, context, None)
-            return self._measured[kind] if self._totals.wanted() else self._unwanted[kind]
+        if not context and kind in self._beginning:
+            # A trace begins that is not wanted: nearly always, so it is decided beforehand.
+            return self._beginning[kind]
         plan = self._planned(block, context)
         if plan.tracer is not None:
             return plan
-        measure = self._measure if self._totals.wanted() else None
         if kind == "process":
-            return _Unsampled(self._context, self._inside(plan, None), measure)
+            return _Unsampled(self._context, self._inside(plan, None), self._wanted)
         if kind == "receive":
-            return LeftOut(None, measure)
-        return LeftOut(self._carried(plan), measure)
+            return LeftOut(None, self._wanted)
+        return LeftOut(self._carried(plan), self._wanted)
 
     def _planned(self, block: bytes, context: Context) -> _Plan:
         """Decide where the span of an operation belongs, and whether it is sampled."""
@@ -118,7 +122,8 @@ class SpanHooks(Hooks):
                 sampled = current.trace_flags.sampled
                 return _Plan(self._sampling.below(sampled, current.is_remote), True, context, sent)
         if sent is None or not sent.has_span or self._link_only:
-            return _Plan(self._sampling.first(), False, context, sent)
+            # Without a provider no trace begins, not even one that is left out.
+            return _Plan(self._sampling.first(), self._sampling.is_off, context, sent)
         joined = sent.joined(self._senders, context)
         return _Plan(self._sampling.below(sent.sampled, True), True, context, sent, joined)
 
@@ -153,8 +158,11 @@ class SpanHooks(Hooks):
         kind = op.kind
         if kind == "api":  # no operation of the conventions for messaging
             return
-        plan: _Plan = op.state or self._planned(b"", self._current())
-        op.state = plan
+        if op.state is None:
+            if monotonic() >= self._looked_until:
+                self._look()
+            op.state = self._planned(b"", self._current())
+        plan: _Plan = op.state
         if kind in _LATE:
             plan.began = time.time_ns()
             return
@@ -171,7 +179,7 @@ class SpanHooks(Hooks):
             plan.token = None if inside is None else self._context.attach(inside)
 
     def _start(self, plan: _Plan, op: Operation, links: Any) -> None:
-        shape = self._shapes.of(op)
+        shape = self._shapes.of(about(op))
         plan.known = {**_attributes(op, shape), **_outcome(op)}
         kind = self._kinds[shape.kind]
         plan.span = plan.tracer.start_span(
@@ -197,8 +205,25 @@ class SpanHooks(Hooks):
                 if found != plan.known:
                     plan.span.set_attributes(dict(found.items() - plan.known.items()))
             self._finish(plan.span, op)
-        if self._totals.wanted():
-            self._measure(op, True)
+        if self._wanted is not None and op.kind != "create":  # that is counted when it is sent
+            self._note(op)
+
+    def _note(self, op: Operation) -> None:
+        error = None if op.error is None else type(op.error).__name__
+        count = op.count
+        if count is None:
+            count = 0 if op.kind in ("receive", "process") else 1
+        note = (about(op), error, count, op.duration or 0.0)
+        context = self._current()
+        if self._trace.get_current_span(context).get_span_context().trace_flags.sampled:
+            self._totals.read(self._shapes, [note], context)  # the SDK may show it as an example
+            return
+        self._notes.append(note)
+        if len(self._notes) >= MOST_NOTED:
+            self.noted()
+
+    def noted(self) -> None:
+        self._totals.read_all()
 
     def _start_linked(self, plan: _Plan, op: Operation) -> None:
         """Start a span with links to those that sent its messages."""
@@ -224,37 +249,9 @@ class SpanHooks(Hooks):
             self._failed(span, op.error)
         span.end()
 
-    def _measure(self, op: Operation, is_example: bool = False) -> None:
-        shape = self._shapes.of(op)
-        kind, labels, items = op.kind, shape.shared, shape.items
-        if op.error is not None:
-            labels = {**labels, "error.type": type(op.error).__name__}
-            items = frozenset(labels.items())
-        counter: str | None = None
-        if kind == "process":
-            if op.count is not None:  # else the operation that received it has counted it
-                counter = "consumed"
-        elif kind == "create":  # a message that is created is counted when it is sent
-            return
-        elif kind == "receive":
-            counter = "consumed"
-        elif kind != "settle" and (op.error is None or kind != "publish_many"):
-            counter = "sent"
-        count = op.count
-        if count is None:
-            count = 0 if kind == "receive" else 1
-        histogram = self._processing if kind == "process" else self._duration
-        self._totals.note(histogram, op.duration or 0.0, labels, counter, count, items, is_example)
-
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(error)))
-
-
-def _left_out_kinds(measure: Callable[[Operation], object] | None) -> dict[str, LeftOut]:
-    """Return what is done with operations that begin a trace which is left out, by their kind."""
-    sent = Unsampled(measure)
-    return {"publish": sent, "request": sent, "receive": LeftOut(None, measure)}
 
 
 def _later_links() -> type[LaterLinks] | None:
@@ -320,14 +317,8 @@ class _Unsampled(LeftOut):
 
     __slots__ = ("_api", "_token")
 
-    def __init__(
-        self,
-        api: Any,
-        context: Context | None,
-        measure: Callable[[Operation], object] | None,
-    ) -> None:
-        self.headers = None
-        self.measure = measure
+    def __init__(self, api: Any, context: Context | None, notes: deque[Note] | None) -> None:
+        super().__init__(None, notes)
         self._api = api
         self._token = None if context is None else api.attach(context)
 

@@ -28,7 +28,7 @@ def instrument(
     link_only: bool = False,
     message_spans: bool = False,
     max_links: int = 128,
-    durations_per_second: float | None = 1000.0,
+    durations_per_second: float | None = 100.0,
 ) -> None:
     """Make spans and metrics for the connections of this process that are made from now on.
 

@@ -41,9 +41,17 @@ class Sampling:
         self._trace = trace
         self._provider = provider
         self._version = version
-        self.begins_none: bool = False
-        """Whether the sampler is known to leave out every span that begins a trace."""
-        self._look()
+        self.look()
+
+    def look(self) -> bool:
+        """Look which provider of tracers the program has; whether it has one."""
+        self._tracer: Tracer = self._trace.get_tracer("jetsync", self._version, self._provider)
+        self._rules = rules = _Rules.of(self._tracer)
+        self.is_off: bool = type(self._tracer).__module__.startswith("opentelemetry.trace")
+        """Whether nothing makes spans: the program has no provider, or one that does nothing."""
+        self.begins_none: bool = self.is_off or (rules is not None and rules.rate == 0)
+        """Whether every span that begins a trace is known to be left out."""
+        return not self.is_off
 
     @property
     def is_known(self) -> bool:
@@ -53,32 +61,26 @@ class Sampling:
     def below(self, sampled: bool, remote: bool) -> Tracer | None:
         """Return what makes a span below one that is sampled or not, and remote or not; None when
         the sampler leaves it out."""
+        if self.is_off:
+            return None
         rules = self._rules
         if rules is None or sampled:
-            return self._asked()
+            return self._tracer
         return None if (rules.off_remote if remote else rules.off_local) else self._tracer
 
     def first(self) -> Tracer | None:
         """Return what makes a span that begins a trace, or None when the sampler leaves it out."""
+        if self.begins_none:
+            return None
         rules = self._rules
         if rules is None or rules.rate is None:
-            return self._asked()
-        if self.begins_none or random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
+            return self._tracer
+        if random.random() >= rules.rate:  # noqa: S311 - a share of traces, no secret
             return None
         chosen: Any = copy.copy(self._tracer)
         chosen.id_generator = _Sampled(chosen.id_generator, rules.rate)
         found: Tracer = chosen
         return found
-
-    def _asked(self) -> Tracer:
-        if isinstance(self._tracer, self._trace.ProxyTracer):  # until the program has a provider
-            self._look()
-        return self._tracer
-
-    def _look(self) -> None:
-        self._tracer: Tracer = self._trace.get_tracer("jetsync", self._version, self._provider)
-        self._rules = rules = _Rules.of(self._tracer)
-        self.begins_none = rules is not None and rules.rate == 0
 
 
 class _Rules:

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from jetsync.observe import Operation
+from jetsync.observe import About, Operation
 
-__all__ = ["Shape", "Shapes"]
+__all__ = ["Shape", "Shapes", "about"]
 
 # By the kind of an operation: the operation of the conventions, its type, the kind of its span.
 _KINDS = {
@@ -34,10 +34,7 @@ class Shape:
     name: str
     kind: str
     shared: Mapping[str, Any]
-    items: frozenset[Any]
-    """The items of ``shared``, to count by."""
     temporary: bool
-    url: str | None
 
 
 class Shapes:
@@ -58,22 +55,21 @@ class Shapes:
         # Subjects may be many more than templates: neither may push the others out.
         self._found = lru_cache(1024)(found)
 
-    def of(self, op: Operation) -> Shape:
+    def of(self, about: About) -> Shape:
         """Return the shape of an operation."""
-        url = None if op.connection is None else op.connection.connected_url
-        if op.memo is not None:
-            cached: Shape | None = op.memo.get("shape")
-            if cached is not None and cached.url == url:
-                return cached
+        kind, name, url, subject, stream, consumer = about
         # A batch has one destination in the conventions: the stream, where it is known.
-        destination = op.stream if op.kind == "receive" and op.stream is not None else op.subject
+        destination = stream if kind == "receive" and stream is not None else subject
         if destination is None:
-            destination = op.stream
-        name = _SETTLED.get(op.name, op.name) if op.kind == "settle" else ""
-        shape = self._found(op.kind, name, destination, op.consumer, url)
-        if op.memo is not None:
-            op.memo["shape"] = shape
-        return shape
+            destination = stream
+        name = _SETTLED.get(name, name) if kind == "settle" else ""
+        return self._found(kind, name, destination, consumer, url)
+
+
+def about(op: Operation) -> About:
+    """Return what an operation is, as notes have it."""
+    url = None if op.connection is None else op.connection.connected_url
+    return op.kind, op.name, url, op.subject, op.stream, op.consumer
 
 
 def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
@@ -103,6 +99,6 @@ def _maker(kinds: Mapping[str, tuple[str, str, str]]) -> Callable[..., Shape]:
                 shared["server.port"] = parts.port
         shown = "(temporary)" if temporary else destination or ""
         name = f"{operation} {shown}".rstrip()
-        return Shape(name, span_kind, shared, frozenset(shared.items()), temporary, url)
+        return Shape(name, span_kind, shared, temporary)
 
     return make

@@ -1,86 +1,100 @@
 """Totals: the numbers of messages and the durations, which the SDK gets when it collects.
 
 An ``add`` or ``record`` of the SDK costs as much as half a span: it copies and sorts the labels and
-hashes them anew each time. Adding to a number in a dict costs a small part of that, so numbers of
-messages are exact. A histogram takes each duration by itself, so of many operations a second only a
-sample is recorded; and many durations recorded one after the other cost less than each by itself,
-when the processor has the code and the data of the SDK in no cache any more.
+hashes them anew each time. So what calls leave behind are notes, which are read many at once.
+Numbers of messages are summed here, so they are exact. A histogram takes each duration by itself,
+so of many operations a second only a sample is recorded.
 """
 
 from __future__ import annotations
 
+import math
+import random
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync._locks import rlock
+from jetsync.observe import About, Note
+from jetsync.otel.shapes import Shapes
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 __all__ = ["Pace", "Totals"]
 
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""Bounds of the buckets of durations, as the conventions for metrics give them."""
+_COUNTERS = {
+    "publish": "sent",
+    "request": "sent",
+    "publish_many": "sent",
+    "receive": "consumed",
+    "process": "consumed",
+}
+"""The counter of the messages that an operation moves, by its kind."""
 _MOST_LABELS = 1000
 """Sets of labels that are remembered; with more of them the numbers of all others are one, under
 the label that the SDK has for it."""
 _OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
-_PROVIDER_CHECK = 0.05
-"""Seconds between two checks whether the program has a provider."""
-_KEPT = 64
-"""Durations that are kept: to record them takes less than a millisecond."""
 
 
 class Pace:
-    """Lets so many through a second, and a second's worth at once after a rest. What comes does not
-    decide on itself: what came before it does. Threads may pass at the same moment."""
+    """Lets so many through a second, and a second's worth at once after a rest. For one thread at a
+    time."""
 
     def __init__(self, rate: float) -> None:
-        self._step = 1.0 / rate
-        self._due = 0.0
+        self._rate = rate
+        self._most = self._room = max(rate, 1.0)
+        self._at = monotonic()
 
-    def lets(self) -> bool:
-        """Whether the next one is let through."""
-        now, due = monotonic(), self._due
-        if due - now > 1.0:
-            return False
-        self._due = (due if due > now else now) + self._step
-        return True
+    def let(self, many: int) -> int:
+        """Return how many of so many are let through now."""
+        now = monotonic()
+        room = min(self._most, self._room + (now - self._at) * self._rate)
+        passed = min(many, math.floor(room))
+        self._room, self._at = room - passed, now
+        return passed
 
 
 class Totals:
-    """The counters of messages, sent and consumed, and the durations that are to be recorded.
-    Thread-safe."""
+    """The counters and histograms of one provider. Thread-safe."""
 
     def __init__(self, provider: MeterProvider, version: str) -> None:
-        from opentelemetry import metrics, trace
+        from opentelemetry import context, metrics, trace
 
         self._is_set = not _is_empty(provider)
-        self.unwanted_until: float = 0.0
-        """Until when nothing is to be counted for sure, on the clock of ``time.monotonic``."""
         self._provider_now = metrics.get_meter_provider
         self._observation = metrics.Observation
-        self._current = trace.get_current_span
+        self._no_example = trace.set_span_in_context(trace.INVALID_SPAN, context.Context())
         self.pace: Pace | None = None
-        """Which durations are recorded; None: all of them."""
-        self._durations: deque[tuple[Histogram, float, Mapping[str, Any]]] = deque()
+        """How many durations are recorded; None: all of them."""
         # Reentrant: a signal handler may publish in the middle of a count.
         self._lock = rlock("otel/totals.py _lock")
-        self._numbers: dict[str, dict[frozenset[Any], int]] = {}
+        self._notes: list[tuple[Shapes, deque[Note]]] = []
+        self._numbers: dict[str, dict[frozenset[Any], int]] = {"sent": {}, "consumed": {}}
         meter = metrics.get_meter("jetsync", version, provider)
         for name, text in (("sent", "were sent"), ("consumed", "were delivered")):
-            self._numbers[name] = {}
             meter.create_observable_counter(
                 f"messaging.client.{name}.messages",
                 [self._reader(name)],
                 "{message}",
                 f"Messages that {text}",
             )
+        self._duration, self._processing = (
+            meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=_SECONDS)
+            for name, text in (
+                ("messaging.client.operation.duration", "Duration of messaging operations"),
+                ("messaging.process.duration", "Duration of processing a message"),
+            )
+        )
 
     @classmethod
     def of(cls, provider: MeterProvider | None, version: str) -> Totals:
-        """Return the totals of a provider, the global one by default: it has each counter once,
+        """Return the totals of a provider, the global one by default: it has each instrument once,
         also when spans are turned off and on again."""
         from opentelemetry import metrics
 
@@ -88,60 +102,62 @@ class Totals:
         with _making:
             if found not in _made:
                 _made[found] = cls(found, version)
-            _made[found].pace = None
             return _made[found]
 
+    def notes(self, shapes: Shapes) -> deque[Note]:
+        """Return a new place for notes, which are read by these shapes."""
+        notes: deque[Note] = deque()
+        self._notes.append((shapes, notes))
+        return notes
+
     def wanted(self) -> bool:
-        """Whether the program has a provider of meters; until then nothing is counted. One that it
-        sets later is found within ``_PROVIDER_CHECK`` seconds: to ask for it takes as long as all
-        the rest of an operation that is left out."""
-        if not self._is_set and (now := monotonic()) >= self.unwanted_until:
+        """Whether the program has a provider of meters, by now."""
+        if not self._is_set:
             self._is_set = not _is_empty(self._provider_now())
-            if not self._is_set:
-                self.unwanted_until = now + _PROVIDER_CHECK
         return self._is_set
 
-    def note(
-        self,
-        histogram: Histogram,
-        seconds: float,
-        labels: Mapping[str, Any],
-        counter: str | None,
-        count: int,
-        items: frozenset[Any],
-        is_example: bool,
-    ) -> None:
-        """Note a duration, and a number of messages for the ``counter`` "sent" or "consumed".
+    def read_all(self) -> None:
+        """Read the notes that wait."""
+        for shapes, notes in self._notes:
+            taken = []
+            for _ in range(len(notes)):
+                try:
+                    taken.append(notes.popleft())
+                except IndexError:  # another thread has taken the last one
+                    break
+            if taken:
+                self.read(shapes, taken)
 
-        ``items`` are those of ``labels``. A duration within a span that is sampled is recorded at
-        once where it ``is_example``, for the SDK may show it so, else together with others.
-        """
-        if self.pace is not None and not self.pace.lets():
-            pass
-        elif is_example and self._current().get_span_context().trace_flags.sampled:
-            histogram.record(seconds, labels)
-        else:
-            self._durations.append((histogram, seconds, labels))
-            if len(self._durations) >= _KEPT:
-                self._record_all()
-        if counter is not None:
-            with self._lock:
-                numbers = self._numbers[counter]
-                if len(numbers) >= _MOST_LABELS and items not in numbers:
-                    items = _OVERFLOW
-                numbers[items] = numbers.get(items, 0) + count
+    def read(self, shapes: Shapes, notes: Sequence[Note], context: Context | None = None) -> None:
+        """Count messages and record durations. ``context``: that of their span, which the SDK may
+        show as an example."""
+        moved: dict[tuple[About, str | None], int] = {}
+        for about, error, count, _ in notes:
+            key = about, error
+            moved[key] = moved.get(key, 0) + (count or 0)
+        with self._lock:
+            for (about, error), count in moved.items():
+                self._count(shapes, about, error, count)
+            recorded = len(notes) if self.pace is None else self.pace.let(len(notes))
+        if recorded < len(notes):
+            notes = random.sample(notes, recorded)
+        for about, error, _, seconds in notes:
+            histogram = self._processing if about[0] == "process" else self._duration
+            labels = _labels(shapes, about, error)
+            histogram.record(seconds, labels, context or self._no_example)
 
-    def _record_all(self) -> None:
-        while self._durations:
-            try:
-                histogram, seconds, labels = self._durations.popleft()
-            except IndexError:  # another thread has taken the last one
-                return
-            histogram.record(seconds, labels)
+    def _count(self, shapes: Shapes, about: About, error: str | None, count: int) -> None:
+        counter, failed = _COUNTERS.get(about[0]), error is not None
+        if counter is None or not count or (failed and about[0] in ("receive", "publish_many")):
+            return
+        numbers, labels = self._numbers[counter], frozenset(_labels(shapes, about, error).items())
+        if len(numbers) >= _MOST_LABELS and labels not in numbers:
+            labels = _OVERFLOW
+        numbers[labels] = numbers.get(labels, 0) + count
 
     def _reader(self, name: str) -> Callable[[CallbackOptions], Iterator[Observation]]:
         def read(options: CallbackOptions) -> Iterator[Observation]:
-            self._record_all()
+            self.read_all()
             with self._lock:
                 numbers = list(self._numbers[name].items())
             for labels, count in numbers:
@@ -149,6 +165,11 @@ class Totals:
                 yield self._observation(count, attributes)
 
         return read
+
+
+def _labels(shapes: Shapes, about: About, error: str | None) -> Mapping[str, Any]:
+    shared = shapes.of(about).shared
+    return shared if error is None else {**shared, "error.type": error}
 
 
 def _is_empty(provider: MeterProvider) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -224,3 +225,70 @@ def test_the_operation_of_a_batch_ends_once_whatever_becomes_of_it(nc):
         wait_until(lambda: over[2:] == [("batch", 0, type(None))])
         js.delete_stream("BATCHED")
     assert begun == ["batch"] * 3
+
+
+class Noting(jetsync.observe.Hooks):
+    """Leaves everything out, and gets notes of it."""
+
+    def __init__(self):
+        self.notes = deque()
+        self.sizes = []
+
+    def plan(self, kind, block):
+        return jetsync.observe.LeftOut({"left": kind}, self.notes)
+
+    def noted(self):
+        self.sizes.append(len(self.notes))
+        self.notes.clear()
+
+
+def test_what_is_left_out_leaves_a_note(url):
+    hooks = Noting()
+    with jetsync.connect(url, hooks=hooks) as nc:
+        address = nc.connected_url
+        nc.publish("noted", b"x")
+        with pytest.raises(jetsync.NoRespondersError):
+            nc.request("unheard", timeout=9)
+        with pytest.raises(jetsync.NoRespondersError):
+            nc.request_async("unheard", timeout=9).result(9)
+        wait_until(lambda: len(hooks.notes) == 3)
+        for number in range(64):
+            nc.publish(f"noted.{number}")
+    about = [
+        ("publish", "publish", address, "noted", None, None),
+        ("request", "request", address, "unheard", None, None),
+        ("request", "request_async", address, "unheard", None, None),
+    ]
+    assert hooks.sizes == [64]
+    assert len(hooks.notes) == 3
+    hooks = Noting()
+    with jetsync.connect(url, hooks=hooks) as nc, nc.subscribe("noted") as subscription:
+        nc.publish("noted", headers={"left": "kept"})
+        assert subscription.next(9).headers["left"] == "kept"
+        nc.publish("noted")
+        assert subscription.next(9).headers["left"] == "publish"
+        with pytest.raises(jetsync.NoRespondersError):
+            nc.request("unheard", timeout=9)
+        notes = list(hooks.notes)
+    received = ("receive", "next", address, "noted", None, None)
+    assert [note[:3] for note in notes] == [
+        (about[0], None, 1),
+        (received, None, 1),
+        (about[0], None, 1),
+        (received, None, 1),
+        (about[1], "NoRespondersError", 1),
+    ]
+    assert all(0 < seconds < 60 for *_, seconds in notes)
+
+
+def test_a_hook_that_raises_over_its_notes_is_called_no_more(url, caplog):
+    class Raising(Noting):
+        def noted(self):
+            raise ZeroDivisionError
+
+    hooks = Raising()
+    with jetsync.connect(url, hooks=hooks) as nc:
+        for _ in range(70):
+            nc.publish("noted")
+    assert len(hooks.notes) == 64
+    assert "a hook raised in noted()" in caplog.text

@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.trace import NoOpTracerProvider
 
 import jetsync
 import jetsync.otel
@@ -19,15 +20,15 @@ from tests.harness.waiting import wait_until
 
 
 class Metered:
-    """A connection whose spans are all left out, with a provider of meters or without."""
+    """A connection whose spans are all left out, with a provider of meters or without; ``traced``:
+    with one of tracers."""
 
-    def __init__(self, url, metered, **options):
+    def __init__(self, url, metered, *, traced=True, **options):
         self.reader = InMemoryMetricReader()
         meters = MeterProvider([self.reader]) if metered else None
         sampler = ParentBased(ALWAYS_OFF)
-        jetsync.otel.instrument(
-            tracer_provider=TracerProvider(sampler=sampler), meter_provider=meters, **options
-        )
+        tracers = TracerProvider(sampler=sampler) if traced else NoOpTracerProvider()
+        jetsync.otel.instrument(tracer_provider=tracers, meter_provider=meters, **options)
         try:
             self.nc = jetsync.connect(url)
         finally:
@@ -82,7 +83,7 @@ def fewest(call):
 def test_a_call_that_is_left_out_enters_few_functions_more(stream, nc, url, metered):
     bounds = {
         False: {"core": 7, "publish": 7, "publish_async": 13, "next": 5},
-        True: {"core": 22, "publish": 23, "publish_async": 25, "next": 21},
+        True: {"core": 9, "publish": 8, "publish_async": 16, "next": 10},
     }[metered]
     made = Metered(url, metered)
     with made.nc:
@@ -121,6 +122,26 @@ def test_what_is_left_out_is_measured(stream, url):
         assert made.points()[duration, "request", "unheard", "NoRespondersError"] == 1
 
 
+def test_without_tracers_calls_are_measured_and_pass_on_the_trace_of_others(stream, nc, url):
+    """A program with meters alone begins no trace, not even one that is left out."""
+    made = Metered(url, True, traced=False)
+    parent = f"00-{5:032x}-{6:016x}-01"
+    with made.nc as measured, nc.subscribe("relayed") as relayed:
+        subscription = measured.subscribe("relay", callback=lambda _: measured.publish("relayed"))
+        js, plain = measured.jetstream(), nc.jetstream()
+        js.publish("left.a", b"x")
+        assert "traceparent" not in plain.stream("LEFT").get_last_msg("left.a").headers
+        added = fewest(lambda: js.publish("left.a")) - fewest(lambda: plain.publish("left.a"))
+        assert added.total() <= 8, added.most_common()
+        measured.flush()
+        nc.publish("relay")
+        assert "traceparent" not in relayed.next(9).headers
+        nc.publish("relay", headers={"traceparent": parent})
+        assert relayed.next(9).headers["traceparent"] == parent
+        subscription.unsubscribe()
+        assert made.points()["client.sent.messages", "publish", "left.a", None] == 6
+
+
 @pytest.mark.parametrize(("pace", "recorded"), [(1, range(1, 41)), (None, range(41, 42))])
 def test_numbers_of_messages_are_exact_and_durations_a_sample(stream, url, pace, recorded):
     """At most so many durations a second are recorded, or all of them."""
@@ -137,15 +158,16 @@ def test_the_pace_gives_a_second_of_rest_back_and_no_more(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("jetsync.otel.totals.monotonic", lambda: now[0])
     pace = Pace(10)
-
-    def passed(count):
-        return sum(pace.lets() for _ in range(count))
-
-    assert passed(50) == 11  # a second's worth, and the one that is due
+    assert pace.let(3) == 3
+    assert pace.let(50) == 7  # a second's worth at once
     now[0] += 0.5
-    assert passed(50) == 5
+    assert pace.let(50) == 5
     now[0] += 60
-    assert passed(50) == 11
+    assert pace.let(50) == 10
+    slow = Pace(0.1)
+    assert (slow.let(5), slow.let(5)) == (1, 0)
+    now[0] += 10
+    assert slow.let(5) == 1
 
 
 @pytest.mark.parametrize("wrong", [0, -1.0, float("nan")])

@@ -62,7 +62,7 @@ CALLED_BY_OTHERS = {
     *("LagListener.onQueryIdle", "LagListener.onQueryTerminated"),
     *("Collector.collect", "JetsyncInstrumentor.instrument", "JetsyncInstrumentor.uninstrument"),
     # Users write them.
-    *("Hooks.plan", "Hooks.begin", "Hooks.end", "Hooks.inject", "LeftOut.end"),
+    *("Hooks.plan", "Hooks.begin", "Hooks.end", "Hooks.inject", "Hooks.noted", "LeftOut.end"),
     "Measured.measurements",
 }
 # Parameters whose name says it all, wherever they are.
