@@ -44,7 +44,8 @@ def lag(query: Any) -> dict[str, dict[str, int]]:
     """Return how far a streaming query is behind: ``{stream: {latest, end, behind}}``.
 
     Takes a running or ended ``StreamingQuery``, or one progress of it (object or mapping). Counts
-    sequences, as of the last progress; empty before the first one. Does not connect.
+    sequences, as of the last progress; empty before the first one. A stream that the query reads
+    no more, which its checkpoint keeps, is left out. Does not connect.
     """
     progress = getattr(query, "lastProgress", query)
     found: dict[str, dict[str, int]] = {}
@@ -53,8 +54,10 @@ def lag(query: Any) -> dict[str, dict[str, int]]:
         if end is None:
             continue
         for stream, reached in end.streams.items():
-            newest = latest.streams.get(stream) if latest is not None else None
-            head = max(reached.seq, newest.seq if newest is not None else 0)
+            newest = reached if latest is None else latest.streams.get(stream)
+            if newest is None:  # its head was not looked at
+                continue
+            head = max(reached.seq, newest.seq)
             found[stream] = {"latest": head, "end": reached.seq, "behind": head - reached.seq}
     return found
 

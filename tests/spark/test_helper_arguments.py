@@ -39,6 +39,11 @@ def test_lag_is_never_negative():
     assert lag(progress({"endOffset": text(A=9), "latestOffset": text(A=7)}))["A"]["behind"] == 0
 
 
+def test_a_stream_that_is_read_no_more_has_no_lag():
+    """The checkpoint keeps its place, but its head is not looked at: 0 would be a guess."""
+    assert list(lag(progress({"endOffset": text(A=3, B=5), "latestOffset": text(A=4)}))) == ["A"]
+
+
 def test_other_sources_and_missing_progress_are_left_out():
     assert lag(progress({"endOffset": '{"topic": {"0": 5}}', "latestOffset": None})) == {}
     assert lag(progress({"endOffset": None, "latestOffset": None})) == {}
