@@ -1,15 +1,16 @@
 """``jetsync bench``: how many messages a second this client and this server move.
 
 Clients are threads of this process with a connection each. Streams and buckets are made for the
-run and deleted after it; one that exists already is never touched.
+run and deleted after it; one that exists already is never touched, whatever the subject is.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +42,11 @@ class Part:
     ended: float = 0.0
 
 
-def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> None:
-    """Run ``work`` in every client at once, and print the total rate: all messages by the time from
-    the first client's beginning to the last one's end."""
+def _measure(
+    invocation: Invocation, name: str, work: Callable[[Part], int], messages: int | None = None
+) -> None:
+    """Run ``work`` in every client at once, and print the total rate: all messages (None: as many
+    as there are to be) by the time from the first client's beginning to the last one's end."""
     from jetsync.client import connect
 
     args = invocation.args
@@ -79,8 +82,8 @@ def _measure(invocation: Invocation, name: str, work: Callable[[Part], int]) -> 
     if failed:
         raise failed[0]
     total = sum(done)
-    if total != args.msgs:
-        sent = counted(args.msgs, "message", form=",")
+    if total != (messages or args.msgs):
+        sent = counted(messages or args.msgs, "message", form=",")
         raise CommandError(f"{total:,} of {sent} in {_PATIENCE:.0f} seconds.")
     busy = [part for part in parts if part.messages]
     seconds = max(part.ended for part in busy) - min(part.begun for part in busy)
@@ -117,6 +120,12 @@ def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> N
     )
 
 
+def _given(args: argparse.Namespace) -> str | None:
+    """The subject of a stream for the run; only what publishes takes one."""
+    subject: str | None = vars(args).get("subject")
+    return subject
+
+
 @contextmanager
 def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
     """A stream for the run, and its subject."""
@@ -124,19 +133,35 @@ def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
     name = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
     stream = js.create_stream(
         name=name,
-        subjects=[f"{name}.>"],
+        subjects=[_given(args) or f"{name}.>"],
         storage=args.storage,
         num_replicas=args.replicas,
         duplicate_window=10.0,
     )
     try:
-        yield stream, f"{name}.x"
+        yield stream, _given(args) or f"{name}.x"
     finally:
         stream.delete()
 
 
+def _subject(invocation: Invocation) -> str | None:
+    """The subject that the user gives, which no stream may store messages of."""
+    from jetsync.errors import APIError, NoRespondersError, StreamNotFoundError
+
+    subject: str | None = invocation.args.subject
+    if subject is None:
+        return None
+    try:
+        stream = invocation.jetstream().stream_name_by_subject(subject)
+    except (APIError, NoRespondersError, StreamNotFoundError):  # no stream, or no JetStream
+        return subject
+    raise CommandError(
+        f"stream {stream} takes what is published on {subject!r}: give another subject."
+    )
+
+
 def _pub(invocation: Invocation) -> None:
-    subject = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
+    subject = _subject(invocation) or f"jetsync.bench.{uuid.uuid4().hex[:12]}"
 
     def work(part: Part) -> int:
         publish, data = part.nc.publish, part.data
@@ -149,37 +174,56 @@ def _pub(invocation: Invocation) -> None:
 
 
 def _sub(invocation: Invocation) -> None:
-    """Each client receives its share, which another process publishes as fast as it can. The time
-    of a client begins with its first message."""
+    """Each client receives its share, which another process publishes as fast as it can; from a
+    subject of the user each receives all that others publish. The time of a client begins with its
+    first message."""
+    given = invocation.args.subject
+    if given is not None:
+
+        def receive(part: Part) -> int:
+            with _unlimited(part, given) as subscription:
+                _take(part, subscription, invocation.args.msgs)
+            return int(invocation.args.msgs)
+
+        _measure(invocation, "sub", receive, invocation.args.msgs * invocation.args.clients)
+        return
     prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
 
     def work(part: Part) -> int:
         subject = f"{prefix}.{part.number}"
-        with part.nc.subscribe(
-            subject, pending_messages_limit=0, pending_bytes_limit=0
-        ) as subscription:
+        with _unlimited(part, subject) as subscription:
             part.nc.publish(f"{prefix}.publish", publish_to(subject, part.messages, len(part.data)))
-            for number in range(part.messages):
-                subscription.next(_PATIENCE)
-                if not number:
-                    part.begun = time.perf_counter()
+            _take(part, subscription, part.messages)
         return part.messages
 
     with bench_peer(invocation.options(), prefix):
         _measure(invocation, "sub", work)
 
 
+def _unlimited(part: Part, subject: str) -> Any:
+    return part.nc.subscribe(subject, pending_messages_limit=0, pending_bytes_limit=0)
+
+
+def _take(part: Part, subscription: Any, messages: int) -> None:
+    for number in range(messages):
+        subscription.next(_PATIENCE)
+        if not number:
+            part.begun = time.perf_counter()
+
+
 def _req(invocation: Invocation) -> None:
-    """Requests one after the other in each client; another process answers."""
+    """Requests one after the other in each client; another process answers, or what the user has
+    on a subject."""
     prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
-    subject = f"{prefix}.echo"
+    given = _subject(invocation)
+    subject = given or f"{prefix}.echo"
 
     def work(part: Part) -> int:
         for _ in range(part.messages):
             part.nc.request(subject, part.data)
         return part.messages
 
-    with bench_peer(invocation.options(), prefix):
+    with nullcontext() if given else bench_peer(invocation.options(), prefix):
         _measure(invocation, "req", work)
 
 
@@ -275,9 +319,17 @@ def _sizes(messages: int) -> tuple[Any, ...]:
             help="messages in all (default: %(default)s)",
         ),
         argument("--size", type=values.size, default=128, help="of a message (default: 128)"),
+        *_TAKEN,
     )
 
 
+_SUBJECT = argument("SUBJECT", nargs="?", help="default: one of its own")
+_TAKEN = (
+    # Of the nats command: nothing is drawn here, and the stream is always a new one.
+    argument("--no-progress", action="store_true", help=argparse.SUPPRESS),
+    argument("--create", action="store_true", help=argparse.SUPPRESS),
+    argument("--purge", action="store_true", help=argparse.SUPPRESS),
+)
 _STORAGE = (
     argument("--storage", choices=("file", "memory"), default="file", help="(default: file)"),
     argument("--replicas", type=values.count, default=1, metavar="N", help="(default: 1)"),
@@ -288,33 +340,36 @@ COMMANDS = (
         "pub",
         "publish without confirmation",
         _pub,
-        _sizes(100_000),
+        (_SUBJECT, *_sizes(100_000)),
         example="jetsync bench pub --clients 2 --msgs 1000000",
     ),
     Command(
         "sub",
         "receive what another process publishes",
         _sub,
-        _sizes(100_000),
+        (_SUBJECT, *_sizes(100_000)),
         example="jetsync bench sub --size 1KiB",
     ),
     Command(
         "req",
         "send requests and wait for each answer",
         _req,
-        _sizes(10_000),
+        (_SUBJECT, *_sizes(10_000)),
         example="jetsync bench req --clients 4",
+        other=("service request",),
     ),
     Command(
         "js-pub",
         "publish to a stream, confirmed",
         _js_pub,
         (
+            _SUBJECT,
             *_sizes(100_000),
             *_STORAGE,
             argument("--sync", action="store_true", help="wait for each confirmation"),
         ),
         example="jetsync bench js-pub --replicas 3",
+        other=("js pub async", "js pub sync --sync"),
     ),
     Command(
         "js-fetch",
@@ -322,6 +377,7 @@ COMMANDS = (
         _js_fetch,
         (*_sizes(100_000), *_STORAGE),
         example="jetsync bench js-fetch --size 1KiB",
+        other=("js fetch",),
     ),
     Command(
         "js-consume",
@@ -329,6 +385,7 @@ COMMANDS = (
         _js_consume,
         (*_sizes(100_000), *_STORAGE),
         example="jetsync bench js-consume --storage memory",
+        other=("js consume",),
     ),
     Command(
         "kv",

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from jetsync.cli.confirm import FORCE, confirm
-from jetsync.cli.failure import CommandError, NotFoundError
+from jetsync.cli.editor import edited
+from jetsync.cli.failure import CommandError, NotFoundError, UsageError
 from jetsync.cli.flags import argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.registry import Command
 from jetsync.errors import ConfigError, Error
-from jetsync.protocol.contexts import Context, ContextFolder
+from jetsync.protocol.contexts import Context, ContextFolder, parse_context
 from jetsync.protocol.proxy import ProxyURL
 from jetsync.protocol.references import scheme_of
 from jetsync.protocol.url import parse_servers
@@ -117,10 +118,23 @@ def _save(invocation: Invocation, name: str, before: Mapping[str, Any]) -> None:
 
 
 def _edit(invocation: Invocation) -> None:
-    before = _load(invocation.args.name)
-    if _with_flags(invocation, before.fields) == before.fields:
-        raise ConfigError("nothing to change: give connection flags, such as --server.")
-    _save(invocation, before.name, before.fields)
+    """Change what flags give or, without any, what the user changes in an editor."""
+    name = invocation.args.name
+    if any(vars(invocation.args).get(flag) is not None for flag in _FIELDS):
+        _save(invocation, name, _load(name).fields)
+        return
+    if not ContextFolder().has(name):
+        _load(name)  # raises
+    before = ContextFolder().raw(name)
+    if (after := edited(before, f"{name}.json")) == before:
+        raise CommandError(f"context {name} stays as it was: nothing was changed.")
+    try:
+        context = parse_context(name, after)
+        if url := context.text("url"):
+            parse_servers(url)
+    except ConfigError as error:
+        raise UsageError(f"context {name} stays as it was: {error}.") from None
+    _save(invocation, name, context.fields)
 
 
 def _rm(invocation: Invocation) -> None:
@@ -265,7 +279,7 @@ COMMANDS = (
     ),
     Command(
         "edit",
-        "change a context by the connection flags",
+        "change a context, by the connection flags or in $EDITOR",
         _edit,
         (_NAME, *_SAVED),
         example="jetsync context edit prod --server tls://nats2.example.com",

@@ -34,7 +34,8 @@ class Command:
     ``run`` gets an :class:`Invocation` and returns an exit code, None for 0. ``help`` is a line
     without a full stop; ``description`` a text for ``--help`` (default: ``help``). ``connects``:
     it takes the flags of a connection. ``default``: it is meant where no verb is given. ``other``
-    are names of the ``nats`` command for the same, which are taken and not shown.
+    are names of the ``nats`` command for the same, which are taken and not shown; one of several
+    words may end in flags, which are meant by it.
     """
 
     name: str
@@ -153,8 +154,14 @@ def _is_single(word: Word, commands: Sequence[Command]) -> bool:
     return len(commands) == 1 and commands[0].name == word.name
 
 
-def _with_default_verb(word: Word, rest: list[str]) -> list[str]:
+def _with_verb(word: Word, rest: list[str]) -> list[str]:
+    """Return the words behind the first one, with the one word that stands for a verb."""
     commands = word.commands()
+    for command in commands:
+        for name in command.other:
+            words = [one for one in name.split() if not one.startswith("-")]
+            if len(words) > 1 and rest[: len(words)] == words:
+                return [command.name, *name.split()[len(words) :], *rest[len(words) :]]
     default = [one.name for one in commands if one.default]
     known = {name for one in commands for name in (one.name, *one.aliases, *one.other)}
     if not default or (rest and rest[0] in (*known, "-h", "--help")):
@@ -190,7 +197,7 @@ class _Parser(argparse.ArgumentParser):
         """Parse what stands behind the word."""
         if self._word is not None:
             self.fill()
-            args = _with_default_verb(self._word, list(args or ()))
+            args = _with_verb(self._word, list(args or ()))
         # Options may stand between the words of a command: "pub SUBJECT --js BODY". Behind "--"
         # there are none, and argparse would lose it.
         if self._has_commands or self._is_mixing:
@@ -241,7 +248,7 @@ class _Unfinished(_Parser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse what stands behind the word; without any, all of its verbs can follow."""
         if self._word is not None and args:
-            args = _with_default_verb(self._word, list(args))
+            args = _with_verb(self._word, list(args))
         return argparse.ArgumentParser.parse_known_args(self, args, namespace)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from jetsync._files import whole_file
 from jetsync.errors import ConfigError
 
-__all__ = ["Context", "ContextFolder", "read_context"]
+__all__ = ["Context", "ContextFolder", "parse_context", "read_context"]
 
 _SELECTED, _PREVIOUS = "context.txt", "previous-context.txt"
 _TEXTS = (
@@ -123,6 +123,10 @@ class ContextFolder:
             raise ConfigError(f"there is no context {name!r} in {self.root} (known: {known})")
         return read_context(path)
 
+    def raw(self, name: str) -> bytes:
+        """Return the file of a context as it is. Raises ConfigError for a wrong name, OSError."""
+        return self._path(name).read_bytes()
+
     def save(self, context: Context) -> None:
         """Write one context. Raises ConfigError for a wrong name or wrong fields, OSError."""
         context.check()
@@ -183,14 +187,24 @@ def read_context(path: Path | str) -> Context:
     """Read a context from a file of any name. Raises ConfigError, which holds none of it."""
     path = Path(path)
     try:
-        fields = json.loads(path.read_bytes())
+        text = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"context file {str(path)!r} cannot be read: {error.strerror}") from None
+    return parse_context(path.stem, text, f"context file {str(path)!r}")
+
+
+def parse_context(name: str, text: bytes, what: str = "the text") -> Context:
+    """Return the context that a text holds. Raises ConfigError, which holds none of it."""
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise ConfigError(f"{what} is not JSON ({at})") from None
     except ValueError:
-        raise ConfigError(f"context file {str(path)!r} is not JSON") from None
+        raise ConfigError(f"{what} is not JSON") from None
     if not isinstance(fields, dict):
-        raise ConfigError(f"context file {str(path)!r} is not a JSON object")
-    context = Context(path.stem, {key: value for key, value in fields.items() if key != "name"})
+        raise ConfigError(f"{what} is not a JSON object")
+    context = Context(name, {key: value for key, value in fields.items() if key != "name"})
     context.check()
     return context
 

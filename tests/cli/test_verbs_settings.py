@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -75,6 +77,58 @@ def test_a_context_is_saved_as_the_nats_command_saves_it(tmp_path: Path) -> None
     assert at_home("add", "e", "--context", "none") == 3
 
 
+def test_a_context_is_changed_in_an_editor(tmp_path: Path) -> None:
+    """What comes back is checked: a broken file is refused in one sentence, the old one stays."""
+    kept = tmp_path / "nats/context/a.json"
+    seen = tmp_path / "seen"
+
+    def edit(script: str, *more: str) -> Done:
+        program = tmp_path / "editor.py"
+        program.write_text(f"import os, sys\npath = sys.argv[-1]\n{script}\n")
+        editor = f"{sys.executable} '{program}' --wait"
+        return run("context", "edit", "a", *more, XDG_CONFIG_HOME=str(tmp_path), EDITOR=editor)
+
+    def written(text: str) -> str:
+        return f"open(path, 'w').write({text!r})"
+
+    assert run("context", "add", "a", "-s", "nats://a", XDG_CONFIG_HOME=str(tmp_path)).code == 0
+    before = kept.read_bytes()
+    look = f"open({str(seen)!r}, 'wb').write(open(path, 'rb').read()); "
+    look += "assert os.stat(os.path.dirname(path)).st_mode & 0o77 == 0; "
+    look += "assert os.path.basename(path) == 'a.json'"
+    unchanged = edit(look)
+    assert (unchanged.code, seen.read_bytes()) == (1, before), unchanged.err
+    assert "nothing was changed" in unchanged.err
+    for broken, why in (
+        ('{"url": "nats://b",}', "is not JSON (line 1, column"),
+        ("[]", "is not a JSON object"),
+        ('{"url": 7}', "url of context 'a' must be a text"),
+        ('{"url": "mqtt://b"}', "mqtt"),
+        ("", "is not JSON"),
+    ):
+        refused = edit(written(broken))
+        assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+        assert refused.err.startswith("jetsync: context a stays as it was: "), refused.err
+        assert why in refused.err
+        assert kept.read_bytes() == before
+    for ended, code in (("sys.exit(3)", 1), ("os.remove(path)", 1)):
+        refused = edit(ended)
+        assert (refused.code, kept.read_bytes()) == (code, before), refused.err
+        assert "nothing was changed" in refused.err
+    done = edit(written('{"name": "z", "url": "nats://b", "ours": 1}'), "--json")
+    assert (done.code, done.json["url"], done.json["name"]) == (0, "nats://b", "a")
+    assert json.loads(kept.read_text())["ours"] == 1
+    flagged = edit("sys.exit(9)", "-s", "nats://c", "--json")  # flags open no editor
+    assert (flagged.code, flagged.json["url"]) == (0, "nats://c")
+    kept.write_text("{broken")
+    assert edit(written('{"url": "nats://d"}')).code == 0
+    for editor in ("", "/no/such/editor"):
+        home = str(tmp_path)
+        refused = run("context", "edit", "a", XDG_CONFIG_HOME=home, EDITOR=editor, VISUAL="")
+        assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+    assert json.loads(kept.read_text())["url"] == "nats://d"
+
+
 def test_a_code_without_a_class_is_not_found() -> None:
     assert run("errors", "10059", "--json").json[0]["type"] == "StreamNotFoundError"
     assert run("errors", "1").code == 3
@@ -138,6 +192,66 @@ def test_a_benchmark_moves_all_messages_and_leaves_nothing(nc, jet, kind: str) -
     assert (done.json["messages"], done.json["clients"]) == (51, 2)
     assert done.json["msgs_per_second"] > 0
     assert set(nc.jetstream().stream_names()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("pub bench.words.a", "pub"),
+        ("service request bench.words.a", "req"),
+        ("js pub sync bench.words.b --create --purge --no-progress", "js-pub"),
+        ("js pub async bench.words.b", "js-pub"),
+        ("js-pub bench.words.b --sync", "js-pub"),
+        ("js fetch", "js-fetch"),
+        ("js consume", "js-consume"),
+    ],
+)
+def test_a_benchmark_is_called_as_that_of_the_nats_command(nc, jet, words, name) -> None:
+    before, seen = set(nc.jetstream().stream_names()), []
+
+    def answer(msg: jetsync.Msg) -> None:
+        seen.append(msg)
+        if msg.reply and msg.subject == "bench.words.a":  # a stream answers the others
+            msg.respond(b"")
+
+    with nc.subscribe("bench.words.>", callback=answer):
+        nc.flush()
+        done = jet("bench", *words.split(), "--msgs", "20", "--json")
+        assert done.code == 0, done.err
+        assert (done.json["bench"], done.json["messages"]) == (name, 20)
+        if "bench.words" in words:
+            wait_until(lambda: len(seen) >= 20)
+    assert set(nc.jetstream().stream_names()) == before
+
+
+def test_a_benchmark_receives_from_a_subject_of_the_user(nc, url) -> None:
+    """Each client gets all messages, of any publisher."""
+
+    def publish() -> None:
+        while not ended.is_set():
+            nc.publish("bench.heard", b"x")
+            ended.wait(0.001)
+
+    ended = threading.Event()
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        words = ("bench", "sub", "bench.heard", "--msgs", "20", "--clients", "2", "--json")
+        done = run(*words, NATS_URL=url)
+    finally:
+        ended.set()
+        thread.join()
+    assert (done.code, done.json["messages"]) == (0, 40), done.err
+
+
+@pytest.mark.parametrize("verb", ["pub", "req", "js-pub"])
+def test_a_benchmark_leaves_the_streams_of_others_alone(nc, jet, verb) -> None:
+    js = nc.jetstream()
+    js.create_stream(name="THEIRS", subjects=["theirs.>"], storage="memory")
+    done = jet("bench", verb, "theirs.a", "--msgs", "5")
+    assert (done.code, done.err.count("\n")) == (1, 1), done.err
+    assert js.stream("THEIRS").info().state.messages == 0
+    js.delete_stream("THEIRS")
 
 
 def test_the_other_side_of_a_benchmark_is_a_process_that_ends_with_it(nc, url) -> None:
