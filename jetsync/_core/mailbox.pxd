@@ -3,7 +3,6 @@ from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_pool, jet_record
-from jetsync._core.gil cimport is_dear
 from jetsync._core.link cimport link_counts, link_inbound, link_queue, link_queue_counts
 from jetsync._core.message cimport MessageFactory, Msg
 
@@ -33,14 +32,12 @@ cdef class Mailbox:
 
 
 # The reader keeps the mutex of a queue while it copies up to a whole receive buffer: no thread waits
-# for that with the GIL held, but beside one that computes, where to give it up takes much longer. The
-# reader does not need the GIL meanwhile. What is called often tries first; what is seldom gives the GIL
-# up at once.
+# for that with the GIL held. What is called often tries first; what is seldom gives the GIL up at once.
 
 cdef inline link_counts counts_of(link_queue *q) noexcept:
     """The counts of a queue at this moment."""
     cdef link_counts now
-    if not link_queue_counts(q, False, &now) and not link_queue_counts(q, is_dear(), &now):
+    if not link_queue_counts(q, False, &now):
         with nogil:
             link_queue_counts(q, True, &now)
     return now

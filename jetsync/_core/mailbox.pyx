@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_record
-from jetsync._core.gil cimport KEEP, follow, is_dear, returned
+from jetsync._core.gil cimport KEEP, follow, returned
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
     link_count, link_found, link_queue_absorb, link_queue_discard,
@@ -61,9 +61,7 @@ cdef class Mailbox:
         cdef link_found found
         while True:
             found = link_queue_find(&self.queue, least, patient, not follow, False)
-            if found == LINK_FIND_BUSY and is_dear():
-                found = link_queue_find(&self.queue, least, patient, not follow, True)
-            elif found == LINK_FIND_BUSY:
+            if found == LINK_FIND_BUSY:
                 with nogil:
                     found = link_queue_find(&self.queue, least, patient, not follow, True)
             if found == LINK_FOUND:

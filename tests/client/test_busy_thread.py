@@ -27,11 +27,14 @@ class Computing(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="computing")
         self.rounds = 0
+        self.gives_way = False
         self._end = False
 
     def run(self) -> None:
         while not self._end:
             self.rounds += 1
+            if self.gives_way:
+                time.sleep(0)  # gives the GIL up
 
     def finish(self) -> None:
         self._end = True
@@ -95,24 +98,29 @@ def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
 
 
 @pytest.mark.straight  # a wait over TLS gives the GIL up
-@pytest.mark.timed
-def test_columns_of_a_few_mebibytes_cost_no_switch_interval(js, stored):
-    """To fill them without the GIL would mean to wait for it twice, an interval each."""
-    js.publish_many(("busy", bytes(500_000)) for _ in range(6)).raise_for_failed()
-    batch = stored.get_msgs(2, max_messages=6)
-    assert 1 << 20 < batch.nbytes < 4 << 20
-    times = 20
+def test_columns_of_a_few_mebibytes_are_made_with_the_gil(js, stored):
+    """Counted by a thread that comes to run only where the GIL is given up."""
+    js.publish_many(("busy", bytes(500)) for _ in range(5000)).raise_for_failed()
+    batch = stored.get_msgs(2, max_messages=5000)
+    assert 2 << 20 < batch.nbytes < 4 << 20
     with computing() as thread:
 
-        def columns_are_cheap() -> bool:
+        def they_are() -> bool:
+            thread.gives_way = False
             for _ in range(CALLS):  # by now it is known that a thread computes
                 stored.get_msg(1, direct=True)
-            had = thread.seconds
-            for _ in range(times):
-                batch.__arrow_c_array__()
-            return thread.seconds - had < times * INTERVAL / 2
+            thread.gives_way = True
+            sys.setswitchinterval(60)  # from here on no thread is thrown out
+            try:
+                time.sleep(2 * INTERVAL)  # for the thread to wait by that interval
+                before = thread.rounds
+                for _ in range(20):
+                    batch.__arrow_c_array__()
+                return thread.rounds == before
+            finally:
+                sys.setswitchinterval(INTERVAL)
 
-        wait_until(columns_are_cheap, timeout=30)
+        wait_until(they_are, timeout=30)
 
 
 @pytest.mark.timed
