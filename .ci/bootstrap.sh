@@ -266,7 +266,7 @@ install_java() {
 
 sources() {
     find csrc jetsync/_core setup.py pyproject.toml "$constraints" -type f \
-        \( -name '*.py' -o -name '*.t*' -o -name '*.py[xd]' -o -name '*.h' -o -path 'csrc/*.c' \) |
+        \( -name '*.py' -o -name '*.t*' -o -name '*.p[xy][xd]' -o -name '*.h' -o -path 'csrc/*.c' \) |
         LC_ALL=C sort | xargs cksum
 }
 

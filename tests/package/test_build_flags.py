@@ -98,3 +98,21 @@ def test_every_part_of_a_wheel_is_hardened(machine, own):
     assert all(HARDENED | {"-fstack-clash-protection", own} <= each for each in flags(found))
     wanted = {"-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"}
     assert all(wanted <= set(each) for each in found["link"])
+
+
+def test_a_change_of_any_source_of_the_core_builds_it_again():
+    bootstrap = (ROOT / ".ci/bootstrap.sh").read_text()
+    begin = bootstrap.index("sources() {")
+    function = bootstrap[begin : bootstrap.index("\n}\n", begin) + 3]
+    done = subprocess.run(
+        ["bash", "-c", f"constraints=setup.py\n{function}sources"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    seen = {line.split()[-1] for line in done.stdout.splitlines()}
+    core = {
+        path.relative_to(ROOT).as_posix()
+        for folder, pattern in (("csrc", "*.[ch]"), ("jetsync/_core", "*.p[xy][xd]"))
+        for path in (ROOT / folder).rglob(pattern)
+    }
+    assert core <= seen
+    assert any(name.endswith(".pxd") for name in core)
