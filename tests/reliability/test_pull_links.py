@@ -199,7 +199,9 @@ def test_polling_an_ordered_consumer_from_far_away_makes_no_new_ones(server, js,
         name = ordered.name
         assert len(ordered.fetch(10, timeout=0.5)) == 1
         for _ in range(4):
-            assert len(ordered.fetch(10, timeout=0.4)) == 0
+            # On a busy machine an answer may come too late for its call.
+            with contextlib.suppress(jetsync.PullUnansweredError):
+                assert len(ordered.fetch(10, timeout=0.4)) == 0
         with pytest.raises(jetsync.TimeoutError):
             ordered.next(timeout=0.4)
         assert (ordered.resets, ordered.name) == (0, name)
