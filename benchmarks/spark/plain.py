@@ -37,6 +37,7 @@ from benchmarks.spark.common import make_stream, publish_rows
 from benchmarks.spark.sink import GATHERED, peer
 from benchmarks.spark.source import STREAM, deliver
 from jetsync.server import NatsServer
+from jetsync.spark import kv_lookup
 from jetsync.spark.datasource import JetStreamDataSource
 from tests.harness.conditioner import Link
 
@@ -114,6 +115,32 @@ def write(url: str, batches: list[pa.RecordBatch], **options: str) -> None:
     source.writer(WRITTEN, overwrite=False).write(iter(batches))
 
 
+BUCKET = "LOOKED_UP"
+KEYS = 5_000
+
+
+def fill_bucket(js: Any, size: int) -> None:
+    """Make the bucket whose keys are looked up."""
+    js.create_key_value(bucket=BUCKET, storage="memory")
+    rows = ((f"$KV.{BUCKET}.{key}", bytes(size)) for key in keys())
+    js.publish_many(rows).raise_for_failed()
+
+
+def keys() -> list[str]:
+    return [f"k.{number}" for number in range(KEYS)]
+
+
+def look_up_each(url: str) -> None:
+    """Get the value of each key by a request of its own."""
+    with jetsync.connect(url) as nc:
+        bucket = nc.jetstream().key_value(BUCKET)
+        assert all(bucket.get(key).value is not None for key in keys())
+
+
+def look_up(url: str) -> None:
+    assert len(kv_lookup(BUCKET, keys(), {"servers": url})) == KEYS
+
+
 def rows_of(count: int, size: int) -> list[pa.RecordBatch]:
     made = []
     for first in range(0, count, ARROW_ROWS):
@@ -142,6 +169,8 @@ def cases(chosen: argparse.Namespace, url: str, near: str, far: str) -> Iterator
     if chosen.rtt:
         yield Case("sink, link", rows, lambda: write(near, batches))
         yield Case("sink, link with rtt", rows, lambda: write(far, batches), "sink, link")
+    yield Case("look up, one by one", KEYS, lambda: look_up_each(url))
+    yield Case("look up, kv_lookup", KEYS, lambda: look_up(url), "look up, one by one")
     if chosen.peer_path:
         few = [SimpleNamespace(subject=f"{TARGET}.x", data=bytes(size))] * chosen.peer_rows
         for name, at_once in (("plain", 1), ("gathered", GATHERED)):
@@ -187,6 +216,7 @@ def main() -> None:
             js = nc.jetstream(timeout=60)
             make_stream(js, STREAM, "file")
             publish_rows(js, f"{STREAM}.x", chosen.rows, chosen.size)
+            fill_bucket(js, chosen.size)
             all_cases = {case.name: case for case in cases(chosen, server.url, near, far)}
             words = chosen.only.split("|")
             used = [case for name, case in all_cases.items() if any(w in name for w in words)]

@@ -31,6 +31,7 @@ GOALS = (
     Goal("the same, times nats-py gathered by 500", "sink", "peer gathered", "speed", 6),
     Goal("the demo's whole warm batches, rows/s from stream to parquet", "demo", "", "speed", 80e3),
     Goal("atomic chunks, CPU of the client, times plain", "atomic", "sink", "cpu", 1.5, True),
+    Goal("keys looked up by kv_lookup, times one by one", "lookup", "lookup each", "speed", 10),
 )
 CASES = {
     "bare": "server to a bare client",
@@ -46,6 +47,8 @@ CASES = {
     "peer": "nats-py, plain",
     "peer gathered": "nats-py, gathered",
     "demo": "demo, stream to parquet",
+    "lookup": "look up, kv_lookup",
+    "lookup each": "look up, one by one",
 }
 
 
