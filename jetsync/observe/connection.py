@@ -15,6 +15,8 @@ from jetsync.client.port import port_of
 from jetsync.jetstream import JetStream
 from jetsync.observe.consuming import ObservedSubscription, observed
 from jetsync.observe.hooks import (
+    Carry,
+    End,
     Hooks,
     LeftOut,
     Operation,
@@ -23,8 +25,9 @@ from jetsync.observe.hooks import (
     handled,
     observe_handler,
     size_of,
+    until_settled,
 )
-from jetsync.observe.jetstream import End, ObservedJetStream, until_settled
+from jetsync.observe.jetstream import ObservedJetStream
 
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
 
@@ -97,7 +100,7 @@ class ObservedConnection(Connection):
             if plan.notes is None:
                 publish(subject, data, reply=reply, headers=headers)
                 return
-            about = ("publish", "publish", self.connected_url, subject, None, None)
+            about = ("publish", "publish", self._port.url, subject, None, None)
             self.watch.measured(
                 plan.notes, about, 1, publish, subject, data, reply=reply, headers=headers
             )
@@ -115,7 +118,7 @@ class ObservedConnection(Connection):
             headers, request = plan.carry(headers), super().request
             if plan.notes is None:
                 return request(subject, data, headers=headers, **options)
-            about = ("request", "request", self.connected_url, subject, None, None)
+            about = ("request", "request", self._port.url, subject, None, None)
             return self.watch.measured(
                 plan.notes, about, 1, request, subject, data, headers=headers, **options
             )
@@ -146,22 +149,22 @@ class ObservedConnection(Connection):
     def request_async(
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> RequestFuture:
-        plan = self.watch.plan("request")
-        request = super().request_async
+        plan, request = self.watch.plan("request"), super().request_async
         end: End
+        carry: Carry
         if isinstance(plan, LeftOut):
-            headers = plan.carry(headers)
+            carry = plan.carry
             if plan.notes is None:
-                return request(subject, data, headers=headers, **options)
-            about = ("request", "request_async", self.connected_url, subject, None, None)
+                return request(subject, data, headers=carry(headers), **options)
+            about = ("request", "request_async", self._port.url, subject, None, None)
             end = functools.partial(self.watch.note, plan.notes, about, 1, perf_counter())
         else:
             op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
             op.state = plan
-            running = self.watch.running(op)
-            running.begin()
-            headers, end = self.watch.headers(op, headers), running.end
-        made: RequestFuture = until_settled(end, request, subject, data, headers=headers, **options)
+            end, carry = self.watch.begun(op)
+        made: RequestFuture = until_settled(
+            end, lambda: request(subject, data, headers=carry(headers), **options)
+        )
         return made
 
     def subscribe(self, subject: str, **options: Any) -> Subscription:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -24,6 +24,8 @@ __all__ = [
     "MOST_NOTED",
     "MOST_READ",
     "About",
+    "Carry",
+    "End",
     "Hooks",
     "LeftOut",
     "Note",
@@ -34,6 +36,7 @@ __all__ = [
     "joined",
     "observe_handler",
     "size_of",
+    "until_settled",
 ]
 
 log: Log = Log("jetsync.connection")
@@ -51,6 +54,12 @@ About: TypeAlias = tuple[str, str, str | None, str | None, str | None, str | Non
 Note: TypeAlias = tuple[About, str | None, int | None, float]
 """A call that is over: its nature, the name of the class that it raised (or None), the number of
 its messages (0 where another call counts them), and its seconds."""
+
+End = Callable[["BaseException | None"], object]
+"""Told how an operation ended."""
+
+Carry = Callable[[HeaderInput | None], HeaderInput | None]
+"""Gives the headers of a message for those of the caller."""
 
 Result = TypeVar("Result")
 
@@ -216,6 +225,13 @@ class Watch:
         """Return a context manager that tells of the beginning and the end."""
         return Running(self, op)
 
+    def begun(self, op: Operation) -> tuple[End, Carry]:
+        """Tell of the beginning of an operation that ends with a future. Returns what to call at
+        its end, and what gives the headers of its message."""
+        running = Running(self, op)
+        running.begin()
+        return running.end, functools.partial(self.headers, op)
+
     def measured(
         self,
         notes: deque[Note],
@@ -262,8 +278,9 @@ class Watch:
 
 
 def joined(added: dict[str, str] | None, given: HeaderInput | None) -> HeaderInput | None:
-    """Return the headers of the caller with those of the hooks, which come second."""
-    if not added:
+    """Return the headers of the caller with those of the hooks, which come second. What is no
+    mapping is returned as it is, for the call to refuse."""
+    if not added or (given and not isinstance(given, Mapping)):
         return given
     if not given:
         return added
@@ -302,6 +319,17 @@ class Running:
         trace: TracebackType | None,
     ) -> None:
         self.end(error)
+
+
+def until_settled(end: End, call: Callable[[], Any]) -> Any:
+    """Make a call that returns a future; ``end`` is told of its error, or that it has none."""
+    try:
+        future = call()
+    except BaseException as error:
+        end(error)
+        raise
+    future.add_done_callback(lambda settled: end(settled.exception()))
+    return future
 
 
 def size_of(data: Any) -> int | None:

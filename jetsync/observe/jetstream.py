@@ -33,24 +33,19 @@ from jetsync.observe.consuming import (
     ObservedPushSubscription,
     observed,
 )
-from jetsync.observe.hooks import LeftOut, Operation, Running, Watch, handled, size_of
+from jetsync.observe.hooks import (
+    Carry,
+    End,
+    LeftOut,
+    Operation,
+    Running,
+    Watch,
+    handled,
+    size_of,
+    until_settled,
+)
 
-__all__ = ["End", "ObservedBatch", "ObservedJetStream", "until_settled"]
-
-
-End = Callable[["BaseException | None"], object]
-"""Told how an operation ended."""
-
-
-def until_settled(end: End, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Make a call that returns a future; ``end`` is told of its error, or that it has none."""
-    try:
-        future = call(*arguments, **options)
-    except BaseException as error:
-        end(error)
-        raise
-    future.add_done_callback(lambda settled: end(settled.exception()))
-    return future
+__all__ = ["ObservedBatch", "ObservedJetStream"]
 
 
 class ObservedBatch(PublishBatch):
@@ -161,20 +156,21 @@ class ObservedJetStream(JetStream):
         plan, publish = self.watch.plan("publish"), super().publish_async
         given = options.pop("headers", None)
         end: End
+        carry: Carry
         if isinstance(plan, LeftOut):
-            headers = plan.carry(given)
+            carry = plan.carry
             if plan.notes is None:
-                return publish(subject, data, headers=headers, **options)
+                return publish(subject, data, headers=carry(given), **options)
             url = self.connection.connected_url
             about = ("publish", "publish_async", url, subject, None, None)
             end = functools.partial(self.watch.note, plan.notes, about, 1, perf_counter())
         else:
             op = self._stored("publish", "publish_async", subject, data, options)
             op.state = plan
-            running = self.watch.running(op)
-            running.begin()
-            headers, end = self.watch.headers(op, given), running.end
-        made: PubAckFuture = until_settled(end, publish, subject, data, headers=headers, **options)
+            end, carry = self.watch.begun(op)
+        made: PubAckFuture = until_settled(
+            end, lambda: publish(subject, data, headers=carry(given), **options)
+        )
         return made
 
     def publish_many(self, messages: Iterable[tuple[Any, ...]], **options: Any) -> PublishReport:

@@ -35,10 +35,7 @@ class Unsampled(LeftOut):
 
     def carry(self, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of the caller with a ``traceparent`` of new ids."""
-        try:
-            own = {"traceparent": _Stock.ready.pop()}  # one thread gets it, also without the GIL
-        except IndexError:
-            own = {"traceparent": _made(_Stock.ready)}
+        own = new_headers()
         return LeftOut(own).carry(given) if given else own
 
 

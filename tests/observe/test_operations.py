@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -292,3 +293,42 @@ def test_a_hook_that_raises_over_its_notes_is_called_no_more(url, caplog):
             nc.publish("noted")
     assert len(hooks.notes) == 64
     assert "a hook raised in noted()" in caplog.text
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_headers_that_are_no_mapping_are_refused_beside_those_of_hooks(url, left_out):
+    """The call refuses them as it does without hooks, and its operation ends."""
+
+    class Adding(Noting):
+        def __init__(self):
+            super().__init__()
+            self.told = []
+
+        def plan(self, kind, block):
+            return super().plan(kind, block) if left_out else None
+
+        def begin(self, op):
+            self.told.append(("begin", op.name))
+
+        def inject(self, op, headers):
+            headers["left"] = op.kind
+
+        def end(self, op):
+            self.told.append((type(op.error).__name__, op.name))
+
+    hooks = Adding()
+    with jetsync.connect(url, hooks=hooks) as nc:
+        js = nc.jetstream()
+        calls: list[Callable[..., object]] = [
+            *(nc.publish, nc.request, nc.request_async, js.publish, js.publish_async),
+        ]
+        for call in calls:
+            with pytest.raises(jetsync.ConfigError, match="headers must be a mapping, not int"):
+                call("any", b"", headers=7)
+    names = ["publish", "request", "request_async", "publish", "publish_async"]
+    if left_out:
+        noted = [(about[1], error) for about, error, *_ in hooks.notes]
+        assert noted == [(name, "ConfigError") for name in names]
+    else:
+        ends = [(kind, name) for name in names for kind in ("begin", "ConfigError")]
+        assert hooks.told == ends
