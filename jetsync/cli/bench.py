@@ -1,7 +1,8 @@
 """``jetsync bench``: how many messages a second this client and this server move.
 
 Clients are threads of this process with a connection each. Streams and buckets are made for the
-run and deleted after it; one that exists already is never touched, whatever the subject is.
+run and deleted after it; one that exists already is never touched, as far as the user may know of
+it.
 """
 
 from __future__ import annotations
@@ -146,15 +147,15 @@ def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
 
 def _subject(invocation: Invocation) -> str | None:
     """The subject that the user gives, which no stream may store messages of."""
-    from jetsync.errors import APIError, NoRespondersError, StreamNotFoundError
+    from jetsync.errors import APIError, NoRespondersError, PermissionsError, StreamNotFoundError
 
     subject: str | None = invocation.args.subject
     if subject is None:
         return None
     try:
         stream = invocation.jetstream().stream_name_by_subject(subject)
-    except (APIError, NoRespondersError, StreamNotFoundError):  # no stream, or no JetStream
-        return subject
+    except (APIError, NoRespondersError, PermissionsError, StreamNotFoundError):
+        return subject  # no stream, no JetStream, or it is not for this user to know
     raise CommandError(
         f"stream {stream} takes what is published on {subject!r}: give another subject."
     )

@@ -13,7 +13,8 @@ __all__ = ["edited"]
 
 def edited(text: bytes, name: str) -> bytes:
     """Let the user change a text in ``$VISUAL`` or ``$EDITOR``, as a file of this name, which only
-    this user may read. Returns the new text. Raises CommandError where the editor fails."""
+    this user may read. Blocks until the editor ends; returns the new text. Raises UsageError where
+    there is no editor that can be started, CommandError where it fails."""
     import subprocess
     import tempfile
 

@@ -126,22 +126,12 @@ class ObservedJetStream(JetStream):
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
             headers, notes = plan.carry(headers), plan.notes
-            # A call without ** is quicker by a part of all the rest of this.
-            publish: Callable[..., PubAck] = _publish
-            if options:
-                publish = functools.partial(_publish, **options)
             if notes is None:
-                return publish(self, subject, data, headers=headers)
+                return _publish(self, subject, data, headers=headers, **options)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            began, error = perf_counter(), None
-            try:
-                return publish(self, subject, data, headers=headers)
-            except BaseException as raised:
-                error = raised
-                raise
-            finally:
-                self.watch.note(notes, about, 1, began, error)
-                del error
+            return self.watch.measured(
+                notes, about, 1, _publish, self, subject, data, headers=headers, **options
+            )
         op = self._stored("publish", "publish", subject, data, options)
         op.state = plan
         with self.watch.running(op):

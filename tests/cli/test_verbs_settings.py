@@ -254,6 +254,16 @@ def test_a_benchmark_leaves_the_streams_of_others_alone(nc, jet, verb) -> None:
     js.delete_stream("THEIRS")
 
 
+def test_a_user_without_jetstream_may_measure_a_subject() -> None:
+    """Whether a stream takes the subject is not for that user to know."""
+    allowed = {"publish": ["measured"], "subscribe": ["_INBOX.>"]}
+    user = {"user": "u", "password": "p", "permissions": allowed}
+    with NatsServer(config={"authorization": {"users": [user]}}) as server:
+        where = server.url.replace("://", "://u:p@")
+        done = run("bench", "pub", "measured", "--msgs", "5", "--json", NATS_URL=where)
+    assert (done.code, done.json["messages"]) == (0, 5), done.err
+
+
 def test_the_other_side_of_a_benchmark_is_a_process_that_ends_with_it(nc, url) -> None:
     """What publishes and answers takes no time of the process that is measured."""
     got = nc.subscribe("bench.side.got")
