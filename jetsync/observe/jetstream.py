@@ -6,7 +6,7 @@ The methods pass their arguments on as they are; their signatures are those of t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
