@@ -40,10 +40,10 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def faults(url, stream, **environment):
-    """Return how many pages of memory the system gave a process that reads again and again."""
+def numbers(program, *arguments, **environment):
+    """Run a program in a process of its own; return the numbers that it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, url, stream],
+        [sys.executable, "-c", program, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -51,7 +51,12 @@ def faults(url, stream, **environment):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    read, found = map(int, done.stdout.split())
+    return map(int, done.stdout.split())
+
+
+def faults(url, stream, **environment):
+    """Return how many pages of memory the system gave a process that reads again and again."""
+    read, found = numbers(PROGRAM, url, stream, **environment)
     assert read == ROWS
     return found
 
@@ -123,15 +128,6 @@ def test_a_read_needs_five_times_the_bytes_of_a_request_at_most(js, new_stream):
     count = 8 * size // len(payload)
     rows = ((f"{stream.name}.x", payload) for _ in range(count))
     js.publish_many(rows, msg_id=None).raise_for_failed()
-    done = subprocess.run(
-        [sys.executable, "-c", LARGE, stream.url, stream.name, str(size)],
-        env={**os.environ, "PYTHONPATH": SEARCH_PATH},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    read, needed = map(int, done.stdout.split())
+    read, needed = numbers(LARGE, stream.url, stream.name, str(size), PYTHONPATH=SEARCH_PATH)
     assert read == count
     assert needed <= 5 * size + 10 * MIB
