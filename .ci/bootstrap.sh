@@ -120,6 +120,9 @@ install_system_packages() {
         command -v socat >/dev/null || wanted+=(socat)
         # A clock that is wrong, for `jetsync doctor`.
         command -v faketime >/dev/null || wanted+=(faketime)
+        # The shells that `jetsync completion` prints for.
+        command -v zsh >/dev/null || wanted+=(zsh)
+        command -v fish >/dev/null || wanted+=(fish)
         # The browser that looks at the documentation.
         command -v chromedriver >/dev/null || wanted+=(chromium chromium-driver)
     fi

@@ -40,8 +40,8 @@ LANES = {
 
 
 def run(lane: str, arguments: list[str]) -> int:
-    report = ["-q", "-p", "tests.harness.brief", f"--junitxml={REPORTS / lane}.xml"]
-    report += ["--durations=10", "--durations-min=2"]
+    report = ["-q", "-p", "tests.harness.brief", "-p", "tests.harness.skips"]
+    report += [f"--junitxml={REPORTS / lane}.xml", "--durations=10", "--durations-min=2"]
     # What is drawn at random is the same each time; one file on its own draws anew.
     report += ["--hypothesis-profile=ci"]
     cache = REPORTS / "cache"

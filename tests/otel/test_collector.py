@@ -34,13 +34,13 @@ from jetsync.testing import wait_until
 def program(tmp_path: Path) -> Path:
     found = importlib.util.find_spec("rotel")
     if found is None or found.origin is None:
-        pytest.skip("needs the package rotel; test_spans reads the spans in this process")
+        pytest.skip("no wheel of rotel for this Python; test_spans reads the spans in this process")
     program = tmp_path / "collector"
     shutil.copy(Path(found.origin).parent / "rotel-agent", program)
     program.chmod(0o700)
     asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     if asked.returncode:
-        pytest.skip(f"no collector runs here ({asked.stderr}); test_spans reads the spans")
+        pytest.skip(f"this machine forbids it ({asked.stderr}); test_spans reads the spans")
     return program
 
 

@@ -38,7 +38,7 @@ def full_disk(tmp_path: Path):
     """A server with a disk of 8 MiB, which takes no byte more."""
     ways = ways_to_mount()
     if not ways:
-        pytest.skip("no right to mount here; test_publish_refusals has a stream that is full")
+        pytest.skip("this machine forbids a mount; test_publish_refusals has a full stream")
     store = tmp_path / "store"
     store.mkdir()
     wrapper = tmp_path / "nats-server"

@@ -116,6 +116,6 @@ except jetsync.ConfigError as error:
 
 
 def test_eventlet_is_refused_with_the_reason(server):
-    pytest.importorskip("eventlet", reason="not in the extra dev, since it is refused; gevent runs")
+    pytest.importorskip("eventlet", reason="the extra dev; gevent runs")
     done = run_code(EVENTLET, server.url, limit=60)
     assert "eventlet has replaced the threads" in done.output
