@@ -83,6 +83,7 @@ PARTS: dict[str, list[str]] = {
         "tests/csrc/test_lock_order.py",
     ],
     "sanitizers": ["tests/csrc/test_sanitized.py"],
+    "memcheck": ["tests/csrc/test_memcheck.py"],
     "races": ["tests/csrc/test_threads.py"],
     "fuzz": ["tests/fuzz/test_fuzz.py"],
     "spark": ["tests/cli/test_demo_run.py"],
