@@ -170,10 +170,8 @@ def _share(
 
 def _streams(js: JetStream, only: str | None) -> Iterator[Finding]:
     skew = False
-    for info in js.streams():
+    for info in js.streams() if only is None else [js.stream(only).cached_info]:
         name = info.config.name
-        if only is not None and name != only:
-            continue
         if info.ts is not None and not skew:
             skew = True
             yield _clock(info.ts)

@@ -2,73 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from jetsync.cli import values
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import Table
+from jetsync.cli.output import Output, Table
 from jetsync.cli.registry import Command, argument
+from jetsync.cli.top_rates import Row, Sampler, rows_in_order
 
-__all__ = ["COMMANDS", "HEADINGS", "Row", "Sampler", "by_rate", "cells"]
+__all__ = ["COMMANDS", "HEADINGS", "cells"]
 
 HEADINGS = ("STREAM", "CONSUMER", ">RATE/S", ">MESSAGES", ">SIZE", ">UNACKED", ">PULLS")
 _ROWS = 40
-
-
-@dataclass(frozen=True)
-class Row:
-    """A stream, or a consumer of it; rates are per second since the row before."""
-
-    stream: str
-    consumer: str | None
-    rate: float
-    messages: int
-    bytes: int | None
-    ack_pending: int | None
-    waiting: int | None
-
-
-class Sampler:
-    """Looks at streams and consumers; rates are those since the look before. For one thread."""
-
-    def __init__(self, js: Any, only: str | None = None) -> None:
-        self._js = js
-        self._only = only
-        self._before: dict[tuple[str, str | None], int] = {}
-        self._counts: dict[tuple[str, str | None], int] = {}
-        self._at = self._seconds = 0.0
-
-    def look(self) -> list[list[Row]]:
-        """Return a list of rows for each stream: its own, and those of its consumers, the one with
-        the most to do first. Blocks; raises what the server's refusal or silence raises."""
-        now = time.monotonic()
-        self._seconds = now - self._at if self._at else 0.0
-        self._before, self._counts, self._at = self._counts, {}, now
-        found = []
-        for info in self._js.streams():
-            name, state = info.config.name, info.state
-            if self._only is not None and name != self._only:
-                continue
-            stored = self._rate((name, None), state.last_seq)
-            rows = [Row(name, None, stored, state.messages, state.bytes, None, None)]
-            if state.consumer_count:
-                consumers = [self._consumer(name, one) for one in self._js.consumers(name)]
-                rows += sorted(consumers, key=lambda row: (-row.messages, row.consumer or ""))
-            found.append(rows)
-        return found
-
-    def _consumer(self, stream: str, info: Any) -> Row:
-        rate = self._rate((stream, info.name), info.delivered.consumer_seq)
-        pending, unacked, pulls = info.num_pending, info.num_ack_pending, info.num_waiting
-        return Row(stream, info.name, rate, pending, None, unacked, pulls)
-
-    def _rate(self, key: tuple[str, str | None], count: int) -> float:
-        self._counts[key] = count
-        before = self._before.get(key, count)
-        return max(0.0, (count - before) / self._seconds) if self._seconds else 0.0
 
 
 def run(invocation: Invocation) -> None:
@@ -76,7 +22,7 @@ def run(invocation: Invocation) -> None:
     args, out = invocation.args, invocation.out
     sampler = Sampler(invocation.jetstream(), args.stream)
     looked = sampler.look()
-    if out.is_terminal and not out.json and args.count is None:
+    if _has_screen(out) and not out.json and args.count is None:
         try:
             from jetsync.cli.top_screen import show
         except ImportError:
@@ -89,7 +35,7 @@ def run(invocation: Invocation) -> None:
         if args.count != 1:
             time.sleep(args.interval)
             looked = sampler.look()
-        rows = [row for group in sorted(looked, key=by_rate) for row in group]
+        rows = rows_in_order(looked)
         if out.json:
             out.item({"time": time.time(), "rows": rows}, str)
         else:
@@ -97,9 +43,9 @@ def run(invocation: Invocation) -> None:
         shown += 1
 
 
-def by_rate(rows: Sequence[Row]) -> tuple[float, str]:
-    """Return the place of a stream and its consumers: the busiest comes first."""
-    return -max(row.rate for row in rows), rows[0].stream
+def _has_screen(out: Output) -> bool:
+    """Whether a screen can read keys, and draw: textual does so on stderr."""
+    return out.is_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def cells(row: Row) -> tuple[object, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -19,14 +20,16 @@ from jetsync._counted import counted
 from jetsync._printable import printable
 from jetsync._threads import start_thread
 from jetsync.cli import interrupts
-from jetsync.cli.top import HEADINGS, Row, Sampler, by_rate, cells
+from jetsync.cli.terminal_guard import TerminalGuard
+from jetsync.cli.top import HEADINGS, cells
+from jetsync.cli.top_rates import Row, Sampler, by_rate, rows_in_order
 from jetsync.cli.values import format_duration
 from jetsync.errors import ConnectionClosedError, Error
 
-__all__ = ["TopScreen", "show"]
+__all__ = ["Seen", "TopScreen", "show"]
 
 Looked = list[list[Row]]
-_ORDERS: tuple[tuple[str, Callable[[Sequence[Row]], object]], ...] = (
+_ORDERS: tuple[tuple[str, Callable[[Sequence[Row]], Any]], ...] = (
     ("rate", by_rate),
     ("messages", lambda rows: (-rows[0].messages, rows[0].stream)),
     ("name", lambda rows: rows[0].stream),
@@ -39,10 +42,8 @@ def show(sampler: Sampler, looked: Looked, interval: float, *, color: bool | Non
     if color is False:
         os.environ["NO_COLOR"] = "1"
     screen = TopScreen(sampler, looked, interval)
-    try:
+    with TerminalGuard(sys.stderr.fileno(), screen.interrupt):
         screen.run()
-    finally:
-        interrupts.restore_interrupts()
     if screen.error is not None:
         raise screen.error
     if screen.signum is not None:
@@ -75,10 +76,11 @@ class TopScreen(App[None]):
         self.signum: int | None = None
         self.error: Error | None = None
         self._sampler = sampler
-        self._looked = looked
+        self._seen = self._looked = looked
         self._interval = interval
         self._order = 0
         self._is_held = False
+        self._soon: Callable[..., object] | None = None
         self._ended = threading.Event()
 
     def compose(self) -> ComposeResult:
@@ -94,14 +96,15 @@ class TopScreen(App[None]):
             justify = "right" if heading.startswith(">") else "left"
             table.add_column(Text(heading.lstrip(">"), justify=justify))  # type: ignore[arg-type]
         self._show()
-        loop = asyncio.get_running_loop()
-        for signum in interrupts.SIGNALS:
-            loop.add_signal_handler(signum, self._interrupt, signum)
+        self._soon = asyncio.get_running_loop().call_soon_threadsafe
+        if self.signum is not None:  # since before the screen
+            self.exit()
         start_thread("top", self._look)
 
     def on_unmount(self) -> None:
         """End the thread, which nothing waits for: it may be in the middle of a look."""
         self._ended.set()
+        self._soon = None
 
     def on_seen(self, seen: Seen) -> None:
         """Show another look."""
@@ -109,8 +112,9 @@ class TopScreen(App[None]):
             self.error = seen.error
             self.exit()
         if seen.looked is not None:
-            self._looked = seen.looked
+            self._seen = seen.looked
         if not self._is_held:
+            self._looked = self._seen
             self._show(seen.error)
 
     def action_order(self) -> None:
@@ -121,15 +125,19 @@ class TopScreen(App[None]):
     def action_hold(self) -> None:
         """Hold the picture, or let it go on."""
         self._is_held = not self._is_held
+        if not self._is_held:
+            self._looked = self._seen
         self._show()
 
     def action_interrupt(self) -> None:
         """End as Ctrl-C ends other commands."""
-        self._interrupt(interrupts.SIGNALS[0])
+        self.interrupt(interrupts.SIGNALS[0])
 
-    def _interrupt(self, signum: int) -> None:
+    def interrupt(self, signum: int) -> None:
+        """End for a signal. Thread-safe, also in a signal handler."""
         self.signum = signum
-        self.exit()
+        if self._soon is not None:
+            self._soon(self.exit)
 
     def _look(self) -> None:
         """The thread that looks."""
@@ -152,9 +160,8 @@ class TopScreen(App[None]):
         table = self.query_one(DataTable)
         at = table.scroll_y
         table.clear()
-        for group in sorted(self._looked, key=order):  # type: ignore[arg-type]
-            for row in group:
-                table.add_row(*_drawn(row))
+        for row in rows_in_order(self._looked, order):
+            table.add_row(*_drawn(row))
         table.scroll_to(y=at, animate=False)
 
 

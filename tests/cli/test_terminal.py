@@ -1,16 +1,11 @@
-"""At a terminal rich draws tables, values and progress, and textual the screen of ``top``."""
+"""At a terminal rich draws tables, values and progress."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from pathlib import Path
 
 import pytest
-from textual.widgets import DataTable
 
-from jetsync.cli.top import Sampler
-from jetsync.cli.top_screen import TopScreen
 from tests.cli.run_command import run
 from tests.cli.terminal import drawn, terminal
 
@@ -96,77 +91,3 @@ def test_without_rich_a_terminal_gets_plain_text(stream, url, tmp_path: Path) ->
     refused = drawn("completion", "bash", PYTHONPATH=folder)
     assert refused.code == 2
     assert 'pip install "jetsync[cli]"' in refused.text
-
-
-# -- top -------------------------------------------------------------------------------------------
-
-
-def test_top_shows_streams_and_consumers_live_and_ends_with_q(stream, url, nc) -> None:
-    stream.create_consumer(durable_name="busy", name="busy")
-    with terminal("top", "--interval", "100ms", NATS_URL=url) as opened:
-        opened.wait_for(lambda text: stream.name in text and "busy" in text)
-        for _ in range(123):
-            nc.publish(f"{stream.name}.x", b"")
-        opened.wait_for(lambda text: "123 to go" in text)
-        opened.type(b"s")
-        opened.wait_for(lambda text: "by messages" in text)
-        opened.type(b"q")
-        ended = opened.end()
-    assert ended.code == 0
-    assert ended.raw.rstrip().endswith(b"\x1b[?25h") or b"\x1b[?1049l" in ended.raw
-
-
-@pytest.mark.parametrize(
-    ("end", "code"), [(b"\x03", 130), (signal.SIGINT, 130), (signal.SIGTERM, 143)]
-)
-def test_top_gives_the_terminal_back_when_it_is_interrupted(stream, url, end, code: int) -> None:
-    with terminal("top", "--interval", "100ms", NATS_URL=url) as opened:
-        opened.wait_for(lambda text: stream.name in text)
-        opened.type(end) if isinstance(end, bytes) else opened.send(end)
-        ended = opened.end()
-    assert ended.code == code
-    assert b"\x1b[?1049l" in ended.raw, "the screen from before"
-    assert "interrupted" in ended.text.splitlines()[-1]
-    assert "Traceback" not in ended.text
-
-
-def test_top_says_that_the_server_does_not_answer_and_goes_on(nc, stream) -> None:
-    """A look that fails is told on the screen; the next one that works replaces it."""
-    from jetsync.errors import TimeoutError
-
-    class Flaky(Sampler):
-        fails = True
-
-        def look(self):
-            if self.fails:
-                raise TimeoutError("nothing came")
-            return super().look()
-
-    sampler = Flaky(nc.jetstream(), stream.name)
-
-    async def shown() -> None:
-        screen = TopScreen(sampler, [], 0.01)
-        async with screen.run_test() as pilot:
-
-            def about() -> str:
-                return str(screen.query_one("#about").render())
-
-            async def said(text: str) -> None:
-                for _ in range(1000):
-                    if text in about():
-                        return
-                    await pilot.pause(0.01)
-                raise AssertionError(about())
-
-            await said("no answer: nothing came")
-            sampler.fails = False
-            await said("1 stream")
-            assert screen.query_one(DataTable).row_count == 1
-            await pilot.press("space")
-            await said("held")
-            await pilot.press("q")
-
-    asyncio.run(shown())
-
-
-# -- completion ------------------------------------------------------------------------------------

@@ -17,8 +17,9 @@ ROOMS = sorted(
 # `client` is one room: its objects are parts of a connection. Rooms above it use its port.
 ABOVE_CLIENT = [room for room in ROOMS if room not in ("client", "protocol", "errors")]
 
-# Names that begin with an underscore although they are public: of named tuples, and of IPython.
-PUBLIC = {"_asdict", "_fields", "_make", "_replace", "_repr_html_"}
+# Names that begin with an underscore although they are public: of named tuples, of IPython, and of
+# the module os.
+PUBLIC = {"_asdict", "_fields", "_make", "_replace", "_repr_html_", "_exit"}
 
 
 def files(room: str) -> list[Path]:
