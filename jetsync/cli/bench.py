@@ -12,113 +12,19 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
-from jetsync._counted import counted
-from jetsync._threads import start_thread
 from jetsync.cli import values
 from jetsync.cli.bench_peer import bench_peer, publish_to
+from jetsync.cli.bench_run import PATIENCE, Part, measure
 from jetsync.cli.failure import CommandError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import Fields
-from jetsync.cli.registry import Command, argument
+from jetsync.cli.registry import Argument, Command, argument
 
 __all__ = ["COMMANDS"]
 
-_PATIENCE = 600.0
 _FETCH = 500
-
-
-@dataclass
-class Part:
-    """The work of one client: a number of messages over a connection of its own."""
-
-    nc: Any
-    number: int
-    messages: int
-    data: bytes
-    begun: float = 0.0
-    """When the time of this client begins: with its work, unless the work says otherwise."""
-    ended: float = 0.0
-
-
-def _measure(
-    invocation: Invocation, name: str, work: Callable[[Part], int], messages: int | None = None
-) -> None:
-    """Run ``work`` in every client at once, and print the total rate: all messages (None: as many
-    as there are to be) by the time from the first client's beginning to the last one's end."""
-    from jetsync.client import connect
-
-    args = invocation.args
-    share, rest = divmod(args.msgs, args.clients)
-    sizes = [share + (number < rest) for number in range(args.clients)]
-    data = b"x" * args.size
-    connections = [connect(options=invocation.options()) for _ in sizes]
-    done: list[int] = []
-    failed: list[BaseException] = []
-
-    def client(part: Part) -> None:
-        try:
-            part.begun = time.perf_counter()
-            done.append(work(part))
-            part.ended = time.perf_counter()
-        except BaseException as error:  # noqa: BLE001 - raised by the main thread
-            failed.append(error)
-
-    parts = [
-        Part(nc, number, size, data)
-        for number, (nc, size) in enumerate(zip(connections, sizes, strict=True))
-    ]
-    try:
-        threads = [
-            start_thread("bench", lambda part=part: client(part))  # type: ignore[misc]
-            for part in parts
-        ]
-        for thread in threads:
-            thread.join(_PATIENCE)
-    finally:
-        for nc in connections:
-            nc.close()
-    if failed:
-        raise failed[0]
-    total = sum(done)
-    if total != (messages or args.msgs):
-        sent = counted(messages or args.msgs, "message", form=",")
-        raise CommandError(f"{total:,} of {sent} in {_PATIENCE:.0f} seconds.")
-    busy = [part for part in parts if part.messages]
-    seconds = max(part.ended for part in busy) - min(part.begun for part in busy)
-    _show(invocation, name, total, seconds)
-
-
-def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> None:
-    args = invocation.args
-    rate = messages / seconds
-    data = {
-        "bench": name,
-        "messages": messages,
-        "size": args.size,
-        "clients": args.clients,
-        "duration": round(seconds * 1e9),
-        "msgs_per_second": round(rate, 1),
-        "bytes_per_second": round(rate * args.size, 1),
-    }
-    invocation.out.show(
-        data,
-        Fields(
-            f"bench {name}",
-            {
-                "": {
-                    "Messages": f"{messages:,} of {values.format_size(args.size)}",
-                    "Clients": args.clients,
-                    "Time": values.format_duration(seconds),
-                    "Rate": f"{rate:,.0f} messages/s",
-                    "Bytes": f"{values.format_size(int(rate * args.size))}/s",
-                    "Each": values.format_duration(seconds * args.clients / messages),
-                }
-            },
-        ),
-    )
+_KEYS = 1000
 
 
 def _given(args: argparse.Namespace) -> str | None:
@@ -166,12 +72,12 @@ def _pub(invocation: Invocation) -> None:
 
     def work(part: Part) -> int:
         publish, data = part.nc.publish, part.data
-        for _ in range(part.messages):
+        for _ in part.turns():
             publish(subject, data)
-        invocation.flush(part.nc, _PATIENCE)
+        invocation.flush(part.nc, PATIENCE)
         return part.messages
 
-    _measure(invocation, "pub", work)
+    measure(invocation, "pub", work)
 
 
 def _sub(invocation: Invocation) -> None:
@@ -186,7 +92,7 @@ def _sub(invocation: Invocation) -> None:
                 _take(part, subscription, invocation.args.msgs)
             return int(invocation.args.msgs)
 
-        _measure(invocation, "sub", receive, invocation.args.msgs * invocation.args.clients)
+        measure(invocation, "sub", receive, invocation.args.msgs * invocation.args.clients)
         return
     prefix = f"jetsync.bench.{uuid.uuid4().hex[:12]}"
 
@@ -198,7 +104,7 @@ def _sub(invocation: Invocation) -> None:
         return part.messages
 
     with bench_peer(invocation.options(), prefix):
-        _measure(invocation, "sub", work)
+        measure(invocation, "sub", work)
 
 
 def _unlimited(part: Part, subject: str) -> Any:
@@ -207,7 +113,7 @@ def _unlimited(part: Part, subject: str) -> Any:
 
 def _take(part: Part, subscription: Any, messages: int) -> None:
     for number in range(messages):
-        subscription.next(_PATIENCE)
+        subscription.next(PATIENCE)
         if not number:
             part.begun = time.perf_counter()
 
@@ -220,12 +126,12 @@ def _req(invocation: Invocation) -> None:
     subject = given or f"{prefix}.echo"
 
     def work(part: Part) -> int:
-        for _ in range(part.messages):
+        for _ in part.turns():
             part.nc.request(subject, part.data)
         return part.messages
 
     with nullcontext() if given else bench_peer(invocation.options(), prefix):
-        _measure(invocation, "req", work)
+        measure(invocation, "req", work)
 
 
 def _js_pub(invocation: Invocation) -> None:
@@ -233,23 +139,27 @@ def _js_pub(invocation: Invocation) -> None:
 
         def one_by_one(part: Part) -> int:
             js = part.nc.jetstream()
-            for _ in range(part.messages):
+            for _ in part.turns():
                 js.publish(subject, part.data)
             return part.messages
 
         def many(part: Part) -> int:
-            messages = ((subject, part.data) for _ in range(part.messages))
-            report = part.nc.jetstream().publish_many(messages, timeout=_PATIENCE)
+            messages = ((subject, part.data) for _ in part.turns())
+            report = part.nc.jetstream().publish_many(
+                messages, timeout=PATIENCE, max_pending=invocation.args.batch
+            )
+            report.raise_for_failed()
             return int(report.stored)
 
-        _measure(invocation, "js-pub", one_by_one if invocation.args.sync else many)
+        measure(invocation, "js-pub", one_by_one if invocation.args.sync else many)
 
 
 def _filled(invocation: Invocation, stream: Any, subject: str) -> None:
     args = invocation.args
     data = b"x" * args.size
     messages = ((subject, data) for _ in range(args.msgs))
-    invocation.jetstream().publish_many(messages, timeout=_PATIENCE, msg_id=None)
+    report = invocation.jetstream().publish_many(messages, timeout=PATIENCE, msg_id=None)
+    report.raise_for_failed()
 
 
 def _js_fetch(invocation: Invocation) -> None:
@@ -259,9 +169,9 @@ def _js_fetch(invocation: Invocation) -> None:
 
         def work(part: Part) -> int:
             consumer = part.nc.jetstream().consumer(stream.name, "bench")
-            done = 0
+            done, most = 0, invocation.args.batch
             while done < part.messages:
-                batch = consumer.fetch(min(_FETCH, part.messages - done), timeout=5.0)
+                batch = consumer.fetch(min(most, part.messages - done), timeout=5.0)
                 batch.ack()
                 done += len(batch)
                 if not batch:
@@ -269,7 +179,7 @@ def _js_fetch(invocation: Invocation) -> None:
             part.nc.flush()
             return done
 
-        _measure(invocation, "js-fetch", work)
+        measure(invocation, "js-fetch", work)
 
 
 def _js_consume(invocation: Invocation) -> None:
@@ -280,34 +190,60 @@ def _js_consume(invocation: Invocation) -> None:
         def work(part: Part) -> int:
             done = 0
             consumer = part.nc.jetstream().consumer(stream.name, "bench")
-            with consumer.messages(stop_after=part.messages) as messages:
+            most = invocation.args.batch
+            with consumer.messages(stop_after=part.messages, max_messages=most) as messages:
                 for msg in messages:
                     msg.ack()
                     done += 1
             part.nc.flush()
             return done
 
-        _measure(invocation, "js-consume", work)
+        measure(invocation, "js-consume", work)
 
 
-def _kv(invocation: Invocation) -> None:
-    """Each message is a value that is written and read again."""
+@contextmanager
+def _bucket(invocation: Invocation) -> Iterator[str]:
+    """A bucket for the run."""
     args, js = invocation.args, invocation.jetstream()
     bucket = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
     js.create_key_value(bucket=bucket, storage=args.storage, replicas=args.replicas)
-
-    def work(part: Part) -> int:
-        kv = part.nc.jetstream().key_value(bucket)
-        for number in range(part.messages):
-            key = f"{part.number}.{number % 1000}"
-            kv.put(key, part.data)
-            kv.get(key)
-        return part.messages
-
     try:
-        _measure(invocation, "kv", work)
+        yield bucket
     finally:
         js.delete_key_value(bucket)
+
+
+def _key(part: Part, number: int) -> str:
+    return f"{part.number}.{number % _KEYS}"
+
+
+def _kv_work(invocation: Invocation, name: str, turn: Callable[[Any, str, bytes], Any]) -> None:
+    """Each message is what a turn does with a key; there are values before where it only reads."""
+    with _bucket(invocation) as bucket:
+
+        def work(part: Part) -> int:
+            kv = part.nc.jetstream().key_value(bucket)
+            if name == "kv-get":
+                for number in range(min(_KEYS, part.messages)):
+                    kv.put(_key(part, number), part.data)
+                part.begun = time.perf_counter()
+            for number in part.turns():
+                turn(kv, _key(part, number), part.data)
+            return part.messages
+
+        measure(invocation, name, work)
+
+
+def _kv(invocation: Invocation) -> None:
+    _kv_work(invocation, "kv", lambda kv, key, data: (kv.put(key, data), kv.get(key)))
+
+
+def _kv_put(invocation: Invocation) -> None:
+    _kv_work(invocation, "kv-put", lambda kv, key, data: kv.put(key, data))
+
+
+def _kv_get(invocation: Invocation) -> None:
+    _kv_work(invocation, "kv-get", lambda kv, key, data: kv.get(key))
 
 
 def _sizes(messages: int) -> tuple[Any, ...]:
@@ -320,17 +256,25 @@ def _sizes(messages: int) -> tuple[Any, ...]:
             help="messages in all (default: %(default)s)",
         ),
         argument("--size", type=values.size, default=128, help="of a message (default: 128)"),
+        argument("--csv", metavar="FILE", help="write the figures of each client to a file"),
         *_TAKEN,
     )
+
+
+def _batch(what: str, default: int | None) -> Argument:
+    told = f"{what} (default: {default or 'as many as the library does'})"
+    return argument("--batch", type=values.count, default=default, metavar="N", help=told)
 
 
 _SUBJECT = argument("SUBJECT", nargs="?", help="default: one of its own")
 _TAKEN = (
     # Of the nats command: nothing is drawn here, and the stream is always a new one.
+    argument("--progress", action="store_true", help=argparse.SUPPRESS),
     argument("--no-progress", action="store_true", help=argparse.SUPPRESS),
     argument("--create", action="store_true", help=argparse.SUPPRESS),
     argument("--purge", action="store_true", help=argparse.SUPPRESS),
 )
+_SLEEP = argument("--sleep", type=values.duration, metavar="TIME", help="pause behind a message")
 _STORAGE = (
     argument("--storage", choices=("file", "memory"), default="file", help="(default: file)"),
     argument("--replicas", type=values.count, default=1, metavar="N", help="(default: 1)"),
@@ -341,7 +285,7 @@ COMMANDS = (
         "pub",
         "publish without confirmation",
         _pub,
-        (_SUBJECT, *_sizes(100_000)),
+        (_SUBJECT, *_sizes(100_000), _SLEEP),
         example="jetsync bench pub --clients 2 --msgs 1000000",
     ),
     Command(
@@ -355,7 +299,7 @@ COMMANDS = (
         "req",
         "send requests and wait for each answer",
         _req,
-        (_SUBJECT, *_sizes(10_000)),
+        (_SUBJECT, *_sizes(10_000), _SLEEP),
         example="jetsync bench req --clients 4",
         other=("service request",),
     ),
@@ -366,7 +310,9 @@ COMMANDS = (
         (
             _SUBJECT,
             *_sizes(100_000),
+            _SLEEP,
             *_STORAGE,
+            _batch("unconfirmed at a time", None),
             argument("--sync", action="store_true", help="wait for each confirmation"),
         ),
         example="jetsync bench js-pub --replicas 3",
@@ -376,7 +322,7 @@ COMMANDS = (
         "js-fetch",
         "fetch from a stream in batches, and acknowledge",
         _js_fetch,
-        (*_sizes(100_000), *_STORAGE),
+        (*_sizes(100_000), *_STORAGE, _batch("fetched at a time", _FETCH)),
         example="jetsync bench js-fetch --size 1KiB",
         other=("js fetch",),
     ),
@@ -384,7 +330,7 @@ COMMANDS = (
         "js-consume",
         "read a stream message by message, and acknowledge",
         _js_consume,
-        (*_sizes(100_000), *_STORAGE),
+        (*_sizes(100_000), *_STORAGE, _batch("asked for ahead", None)),
         example="jetsync bench js-consume --storage memory",
         other=("js consume",),
     ),
@@ -392,7 +338,23 @@ COMMANDS = (
         "kv",
         "write values and read them again",
         _kv,
-        (*_sizes(10_000), *_STORAGE),
+        (*_sizes(10_000), *_STORAGE, _SLEEP),
         example="jetsync bench kv --clients 4",
+    ),
+    Command(
+        "kv-put",
+        "write values",
+        _kv_put,
+        (*_sizes(10_000), *_STORAGE, _SLEEP),
+        example="jetsync bench kv-put --size 1KiB",
+        other=("kv put",),
+    ),
+    Command(
+        "kv-get",
+        "read values that are there",
+        _kv_get,
+        (*_sizes(10_000), *_STORAGE, _SLEEP),
+        example="jetsync bench kv-get --clients 4",
+        other=("kv get",),
     ),
 )

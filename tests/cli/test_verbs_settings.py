@@ -1,25 +1,20 @@
-"""Contexts, failures to connect, account and benchmark, against a real server."""
+"""Contexts, failures to connect and the account, against a real server."""
 
 from __future__ import annotations
 
 import io
 import json
 import logging
+import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
-
-import jetsync
-from jetsync.cli.bench_peer import bench_peer, publish_to
 from jetsync.cli.events import EventLog
 from jetsync.cli.reference import reference
 from jetsync.server import NatsServer
-from tests.cli.run_command import Done, run
-from tests.harness.waiting import wait_until
+from tests.cli.run_command import Done, clean_environment, run
 
 
 def test_contexts_are_kept_and_used(url, tmp_path: Path) -> None:
@@ -172,117 +167,28 @@ def test_without_a_server_the_code_is_4() -> None:
     assert done.err.count("\n") == 1
 
 
+def test_the_protocol_is_shown_where_it_is_wanted(url) -> None:
+    shown = {}
+    for flags in ([], ["--trace"]):
+        words = ["pub", "traced.here", "hello", *flags]
+        with clean_environment({"NATS_URL": url}):
+            done = subprocess.run(
+                [sys.executable, "-m", "jetsync", *words],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        shown[bool(flags)] = done.stderr
+    assert "->> b'PUB traced.here 5" in shown[True]
+    assert "->>" not in shown[False]
+
+
 def test_the_account_and_the_round_trip_are_shown(url, jet) -> None:
     told = jet("account", "--json").json
     assert told["connection"]["rtt"] > 0
     assert told["jetstream"]["limits"]["max_streams"] == -1
     (measured,) = jet("rtt", "--count", "2", "--json").json
     assert 0 < measured["least"] <= measured["median"]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["pub", "sub", "req", "js-pub", "js-pub --sync", "js-fetch", "js-consume", "kv"],
-)
-def test_a_benchmark_moves_all_messages_and_leaves_nothing(nc, jet, kind: str) -> None:
-    before = set(nc.jetstream().stream_names())
-    stored = [] if kind in ("pub", "sub", "req") else ["--storage", "memory"]
-    done = jet("bench", *kind.split(), "--msgs", "51", "--clients", "2", "--json", *stored)
-    assert done.code == 0, done.err
-    assert (done.json["messages"], done.json["clients"]) == (51, 2)
-    assert done.json["msgs_per_second"] > 0
-    assert set(nc.jetstream().stream_names()) == before
-
-
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        ("pub bench.words.a", "pub"),
-        ("service request bench.words.a", "req"),
-        ("js pub sync bench.words.b --create --purge --no-progress", "js-pub"),
-        ("js pub async bench.words.b", "js-pub"),
-        ("js-pub bench.words.b --sync", "js-pub"),
-        ("js fetch", "js-fetch"),
-        ("js consume", "js-consume"),
-    ],
-)
-def test_a_benchmark_is_called_as_that_of_the_nats_command(nc, jet, words, name) -> None:
-    before, seen = set(nc.jetstream().stream_names()), []
-
-    def answer(msg: jetsync.Msg) -> None:
-        seen.append(msg)
-        if msg.reply and msg.subject == "bench.words.a":  # a stream answers the others
-            msg.respond(b"")
-
-    with nc.subscribe("bench.words.>", callback=answer):
-        nc.flush()
-        done = jet("bench", *words.split(), "--msgs", "20", "--json")
-        assert done.code == 0, done.err
-        assert (done.json["bench"], done.json["messages"]) == (name, 20)
-        if "bench.words" in words:
-            wait_until(lambda: len(seen) >= 20)
-    assert set(nc.jetstream().stream_names()) == before
-
-
-def test_a_benchmark_receives_from_a_subject_of_the_user(nc, url) -> None:
-    """Each client gets all messages, of any publisher."""
-
-    def publish() -> None:
-        while not ended.is_set():
-            nc.publish("bench.heard", b"x")
-            ended.wait(0.001)
-
-    ended = threading.Event()
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        words = ("bench", "sub", "bench.heard", "--msgs", "20", "--clients", "2", "--json")
-        done = run(*words, NATS_URL=url)
-    finally:
-        ended.set()
-        thread.join()
-    assert (done.code, done.json["messages"]) == (0, 40), done.err
-
-
-@pytest.mark.parametrize("verb", ["pub", "req", "js-pub"])
-def test_a_benchmark_leaves_the_streams_of_others_alone(nc, jet, verb) -> None:
-    js = nc.jetstream()
-    js.create_stream(name="THEIRS", subjects=["theirs.>"], storage="memory")
-    done = jet("bench", verb, "theirs.a", "--msgs", "5")
-    assert (done.code, done.err.count("\n")) == (1, 1), done.err
-    assert js.stream("THEIRS").info().state.messages == 0
-    js.delete_stream("THEIRS")
-
-
-def test_a_user_without_jetstream_may_measure_a_subject() -> None:
-    """Whether a stream takes the subject is not for that user to know."""
-    allowed = {"publish": ["measured"], "subscribe": ["_INBOX.>"]}
-    user = {"user": "u", "password": "p", "permissions": allowed}
-    with NatsServer(config={"authorization": {"users": [user]}}) as server:
-        where = server.url.replace("://", "://u:p@")
-        done = run("bench", "pub", "measured", "--msgs", "5", "--json", NATS_URL=where)
-    assert (done.code, done.json["messages"]) == (0, 5), done.err
-
-
-def test_the_other_side_of_a_benchmark_is_a_process_that_ends_with_it(nc, url) -> None:
-    """What publishes and answers takes no time of the process that is measured."""
-    got = nc.subscribe("bench.side.got")
-    with bench_peer(jetsync.ConnectOptions(url), "bench.side"):
-        assert nc.request("bench.side.echo", b"x", timeout=20).data == b"x"
-        nc.publish("bench.side.publish", publish_to("bench.side.got", 3, 7))
-        assert [len(got.next(20).data) for _ in range(3)] == [7, 7, 7]
-
-    def has_ended() -> bool:  # the server learns of it a moment later
-        try:
-            nc.request("bench.side.echo", b"x", timeout=0.5)
-        except jetsync.NoRespondersError:
-            return True
-        except jetsync.TimeoutError:
-            pass
-        return False
-
-    wait_until(has_ended, timeout=20)
-    got.unsubscribe()
 
 
 def test_what_the_permissions_forbid_is_a_failure_and_a_finding() -> None:
