@@ -23,7 +23,7 @@ class ConnectionStats:
     out_messages: int
     """Messages that were published."""
     out_bytes: int
-    """Bytes that were sent: whole frames."""
+    """Their whole frames: commands, subjects, headers and payloads."""
     reconnects: int
     """How often a link was replaced."""
     dropped: int

@@ -259,6 +259,25 @@ def test_the_space_bar_holds_the_picture(stream, url, nc) -> None:
         opened.wait_for_screen(lambda lines: messages(lines, "by messages") == "23")
 
 
+def test_the_screen_ends_when_the_connection_has_ended() -> None:
+    js = Scripted()
+    sampler = js.sampler()
+
+    async def shown() -> None:
+        screen = TopScreen(sampler, sampler.look(), 3600.0)
+        error = jetsync.ConnectionClosedError("the connection is closed")
+        async with screen.run_test() as pilot:
+            screen.post_message(Seen(None, jetsync.TimeoutError("nothing came")))
+            await pilot.pause()
+            assert screen.is_running
+            screen.post_message(Seen(None, error))
+            await pilot.pause()
+            assert not screen.is_running
+        assert screen.error is error
+
+    asyncio.run(shown())
+
+
 def test_each_order_is_by_what_it_is_called() -> None:
     js = Scripted()
     sampler = js.sampler()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -12,6 +13,7 @@ from jetsync.client.link_inbox import LinkInbox
 from jetsync.client.message_trace import trace_message
 from jetsync.client.port import port_of
 from jetsync.server import NatsCluster, NatsServer
+from tests.cli.run_command import run
 from tests.harness.fakeserver import FakeServer, Peer
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
@@ -100,6 +102,47 @@ def test_reports_may_come_in_any_order():
         trace = nc.trace("traced", timeout=LONG)
     assert [hop.hop for hop in trace.hops] == ["", "1", "1.1", "2"]
     assert trace.complete
+
+
+def reporting(*events: dict[str, object], hops: int = 0) -> Callable[[Peer], None]:
+    """A server that reports these events, and that it sent the message on so many times."""
+
+    def script(peer: Peer) -> None:
+        peer.handshake()
+        sid = peer.expect(b"SUB").split()[2]
+        _, block = peer.expect_publish()
+        (subject,) = re.findall(rb"Nats-Trace-Dest: (\S+)", block)
+        report = {"server": {"name": "one"}, "hops": hops, "events": events}
+        peer.send_message(subject, sid, json.dumps(report).encode())
+        peer.serve()
+
+    return script
+
+
+DENIED = {"type": "eg", "kind": 0, "error": "denied"}
+
+
+def test_what_went_wrong_at_a_server_is_told_and_is_no_egress():
+    with (
+        FakeServer(reporting({"type": "eg", "kind": 0}, DENIED)) as fake,
+        jetsync.connect(fake.url) as nc,
+    ):
+        trace = nc.trace("traced", timeout=LONG)
+    assert trace.errors == ("one: denied",)
+    assert trace.egress == {"client": 1}
+
+
+@pytest.mark.parametrize(
+    ("hops", "told"),
+    [(0, "error: one: denied"), (1, "not every server has sent its report in time")],
+)
+def test_the_command_ends_with_1_for_an_error_and_for_a_server_that_is_silent(hops, told):
+    events = () if hops else (DENIED,)
+    with FakeServer(reporting(*events, hops=hops)) as fake:
+        wait = "300ms" if hops else "30s"
+        done = run("trace", "traced", "--server", fake.url, "--wait", wait)
+    assert done.code == 1
+    assert told in done.err
 
 
 def test_a_trace_without_a_link_fails_at_once_and_its_message_is_never_sent():

@@ -36,6 +36,26 @@ def test_messages_come_in_order_and_all_of_them(nc, subject):
     assert [int(sub.next(timeout=5).data) for _ in range(20_000)] == list(range(20_000))
 
 
+def test_counters_tell_messages_and_their_bytes(url, subject):
+    """Inwards headers and payloads, outwards whole frames; of a subscription also subjects."""
+    with jetsync.connect(url) as nc:
+        before = nc.stats
+        sub = nc.subscribe(subject)
+        for _ in range(3):
+            nc.publish(subject, b"12345")
+        nc.flush()
+        wait_until(lambda: sub.pending_messages == 3)
+        assert (sub.delivered, sub.pending_bytes) == (0, 3 * (len(subject) + 5))
+        sub.next(timeout=5)
+        assert (sub.delivered, sub.pending_bytes) == (1, 2 * (len(subject) + 5))
+        stats = nc.stats
+        assert (stats.in_messages, stats.out_messages) == (3, 3)
+        assert stats.in_bytes - before.in_bytes == 15
+        assert stats.out_bytes - before.out_bytes == 3 * len(
+            b"PUB %b 5\r\n12345\r\n" % subject.encode()
+        )
+
+
 def test_iteration_ends_with_unsubscribe_and_keeps_what_came(nc, subject):
     sub = nc.subscribe(subject)
     for n in range(3):

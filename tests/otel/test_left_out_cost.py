@@ -122,6 +122,29 @@ def test_what_is_left_out_is_measured(stream, url):
         assert made.points()[duration, "request", "unheard", "NoRespondersError"] == 1
 
 
+def test_what_was_not_received_is_measured_and_not_counted(stream, url):
+    made = Metered(url, True)
+    with made.nc as nc:
+        consumer = nc.jetstream().create_consumer("LEFT", ack_policy="none")
+        with pytest.raises(jetsync.TimeoutError):
+            consumer.next(timeout=0.05)
+        found = made.points()
+    assert found["client.operation.duration", "receive", "LEFT", "TimeoutError"] == 1
+    assert not [key for key in found if key[0] == "client.consumed.messages"]
+
+
+def test_the_duration_of_a_call_is_no_example_of_the_span_that_is_current_later(url):
+    """Notes are read when the program collects, in the middle of anything."""
+    made = Metered(url, True)
+    with made.nc as nc:
+        nc.publish("left.core", b"x")
+        with TracerProvider().get_tracer("web").start_as_current_span("other"):
+            data: Any = made.reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    (timed,) = (one for one in scope.metrics if one.name.endswith("operation.duration"))
+    assert [list(point.exemplars) for point in timed.data.data_points] == [[]]
+
+
 def test_without_tracers_calls_are_measured_and_pass_on_the_trace_of_others(stream, nc, url):
     """A program with meters alone begins no trace, not even one that is left out."""
     made = Metered(url, True, traced=False)

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import jetsync
-from jetsync._measurement import Measurement
+from jetsync._measurement import BOUNDS, Measurement, cumulated
 from jetsync.prometheus import Collector, render, serve
 from jetsync.worker import Worker
 from tests.harness.waiting import wait_until
@@ -63,7 +63,9 @@ def test_a_connection_tells_what_it_has_moved(nc) -> None:
     at = (("connection", 'a "name"\\'),)
     assert found["jetsync_connection_up", at] == 1
     assert found["jetsync_connection_sent_messages_total", at] == nc.stats.out_messages == 5
-    assert found["jetsync_connection_received_messages_total", at] == nc.stats.in_messages
+    assert found["jetsync_connection_received_messages_total", at] == nc.stats.in_messages == 5
+    assert found["jetsync_connection_sent_bytes_total", at] == nc.stats.out_bytes
+    assert found["jetsync_connection_received_bytes_total", at] == nc.stats.in_bytes
     assert found["jetsync_subscription_pending_messages", at] == 3
     assert found["jetsync_subscription_pending_bytes", at] == sub.pending_bytes
     assert found["jetsync_subscription_dropped_messages_total", at] == 2
@@ -181,7 +183,8 @@ def test_a_consumer_that_is_gone_has_no_numbers(nc, stream) -> None:
 
 
 def test_the_same_object_twice_counts_once(nc) -> None:
-    assert len(samples(render(nc, nc))) == len(samples(render(nc)))
+    """A scrape with a number twice would be refused as a whole."""
+    assert len(render(nc, nc).splitlines()) == len(render(nc).splitlines())
     assert len(re.findall("TYPE jetsync_connection_up ", render(nc, nc))) == 1
 
 
@@ -190,9 +193,42 @@ def test_odd_texts_and_numbers_are_escaped() -> None:
         Measurement("jetsync_x", 'help\n with "quotes" \\', float("inf"), {"a": 'l\n"\\'}),
         Measurement("jetsync_y_total", "y", 3),
     )
+    texts = {one.name: one.documentation for one in text_string_to_metric_families(render(odd))}
+    assert texts["jetsync_x"] == 'help\n with "quotes" \\'
     found = samples(render(odd))
     assert found["jetsync_x", (("a", 'l\n"\\'),)] == float("inf")
     assert found["jetsync_y_total", ()] == 3
+
+
+def test_buckets_hold_what_took_at_most_so_long() -> None:
+    between = [1, 0, 2, *[0] * (len(BOUNDS) - 4), 4, 5]
+    buckets = cumulated(between)
+    assert [bound for bound, _ in buckets] == list(BOUNDS)
+    assert [count for _, count in buckets] == [1, 1, *[3] * (len(BOUNDS) - 3), 7]
+    shown = render(Given(Measurement("jetsync_z", "z", 1.5, count=12, buckets=buckets)))
+    found = samples(shown)
+    assert found["jetsync_z_bucket", (("le", "0.025"),)] == 3
+    assert found["jetsync_z_bucket", (("le", "300.0"),)] == 7
+    assert found["jetsync_z_bucket", (("le", "+Inf"),)] == found["jetsync_z_count", ()] == 12
+    assert found["jetsync_z_sum", ()] == 1.5
+
+
+def test_an_object_that_raises_is_left_out_and_without_any_other_there_is_no_answer(
+    nc, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def measurements(self) -> list[Measurement]:
+            raise jetsync.ConnectionClosedError("the connection is closed")
+
+    with serve(Broken(), nc, port=0) as server:
+        with urllib.request.urlopen(server.url, timeout=10) as answer:
+            assert b"jetsync_connection_up" in answer.read()
+        assert "an object has no numbers" in caplog.text
+    with serve(Broken(), port=0) as server:
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(server.url, timeout=10)
+        error.value.close()
+        assert error.value.code == 503
 
 
 def test_a_registry_reads_the_same(nc) -> None:
