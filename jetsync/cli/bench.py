@@ -274,7 +274,7 @@ _TAKEN = (
     argument("--create", action="store_true", help=argparse.SUPPRESS),
     argument("--purge", action="store_true", help=argparse.SUPPRESS),
 )
-_SLEEP = argument("--sleep", type=values.duration, metavar="TIME", help="pause behind a message")
+_SLEEP = argument("--sleep", type=values.pause, metavar="TIME", help="pause behind a message")
 _STORAGE = (
     argument("--storage", choices=("file", "memory"), default="file", help="(default: file)"),
     argument("--replicas", type=values.count, default=1, metavar="N", help="(default: 1)"),

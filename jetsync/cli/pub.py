@@ -107,9 +107,7 @@ COMMANDS = (
             HEADER,
             argument("--reply", metavar="SUBJECT", help="subject for replies"),
             argument("--count", type=values.count, default=1, help="how many (default: 1)"),
-            argument(
-                "--sleep", type=values.duration, metavar="TIME", help="pause between messages"
-            ),
+            argument("--sleep", type=values.pause, metavar="TIME", help="pause between messages"),
             argument(
                 "--id", metavar="TEXT", help="message id; a stream stores it once (with --js)"
             ),

@@ -69,7 +69,7 @@ COMMANDS = (
         (
             argument(
                 "--interval",
-                type=values.duration,
+                type=values.pause,
                 default=2.0,
                 metavar="TIME",
                 help="between two looks (default: 2s)",

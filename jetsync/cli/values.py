@@ -29,6 +29,7 @@ __all__ = [
     "message",
     "metadata",
     "moment",
+    "pause",
     "read_body",
     "size",
 ]
@@ -45,6 +46,7 @@ _UNITS = {
     "w": 604800.0,
     "y": 31536000.0,
 }
+_LONGEST_PAUSE = _UNITS["y"]
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h|d|w|y)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 _NAMES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -62,6 +64,14 @@ def duration(text: str) -> float:
     if not parts or "".join(map("".join, parts)) != text:
         raise argparse.ArgumentTypeError(f"not a duration such as 5s, 250ms or 7d: {text!r}")
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))
+
+
+def pause(text: str) -> float:
+    """Read a duration that a command can wait for."""
+    seconds = duration(text)
+    if not 0 <= seconds <= _LONGEST_PAUSE:
+        raise argparse.ArgumentTypeError(f"no time to wait: {text!r}")
+    return seconds
 
 
 def size(text: str) -> int:

@@ -248,6 +248,14 @@ def test_names_that_only_the_nats_command_shows_are_taken_too(words, same):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("time", ["-1", "nan", "inf", "2y"])
+@pytest.mark.parametrize("words", ["top --interval", "pub a b --sleep", "bench pub --sleep"])
+def test_a_pause_that_nothing_can_wait_for_is_refused(words: str, time: str) -> None:
+    done = run(*words.split(), time)
+    assert (done.code, done.out) == (2, "")
+    assert "no time to wait" in done.err
+
+
 @pytest.mark.parametrize("seconds", ["0", "0s", "-1", "0.0"])
 def test_a_command_that_could_not_wait_for_an_answer_sends_nothing(seconds):
     """With no time for the confirmation a message would be stored and told as unknown."""

@@ -127,6 +127,20 @@ def test_small_servers_take_compressed_messages_of_any_number():
         assert nc.stats.reconnects == 0
 
 
+def test_small_servers_take_a_long_compressed_sign_in():
+    """CONNECT, too, goes in messages that hold no more than the server's max_payload."""
+    port, password = free_port(), "x" * 6000
+    config = "max_payload: 2000\nmax_control_line: 16384\n" + listener(port, compression=True)
+    config += f"authorization {{ user: me, password: {password} }}\n"
+    with (
+        NatsServer(jetstream=False, config=config),
+        jetsync.connect(
+            f"ws://127.0.0.1:{port}", user="me", password=password, ws_compression=True
+        ) as nc,
+    ):
+        nc.flush()
+
+
 def test_signing_in_is_as_over_tcp():
     port = free_port()
     config = "authorization { user: me, password: secret }\n" + listener(port)
@@ -230,6 +244,27 @@ def test_the_request_has_the_path_and_the_headers_each_time_anew():
         pytest.raises(jetsync.NoServersError, match="ws_headers raised KeyError"),
     ):
         jetsync.connect(url, ws_headers=broken)
+
+
+def test_the_path_of_the_option_stands_in_place_of_that_of_the_url():
+    with peers() as (url, door):
+        dialled = Dialled(f"{url}/from/url", ws_path="/nats?team=a")
+        with door.accept()[0] as sock:
+            peer = RawPeer(sock)
+            assert peer.request.startswith(b"GET /nats?team=a HTTP/1.1\r\n")
+            peer.handshake()
+            dialled.result().close()
+
+
+def test_the_tls_that_a_greeting_speaks_of_is_that_of_another_port():
+    """There is TLS below the WebSocket or none, whatever INFO says."""
+    with peers() as (url, door):
+        dialled = Dialled(url)
+        with door.accept()[0] as sock:
+            peer = RawPeer(sock)
+            peer.handshake(b'"tls_required":true,"tls_available":true')
+            assert dialled.result().is_connected
+            dialled.result().close()
 
 
 def test_pings_are_answered_and_a_close_frame_too():

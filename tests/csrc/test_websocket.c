@@ -40,6 +40,9 @@ void suite_websocket(void) {
     CHECK(next(S("\x88\x01x")) == JET_WEBSOCKET_CODE);
     CHECK(next(S("\x88\x02\x03\xe7")) == JET_WEBSOCKET_CODE); /* 999 */
     CHECK(next(S("\x88\x02\x03\xed")) == JET_WEBSOCKET_CODE); /* 1005 */
+    CHECK(next(S("\x88\x02\x07\xd0")) == JET_WEBSOCKET_CODE); /* 2000 is reserved */
+    CHECK(next(S("\x88\x02\x13\x88")) == JET_WEBSOCKET_CODE); /* 5000 */
+    CHECK(next(S("\x88\x02\x0b\xb8")) == 1 && next(S("\x88\x02\x13\x87")) == 1); /* 3000, 4999 */
     CHECK(next(S("\x88\x02\x03\xe9")) == 1 && jet_websocket_code(part.bytes) == 1001);
     CHECK(next(S("\x88\x00")) == 1 && jet_websocket_code(part.bytes) == 1005);
     /* A message in two frames, with a ping between; then another message inside of one. */

@@ -85,9 +85,9 @@ class RawPeer:
             plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(plain + b"\0\0\xff\xff")
         return first, first & 15, plain
 
-    def handshake(self) -> None:
-        """Do what a nats-server does with a new client, up to its PONG."""
-        self.send(frame(b'INFO {"server_id":"F","max_payload":1048576,"headers":true}\r\n'))
+    def handshake(self, more: bytes = b'"headers":true') -> None:
+        """Do what a nats-server does with a new client, up to its PONG. ``more`` stands in INFO."""
+        self.send(frame(b'INFO {"server_id":"F","max_payload":1048576,%b}\r\n' % more))
         said = b""
         while not said.endswith(b"PING\r\n"):
             said += self.read_frame()[2]

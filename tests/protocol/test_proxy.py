@@ -49,6 +49,7 @@ def test_http_with_a_user_and_an_address():
     "answer",
     [
         b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://other\r\n\r\n",
         b"HTTP/1.1 2000 x\r\n\r\n",
         b"SSH-2.0\r\n\r\n",
         b"\r\n\r\n",

@@ -118,6 +118,8 @@ def test_an_extension_that_was_not_offered_is_refused(extension):
         (lambda a: a.replace(b"101 ", b"1010 "), "does not speak HTTP"),
         (lambda a: a.replace(b"101 Switching Protocols", b"403 No\x1b[2J"), r"403 No\\x1b\[2J$"),
         (lambda a: a.replace(b"101 Switching", b"301 Moved"), "301 Moved"),
+        (lambda a: a.replace(b"101 Switching", b"200 OK"), "200 OK"),
+        (lambda a: a.replace(b"101 Switching", b"100 Continue"), "100 Continue"),
         (lambda _: b"HTTP/1.0 101 x\r\n\r\n", "does not speak HTTP"),
         (lambda _: b'INFO {"server_id":"x"}\r\n', "use nats://"),
         (lambda _: b"\x15\x03\x01\x00\x02\x02\x46", "does not speak HTTP"),
