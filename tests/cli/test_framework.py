@@ -7,15 +7,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from jetsync.cli.commands import WORDS
 from jetsync.cli.flags import CONNECTION
-from jetsync.cli.invocation import connect_options
+from jetsync.cli.invocation import Invocation, connect_options
 from jetsync.cli.output import Fields, Output, Table
 from jetsync.cli.registry import build_parser
-from jetsync.errors import ConfigError
+from jetsync.errors import APIError, ConfigError
 from jetsync.protocol.contexts import Context, ContextFolder
 from tests.cli.run_command import clean_environment, run
 
@@ -246,6 +247,19 @@ def test_names_that_only_the_nats_command_shows_are_taken_too(words, same):
         if "at" in found:  # a moment from now
             found["at"] = bool(found["at"])
     assert ours == theirs
+
+
+@pytest.mark.parametrize(("code", "ended"), [(10149, 3), (10160, 3), (10003, 1)])
+def test_what_the_server_says_is_missing_ends_as_not_found(
+    code: int, ended: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its code has no class of its own."""
+
+    def refuse(_: Invocation) -> NoReturn:
+        raise APIError("no such thing", code=404, err_code=code)
+
+    monkeypatch.setattr(Invocation, "jetstream", refuse)
+    assert run("stream", "ls").code == ended
 
 
 @pytest.mark.parametrize("time", ["-1", "nan", "inf", "2y"])

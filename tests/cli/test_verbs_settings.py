@@ -106,9 +106,9 @@ def test_a_context_is_changed_in_an_editor(tmp_path: Path) -> None:
         assert refused.err.startswith("jetsync: context a stays as it was: "), refused.err
         assert why in refused.err
         assert kept.read_bytes() == before
-    for ended, code in (("sys.exit(3)", 1), ("os.remove(path)", 1)):
+    for ended in (written("{}") + "; sys.exit(3)", "os.remove(path)"):
         refused = edit(ended)
-        assert (refused.code, kept.read_bytes()) == (code, before), refused.err
+        assert (refused.code, kept.read_bytes()) == (1, before), refused.err
         assert "nothing was changed" in refused.err
     done = edit(written('{"name": "z", "url": "nats://b", "ours": 1}'), "--json")
     assert (done.code, done.json["url"], done.json["name"]) == (0, "nats://b", "a")
@@ -117,10 +117,15 @@ def test_a_context_is_changed_in_an_editor(tmp_path: Path) -> None:
     assert (flagged.code, flagged.json["url"]) == (0, "nats://c")
     kept.write_text("{broken")
     assert edit(written('{"url": "nats://d"}')).code == 0
-    for editor in ("", "/no/such/editor"):
-        home = str(tmp_path)
-        refused = run("context", "edit", "a", XDG_CONFIG_HOME=home, EDITOR=editor, VISUAL="")
+    home = str(tmp_path)
+    for editor, visual, why in (
+        ("", "", "set $EDITOR"),
+        ("/no/such/editor", "", "cannot be started"),
+        (f"{sys.executable} {tmp_path / 'editor.py'}", "/no/such/editor", "cannot be started"),
+    ):
+        refused = run("context", "edit", "a", XDG_CONFIG_HOME=home, EDITOR=editor, VISUAL=visual)
         assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+        assert why in refused.err
     assert json.loads(kept.read_text())["url"] == "nats://d"
 
 
