@@ -13,8 +13,10 @@
 #include "link_turn.h"
 
 /* Seconds for which the writer may hold frames of the resend buffer (acknowledgements), since no thread
- * waits for them: they leave with what is sent meanwhile. The first one after a pause leaves at once. */
+ * waits for them: they leave with what is sent meanwhile. The first one after a pause of so many seconds
+ * leaves at once. */
 #define LINK_HOLD 0.001
+#define LINK_PAUSE 0.01
 
 /* The outcome of a call of a filter. */
 typedef enum link_filtered {

@@ -176,30 +176,27 @@ int link_outbound_holds(link_outbound *o) {
 }
 
 /* The writer waits until there is something to send. Frames that may be held wait for LINK_HOLD, unless
- * they are the first for so long. While they come more `often` than that it looks after them by itself,
- * so putting them in wakes no thread. */
-static void await_work(link_outbound *o, int *often) {
+ * they are the first after a pause. Until none came for so long it looks after them by itself, so that
+ * putting them in wakes no thread. */
+static void await_work(link_outbound *o) {
     link_assert_held(&o->lock);
     for (;;) {
         int waiting = o->fd >= 0 && link_room_used(o);
         if (o->closed || o->nudged || (waiting && (o->hurried || !o->held))) return;
-        if (waiting) *often = o->held - o->held_left < LINK_HOLD;
+        if (waiting && o->held - o->held_left > LINK_PAUSE) return;
         double due = (waiting ? o->held : o->held_left) + LINK_HOLD;
-        int over = !*often || due <= link_now();
-        if (over && waiting) return;
-        if (over) *often = 0;
-        o->on_watch = *often;
-        link_gate_wait_until(&o->work, &o->lock, over ? -1 : due);
+        o->on_watch = due > link_now();
+        if (waiting && !o->on_watch) return;
+        link_gate_wait_until(&o->work, &o->lock, o->on_watch ? due : -1);
         o->on_watch = 0;
     }
 }
 
 void link_outbound_pump(link_outbound *o) {
     uint64_t seen = 0;
-    int often = 0;
     for (;;) {
         link_lock(&o->lock);
-        await_work(o, &often);
+        await_work(o);
         int gather = !o->nudged && o->hurried && o->msgs - seen > MANY;
         seen = o->msgs;
         o->nudged = o->hurried = 0;
