@@ -13,7 +13,9 @@ enum {
     LARGE = 64 * 1024,
     BEHIND = 512,
     KEEP = 64 * 1024, /* what the buffers of a quiet link hold */
-    GATHER = 32 * 1024 /* bytes that are waited for at once, at most: a part of what a socket holds */
+    /* Bytes that are waited for at once, at most. With so many in it a socket has as much room left, so
+     * its peer need not wait. */
+    GATHER = 32 * 1024
 };
 
 void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size) {

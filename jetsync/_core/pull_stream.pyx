@@ -18,7 +18,7 @@ from jetsync._core.pulls import DEFAULT_EXPIRES
 from jetsync._deadline import Deadline
 
 cdef double default_expires = DEFAULT_EXPIRES
-cdef double GATHER = 0.0005  # seconds for which a message that came waits for others at most
+cdef double GATHER = 0.001  # seconds for which a message that came waits for others at most
 cdef object FOREVER = Deadline(None)
 cdef object AT_ONCE = Deadline(0.0)
 
