@@ -96,8 +96,8 @@ def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
             stored.get_msg(1, direct=True)
             longest = max(longest, time.monotonic() - called)
         took = time.monotonic() - begun
-    # Where the system stops this program for a while, a wait keeps the GIL for that while too, and the
-    # next ones keep it for less. What the last one was too long is still owed.
+    # Where the system stops this program for a while, a wait keeps the GIL for that while too, and
+    # the next ones keep it for less. What the last one was too long is still owed.
     assert 0 < kept() - before < took * 0.5 + INTERVAL + longest
 
 
