@@ -179,6 +179,26 @@ def test_a_duration_is_recorded_when_it_is_read_and_at_once_where_it_is_an_examp
     assert {example.trace_id for example in point.exemplars} == {span.get_span_context().trace_id}
 
 
+def test_durations_that_are_read_inside_a_span_are_no_examples_of_it(url):
+    """Notes wait until the SDK collects, or until there are 64: whose span is current then has
+    nothing to do with them."""
+    reader = InMemoryMetricReader()
+    provider, meters = TracerProvider(), MeterProvider([reader])
+    jetsync.otel.instrument(
+        tracer_provider=TracerProvider(sampler=ALWAYS_OFF), meter_provider=meters
+    )
+    with jetsync.connect(url) as nc:
+        jetsync.otel.uninstrument()
+        for _ in range(10):
+            nc.publish("timed")
+        with provider.get_tracer("web").start_as_current_span("scrape"):
+            data: Any = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    (timed,) = (m for m in scope.metrics if m.name == "messaging.client.operation.duration")
+    (point,) = timed.data.data_points
+    assert (point.count, list(point.exemplars)) == (10, [])
+
+
 @pytest.mark.parametrize(
     "block",
     [
