@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,7 @@ from jetsync.observe.hooks import (
     End,
     Hooks,
     LeftOut,
+    Noted,
     Operation,
     Running,
     Watch,
@@ -32,6 +34,8 @@ from jetsync.observe.jetstream import ObservedJetStream
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
 
 _installed: list[Watch] = []
+
+_UNTOLD = nullcontext()
 
 
 def install(hooks: Hooks) -> None:
@@ -88,8 +92,20 @@ class ObservedConnection(Connection):
     def _handled(self, handler: Any, queue: str | None) -> Callable[[Any], Any]:
         return handled(self, self.watch, handler, queue)
 
-    def _operation(self, kind: str, name: str, **about: Any) -> Running:
-        return self.watch.running(Operation(kind, name, self, **about))
+    def _operation(
+        self, kind: str, name: str, subject: str | None = None, **about: Any
+    ) -> AbstractContextManager[object]:
+        if kind == "api":
+            return self.watch.running(Operation(kind, name, self, subject=subject, **about))
+        plan = self.watch.plan(kind)
+        if isinstance(plan, LeftOut):
+            if plan.notes is None:
+                return _UNTOLD
+            nature = (kind, name, self._port.url, subject, about["stream"], about["consumer"])
+            return Noted(self.watch, plan.notes, nature, about["count"])
+        op = Operation(kind, name, self, subject=subject, **about)
+        op.state = plan
+        return self.watch.running(op)
 
     def publish(
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None

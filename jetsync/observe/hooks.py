@@ -29,6 +29,7 @@ __all__ = [
     "Hooks",
     "LeftOut",
     "Note",
+    "Noted",
     "Operation",
     "Running",
     "Watch",
@@ -173,9 +174,9 @@ class Hooks:
     each_message: bool = False
 
     def plan(self, kind: str, block: bytes) -> Any:
-        """A publish, request, receive or process begins, and nothing of it is known yet but the
-        header block of the message that is processed. Return a :class:`LeftOut` to be told no more
-        of it, which costs least; anything else is the ``state`` that ``begin`` finds."""
+        """A publish, request, receive, process or settle begins, and nothing of it is known yet but
+        the header block of the message that is processed. Return a :class:`LeftOut` to be told no
+        more of it, which costs least; anything else is the ``state`` that ``begin`` finds."""
         return None
 
     def begin(self, op: Operation) -> None:
@@ -319,6 +320,30 @@ class Running:
         trace: TracebackType | None,
     ) -> None:
         self.end(error)
+
+
+class Noted:
+    """An operation that hooks leave out, from its beginning to its note."""
+
+    __slots__ = ("_about", "_began", "_count", "_notes", "_watch")
+
+    def __init__(self, watch: Watch, notes: deque[Note], about: About, count: int) -> None:
+        self._watch = watch
+        self._notes = notes
+        self._about = about
+        self._count = count
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._watch.note(self._notes, self._about, self._count, self._began, error)
 
 
 def until_settled(end: End, call: Callable[[], Any]) -> Any:

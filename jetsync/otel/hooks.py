@@ -34,7 +34,7 @@ _LATE = ("receive", "settle")
 """Kinds whose messages carry no context of the span: it is made when the operation is over, with
 all of its attributes and links in one call of the SDK."""
 
-_FIRST = ("publish", "request", "receive")
+_FIRST = ("publish", "request", *_LATE)
 """Kinds without the context of another message: where there is no span they begin a trace."""
 
 _PROVIDER_CHECK = 0.05
@@ -72,7 +72,7 @@ class SpanHooks(Hooks):
         self.each_message = message_spans
         self._sampling = Sampling(tracer_provider, __version__)
         self._kinds = {kind.name: kind for kind in trace.SpanKind}
-        self._first = _FIRST if self._senders.is_w3c else ("receive",)
+        self._first = _FIRST if self._senders.is_w3c else _LATE
         self._totals = Totals.of(meter_provider, __version__)
         if durations_per_second is None:
             self._totals.pace = None
@@ -86,7 +86,7 @@ class SpanHooks(Hooks):
 
     def _look(self) -> None:
         """Look which providers the program has, and note what is done with operations that begin a
-        trace when they all are left out."""
+        trace when all or most are left out."""
         is_set = self._totals.wanted()
         self._wanted = notes = self._notes if is_set else None
         sampling = self._sampling
@@ -94,22 +94,23 @@ class SpanHooks(Hooks):
         self._looked_until = math.inf if is_known else monotonic() + _PROVIDER_CHECK
         received = LeftOut(None, notes)
         sent = received if sampling.is_off else Unsampled(notes)
-        kinds = {"publish": sent, "request": sent, "receive": received}
-        self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_none else {}
+        kinds = {"publish": sent, "request": sent, **dict.fromkeys(_LATE, received)}
+        self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_few else {}
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
         if monotonic() >= self._looked_until:
             self._look()
         context = self._current()
         if not context and kind in self._beginning:
-            # A trace begins that is not wanted: nearly always, so it is decided beforehand.
-            return self._beginning[kind]
+            # A trace begins that is not wanted, nearly always: so all but that is known beforehand.
+            tracer = None if self._sampling.begins_none else self._sampling.first()
+            return self._beginning[kind] if tracer is None else _Plan(tracer, False, context, None)
         plan = self._planned(block, context)
         if plan.tracer is not None:
             return plan
         if kind == "process":
             return _Unsampled(self._context, self._inside(plan, None), self._wanted)
-        if kind == "receive":
+        if kind in _LATE:
             return LeftOut(None, self._wanted)
         return LeftOut(self._carried(plan), self._wanted)
 

@@ -51,6 +51,8 @@ class Sampling:
         """Whether nothing makes spans: the program has no provider, or one that does nothing."""
         self.begins_none: bool = self.is_off or (rules is not None and rules.rate == 0)
         """Whether every span that begins a trace is known to be left out."""
+        self.begins_few: bool = self.is_off or (rules is not None and rules.rate is not None)
+        """Whether that is so, or ``first`` draws the few of them that are not."""
         return not self.is_off
 
     @property

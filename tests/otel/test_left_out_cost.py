@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import NoOpTracerProvider
 
 import jetsync
@@ -21,12 +21,12 @@ from tests.harness.waiting import wait_until
 
 class Metered:
     """A connection whose spans are all left out, with a provider of meters or without; ``traced``:
-    with one of tracers."""
+    with one of tracers, by ``root`` where a trace begins."""
 
-    def __init__(self, url, metered, *, traced=True, **options):
+    def __init__(self, url, metered, *, traced=True, root=ALWAYS_OFF, **options):
         self.reader = InMemoryMetricReader()
         meters = MeterProvider([self.reader]) if metered else None
-        sampler = ParentBased(ALWAYS_OFF)
+        sampler = ParentBased(root)
         tracers = TracerProvider(sampler=sampler) if traced else NoOpTracerProvider()
         jetsync.otel.instrument(tracer_provider=tracers, meter_provider=meters, **options)
         try:
@@ -62,12 +62,15 @@ def calls(nc):
     counted."""
     js = nc.jetstream()
     consumer = js.create_consumer("LEFT", ack_policy="none")
+    settled = js.create_consumer("LEFT")
     js.publish_many([("left.a", b"x")] * 20)
+    received = iter(settled.fetch(10, timeout=9))
     found = {
         "core": lambda: nc.publish("left.core", b"x"),
         "publish": lambda: js.publish("left.a", b"x"),
         "publish_async": lambda: js.publish_async("left.a", b"x"),
         "next": lambda: consumer.next(timeout=9),
+        "ack_sync": lambda: next(received).ack_sync(timeout=9),
     }
     for call in found.values():
         call()
@@ -80,17 +83,19 @@ def fewest(call):
 
 
 @pytest.mark.parametrize("metered", [False, True])
-def test_a_call_that_is_left_out_enters_few_functions_more(stream, nc, url, metered):
+@pytest.mark.parametrize(("root", "drawn"), [(ALWAYS_OFF, 0), (TraceIdRatioBased(1e-9), 1)])
+def test_a_call_that_is_left_out_enters_few_functions_more(stream, nc, url, metered, root, drawn):
+    """One more where a share of the traces is sampled: it draws them."""
     bounds = {
-        False: {"core": 7, "publish": 7, "publish_async": 13, "next": 5},
-        True: {"core": 9, "publish": 9, "publish_async": 16, "next": 10},
+        False: {"core": 7, "publish": 7, "publish_async": 13, "next": 5, "ack_sync": 5},
+        True: {"core": 9, "publish": 9, "publish_async": 16, "next": 10, "ack_sync": 9},
     }[metered]
-    made = Metered(url, metered)
+    made = Metered(url, metered, root=root)
     with made.nc:
         plain, observed = calls(nc), calls(made.nc)
         for name, bound in bounds.items():
             added = fewest(observed[name]) - fewest(plain[name])
-            assert added.total() <= bound, (name, added.most_common())
+            assert added.total() <= bound + drawn, (name, added.most_common())
 
 
 def test_what_is_left_out_is_measured(stream, url):
@@ -106,6 +111,8 @@ def test_what_is_left_out_is_measured(stream, url):
         consumer.next(timeout=9)
         with consumer.consume(handled.append):
             wait_until(lambda: handled)
+        confirmed = js.create_consumer("LEFT", filter_subject="left.a")
+        confirmed.next(timeout=9).ack_sync(timeout=9)
 
         def points():
             return {key[:3]: value for key, value in made.points().items() if key[3] is None}
@@ -117,6 +124,7 @@ def test_what_is_left_out_is_measured(stream, url):
         assert found[sent, "publish", "left.core"] == 1
         assert found[duration, "publish", "left.a"] == 2
         assert found["client.consumed.messages", "receive", "LEFT"] == 1
+        assert found[duration, "ack", "left.a"] == 1
         assert found["client.consumed.messages", "process", "left.a"] == 1
         assert found["process.duration", "process", "left.a"] == 1
         assert made.points()[duration, "request", "unheard", "NoRespondersError"] == 1
