@@ -116,12 +116,12 @@ void link_queue_serve(link_queue *q) {
     link_unlock(&q->lock);
 }
 
-size_t link_queue_missing(void *queue) {
+int link_queue_is_served(void *queue) {
     link_queue *q = queue;
     link_lock(&q->lock);
-    size_t missing = link_queue_has_enough(q) ? 0 : q->least - q->chain.count;
+    int enough = link_queue_has_enough(q);
     link_unlock(&q->lock);
-    return missing;
+    return enough;
 }
 
 link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait) {

@@ -90,15 +90,11 @@ def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
     with computing():
         for _ in range(CALLS):  # by now waits keep the GIL
             stored.get_msg(1, direct=True)
-        before, begun, longest = kept(), time.monotonic(), 0.0
+        before, begun = kept(), time.monotonic()
         for _ in range(CALLS * 10):
-            called = time.monotonic()
             stored.get_msg(1, direct=True)
-            longest = max(longest, time.monotonic() - called)
         took = time.monotonic() - begun
-    # Where the system stops this program for a while, a wait keeps the GIL for that while too, and
-    # the next ones keep it for less. What the last one was too long is still owed.
-    assert 0 < kept() - before < took * 0.5 + INTERVAL + longest
+    assert 0 < kept() - before < took * 0.5 + INTERVAL
 
 
 @pytest.mark.straight  # a wait over TLS gives the GIL up
