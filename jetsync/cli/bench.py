@@ -1,8 +1,8 @@
 """``jetsync bench``: how many messages a second this client and this server move.
 
 Clients are threads of this process with a connection each. Streams and buckets are made for the
-run and deleted after it; one that exists already is never touched, as far as the user may know of
-it.
+run and deleted after it; one that exists already is never touched: a subject that a stream takes is
+refused, unless the user may not look that up.
 """
 
 from __future__ import annotations

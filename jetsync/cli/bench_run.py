@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from jetsync._counted import counted
 from jetsync._threads import start_thread
@@ -55,7 +56,25 @@ def measure(
     invocation: Invocation, name: str, work: Callable[[Part], int], messages: int | None = None
 ) -> None:
     """Run ``work`` in every client at once, and print the total rate: all messages (None: as many
-    as there are to be) by the time from the first client's beginning to the last one's end."""
+    as there are to be) by the time from the first client's beginning to the last one's end. Blocks.
+    Raises CommandError when some did not come, OSError where the file of ``--csv`` cannot be
+    written, before anything is sent."""
+    path, wanted = invocation.args.csv, messages or invocation.args.msgs
+    with nullcontext() if path is None else open(path, "w", encoding="utf-8", newline="") as file:
+        parts = _run(invocation, work)
+        total = sum(part.done for part in parts)
+        if total != wanted:
+            sent = counted(wanted, "message", form=",")
+            raise CommandError(f"only {total:,} of {sent} came before it gave up.")
+        busy = [part for part in parts if part.messages]
+        seconds = max(part.ended for part in busy) - min(part.begun for part in busy)
+        if file is not None:
+            _write_csv(file, name, invocation.args.size, busy)
+    _show(invocation, name, total, seconds)
+
+
+def _run(invocation: Invocation, work: Callable[[Part], int]) -> list[Part]:
+    """Run ``work`` in every client at once, on a thread and a connection of its own."""
     from jetsync.client import connect
 
     args = invocation.args
@@ -89,15 +108,7 @@ def measure(
             nc.close()
     if failed:
         raise failed[0]
-    total = sum(part.done for part in parts)
-    if total != (messages or args.msgs):
-        sent = counted(messages or args.msgs, "message", form=",")
-        raise CommandError(f"only {total:,} of {sent} came before it gave up.")
-    busy = [part for part in parts if part.messages]
-    seconds = max(part.ended for part in busy) - min(part.begun for part in busy)
-    if args.csv is not None:
-        _write_csv(invocation, name, busy)
-    _show(invocation, name, total, seconds)
+    return parts
 
 
 def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> None:
@@ -130,15 +141,14 @@ def _show(invocation: Invocation, name: str, messages: int, seconds: float) -> N
     )
 
 
-def _write_csv(invocation: Invocation, name: str, parts: Iterable[Part]) -> None:
+def _write_csv(file: TextIO, name: str, size: int, parts: Iterable[Part]) -> None:
     """Write a line for each client: "P" of those that send, "S" of those that receive."""
     import csv
 
     run, kind = uuid.uuid4().hex, "P" if name in ("pub", "req", "js-pub", "kv", "kv-put") else "S"
-    with open(invocation.args.csv, "w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(_CSV)
-        for part in parts:
-            size, rate = invocation.args.size, part.done / part.seconds
-            figures = (round(rate), f"{rate * size:f}", f"{part.seconds:f}")
-            rows.writerow((run, f"{kind}{part.number}", part.done, part.done * size, *figures))
+    rows = csv.writer(file)
+    rows.writerow(_CSV)
+    for part in parts:
+        rate = part.done / part.seconds
+        figures = (round(rate), f"{rate * size:f}", f"{part.seconds:f}")
+        rows.writerow((run, f"{kind}{part.number}", part.done, part.done * size, *figures))

@@ -215,8 +215,18 @@ def test_figures_of_each_client_are_written_as_the_nats_command_does(
         rate, size, seconds = map(float, row[4:])
         assert size == pytest.approx(250 / seconds, rel=0.05)
         assert rate == pytest.approx(25 / seconds, rel=0.05, abs=1)
-    unwritten = jet("bench", kind, *flags[:-1], str(tmp_path / "none" / "x.csv"))
-    assert (unwritten.code, unwritten.out) == (1, "")
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_sent(
+    jet, nc, tmp_path: Path
+) -> None:
+    heard = nc.subscribe("bench.unsent")
+    nc.flush()
+    refused = jet("bench", "pub", "bench.unsent", "--msgs", "1", "--csv", str(tmp_path))
+    assert (refused.code, refused.out) == (1, "")
+    assert "Is a directory" in refused.err
+    nc.publish("bench.unsent", b"after it")
+    assert heard.next(9).data == b"after it"
 
 
 @pytest.mark.parametrize("verb", ["pub", "req", "js-pub", "js-pub --sync", "kv-put"])
