@@ -79,12 +79,12 @@ void link_group_put(link_group *g, link_queue *first, link_queue *last) {
     link_unlock(&g->lock);
 }
 
-int link_group_is_due(void *group) {
+size_t link_group_missing(void *group) {
     link_group *g = group;
     link_lock(&g->lock);
     int due = g->first != NULL || g->threads > wanted(g);
     link_unlock(&g->lock);
-    return due;
+    return due ? 0 : 1;
 }
 
 link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, link_queue **q,

@@ -47,8 +47,8 @@ int link_group_has_threads(link_group *g);
 /* Put queues into the list, which are linked by `next_due` from the first to the last, and see that a
  * thread checks it. */
 void link_group_put(link_group *g, struct link_queue *first, struct link_queue *last);
-/* Whether there is something for a thread to do. */
-int link_group_is_due(void *group);
+/* 0: there is something for a thread to do; 1: it is missing. */
+size_t link_group_missing(void *group);
 /* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,
  * or has dealt with a queue; it checks the list from now on. With `sleeps` it stands in line with
  * `w` when there is none. LINK_DUE_BUSY only with `may_wait` 0. */

@@ -12,7 +12,10 @@ enum {
      * is received alone, with no more behind it than the next line may need. */
     LARGE = 64 * 1024,
     BEHIND = 512,
-    KEEP = 64 * 1024 /* what the buffers of a quiet link hold */
+    KEEP = 64 * 1024, /* what the buffers of a quiet link hold */
+    /* Bytes that are waited for at once, at most. With so many in it a socket has as much room left, so
+     * its peer need not wait. */
+    GATHER = 32 * 1024
 };
 
 void link_inbound_init(link_inbound *in, link_outbound *outbound, size_t max_size) {
@@ -168,6 +171,7 @@ static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len
         if (f->sid != in->reply_sid) p->last_sid = f->sid, p->last = q;
     }
     in->large = f->payload.len >= LARGE;
+    in->frame = frame_len;
     if (q == NULL) {
         link_add(&in->unmatched, 1);
         jet_buf_consume(&in->buf, frame_len);
@@ -317,11 +321,17 @@ static int receive_and_parse(void *context, int fd, jet_span *text) {
     return event == LINK_EVENT_NONE ? link_inbound_parse(context, text) : event;
 }
 
-int link_inbound_follow(link_inbound *in, link_served served, void *whom, double until) {
-    for (;;) {
-        if (served(whom)) return 1;
-        if (!link_reader_turn_read(&in->turn, until, receive_and_parse, in)) return 0;
+int link_inbound_follow(link_inbound *in, link_missing missing, void *whom, double until, int gather) {
+    size_t n, bytes, least = 1;
+    while ((n = missing(whom)) > 0) {
+        if (gather) {
+            bytes = n < GATHER / (in->frame + 1) ? n * in->frame : GATHER;
+            least = bytes > jet_buf_len(&in->buf) ? bytes - jet_buf_len(&in->buf) : 1;
+        }
+        if (!link_reader_turn_read(&in->turn, until, least, receive_and_parse, in))
+            return missing(whom) == 0;
     }
+    return 1;
 }
 
 void link_inbound_leave(link_inbound *in, double waited) {

@@ -38,13 +38,14 @@ typedef struct link_inbound {
     jet_pool *pool;          /* constant, set by the owner: of the queues' segments; may be NULL */
     uint64_t quiet_since;    /* how many messages had come when the last PONG came */
     int large;               /* the last message was a large one: another may follow */
+    size_t frame;            /* bytes of the last message's frame: those of the next ones, about */
     double last_wait;        /* how long the last follower waited, in seconds */
     int why;             /* errno of the end of the link; 0: the peer closed it */
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;
 
-/* Whether the taker `whom` can stop waiting. */
-typedef int (*link_served)(void *whom);
+/* How many messages are missing until the taker `whom` can stop waiting. */
+typedef size_t (*link_missing)(void *whom);
 
 /* The events for the reader. Everything else is handled in here. */
 typedef enum link_event {
@@ -92,10 +93,11 @@ link_event link_inbound_parse(link_inbound *in, jet_span *text);
 /* Receive from `fd` until there is an event. Only the reader, with its turn. Blocks. */
 link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
 /* For a taker that has nothing and that took the reader's turn (link_reader_turn_take): read the link
- * in this thread until `served(whom)` says that what it waits for has come, up to `until`
- * (monotonic). Routes what comes for others too. Returns whether it has come. Blocks, until a signal comes or
- * something is left to the reader at the latest. */
-int link_inbound_follow(link_inbound *in, link_served served, void *whom, double until);
+ * in this thread until `missing(whom)` says that what it waits for has come, up to `until`
+ * (monotonic). Routes what comes for others too. With `gather` it wakes up once for all that is missing, and not
+ * for each piece of it: for a short time, since pieces for others wait too. Returns whether it has come.
+ * Blocks, until a signal comes or something is left to the reader at the latest. */
+int link_inbound_follow(link_inbound *in, link_missing missing, void *whom, double until, int gather);
 /* Give the turn back after having waited for so many seconds. */
 void link_inbound_leave(link_inbound *in, double waited);
 

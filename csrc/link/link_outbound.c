@@ -135,6 +135,18 @@ static void ask(link_outbound *o) {
     o->asked_point = o->resend.end;
 }
 
+/* Have the writer send what is pending. */
+static inline void hurry(link_outbound *o) {
+    o->hurried = 1;
+    link_gate_open(&o->work);
+}
+
+/* Have it send what is pending within LINK_HOLD. */
+static inline void hold(link_outbound *o) {
+    if (o->held == 0) o->held = link_now();
+    if (!o->on_watch) link_gate_open(&o->work);
+}
+
 static inline int append(link_outbound *o, link_put *p) {
     size_t before = link_room_used(o);
     if (p->share == NULL || !borrow(o, p)) {
@@ -151,12 +163,13 @@ static inline int append(link_outbound *o, link_put *p) {
         }
         p->is_first = question == LINK_ASK_REGULARLY;
         if (question == LINK_ASK_NOW) ask(o);
-    } else if (p->wake) {
-        o->hurried = 1;
     }
     link_add(&o->msgs, p->messages);
     link_add(&o->bytes, size);
-    if (p->wake) link_gate_open(&o->work);
+    if (p->wake && p->resend)
+        hold(o);
+    else if (p->wake)
+        hurry(o);
     return LINK_OK;
 }
 
@@ -193,7 +206,7 @@ void link_outbound_join(link_outbound *o, link_waiter *w, const link_put *p) {
     else
         link_room_promise(o); /* there may be some by now */
     /* The pending bytes may wait for a thread that has not sent them yet. */
-    link_gate_open(&o->work);
+    hurry(o);
     link_unlock(&o->lock);
 }
 
@@ -228,7 +241,7 @@ void link_outbound_pong(link_outbound *o) {
     link_lock(&o->lock);
     if (!o->closed && link_room_used(o) <= o->high_water) {
         jet_encode_pong(&o->pending);
-        link_gate_open(&o->work);
+        hurry(o);
     }
     link_unlock(&o->lock);
 }
@@ -260,7 +273,7 @@ uint64_t link_outbound_ping(link_outbound *o, int wake) {
     if (!o->closed && is_online(o) && jet_encode_ping(&o->pending) == JET_OK) {
         link_add(&o->pings, 1);
         number = o->pings;
-        if (wake) link_gate_open(&o->work);
+        if (wake) hurry(o);
     }
     link_unlock(&o->lock);
     return number;
@@ -273,7 +286,7 @@ int link_outbound_line(link_outbound *o, jet_span line) {
         result = LINK_CLOSED;
     } else if (is_online(o) || o->expected) {
         result = jet_buf_append(&o->pending, line.ptr, line.len);
-        link_gate_open(&o->work);
+        hurry(o);
     }
     link_unlock(&o->lock);
     return result;
@@ -347,7 +360,7 @@ int link_outbound_ask(link_outbound *o) {
     int more = !o->closed && link_resend_has_more(&o->resend);
     if (more) {
         ask(o);
-        link_gate_open(&o->work);
+        hurry(o);
     }
     link_unlock(&o->lock);
     return more;

@@ -12,6 +12,12 @@
 #include "link_resend.h"
 #include "link_turn.h"
 
+/* Seconds for which the writer may hold frames of the resend buffer (acknowledgements), since no thread
+ * waits for them: they leave with what is sent meanwhile. The first one after a pause of so many seconds
+ * leaves at once. */
+#define LINK_HOLD 0.001
+#define LINK_PAUSE 0.01
+
 /* The outcome of a call of a filter. */
 typedef enum link_filtered {
     LINK_FILTER_BROKEN = 0, /* nothing of use: the link is beyond repair */
@@ -36,7 +42,10 @@ typedef struct link_outbound {
     size_t left; /* without a link: how many of the pending bytes were put in for the last one */
     int expected; /* without a link: one is coming, and lines are for it */
     int closed;
-    int hurried;         /* the writer has more to send than what may be gathered for longer */
+    int hurried;         /* the writer has more to send than what may be held */
+    double held;         /* when the oldest pending frame that may be held was put in; 0: there is none */
+    double held_left;    /* when such frames left last */
+    int on_watch;        /* the writer looks at `held` by itself */
     int nudged;          /* there may be something to send besides `pending` */
     uint64_t links;      /* the number of the last link, from 2 on (atomic for others) */
     uint64_t pings;      /* put in for this link (atomic for others, as those below) */
@@ -73,7 +82,7 @@ typedef struct link_put {
     uint64_t messages; /* in them */
     uint64_t link;     /* number of the only link on which it may leave, or which it waits for; 0: any */
     int resend;          /* send it again over the next link, unless it is known to have arrived */
-    int wake;          /* wake the writer; else the caller has to send */
+    int wake;          /* have the writer send it, with `resend` within LINK_HOLD; else the caller has to */
     int is_first; /* out: it is the first one that is kept: call link_outbound_ask from now on */
 } link_put;
 
@@ -143,6 +152,9 @@ size_t link_outbound_kept(link_outbound *o);
  * or the filter is the writer's alone): the writer was woken. 1: little is to be sent. 2: much; call what
  * follows without the interpreter's lock. */
 int link_outbound_begin_send(link_outbound *o);
+/* Whether frames are held that the calling thread may send: it is about to wait, and what it put in
+ * is not to wait with it. */
+int link_outbound_holds(link_outbound *o);
 /* Send what was pending at the beginning, without waiting for the network; the rest is the
  * writer's, who is woken. Ends what link_outbound_begin_send began. */
 void link_outbound_send(link_outbound *o);

@@ -116,12 +116,12 @@ void link_queue_serve(link_queue *q) {
     link_unlock(&q->lock);
 }
 
-int link_queue_is_served(void *queue) {
+size_t link_queue_missing(void *queue) {
     link_queue *q = queue;
     link_lock(&q->lock);
-    int enough = link_queue_has_enough(q);
+    size_t missing = link_queue_has_enough(q) ? 0 : q->least - q->chain.count;
     link_unlock(&q->lock);
-    return enough;
+    return missing;
 }
 
 link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, int may_wait) {
@@ -238,6 +238,7 @@ link_rest link_queue_rest(link_queue *q, int ends, int may_wait) {
     link_rest rest = LINK_RESTS;
     if (!link_enter(&q->lock, may_wait)) return LINK_REST_BUSY;
     int more = q->chain.count || link_load(&q->ready_messages);
+    q->least = 1; /* the thread that had it may have waited for more */
     if (ends && q->finished && !more)
         rest = LINK_REST_OVER;
     else if (q->group && (more || link_queue_has_enough(q)))

@@ -100,8 +100,9 @@ int link_queue_has_enough(const link_queue *q);
 int link_queue_tell(link_queue *q);
 /* After a pass of reading that put something in: tell the takers if they can stop waiting. */
 void link_queue_serve(link_queue *q);
-/* Whether its taker can stop waiting, for a caller that does not hold `lock`. */
-int link_queue_is_served(void *queue);
+/* How many messages are missing until its taker can stop waiting, for a caller that does not hold
+ * `lock`. */
+size_t link_queue_missing(void *queue);
 
 /* -- for takers, with the take turn ------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static int watch(int epoll, int op, int fd, uint32_t events) {
@@ -49,6 +50,14 @@ static int wait_readable(int fd, double seconds) {
     t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
     return ppoll(&p, 1, &t, NULL);
 }
+
+/* Have the socket tell of no less than so many bytes, or of its end. Only TCP does that; other links
+ * tell of each byte, as without it. */
+static void set_mark(link_reader_turn *t, int bytes) {
+    if (t->mark == bytes) return;
+    setsockopt(t->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+    t->mark = bytes;
+}
 #else
 static void open_epoll(link_reader_turn *t, int fd) { (void)fd, t->epoll = t->eventfd = -1; }
 static void close_epoll(link_reader_turn *t) { (void)t; }
@@ -57,6 +66,7 @@ static void unmute(link_reader_turn *t) { (void)t; }
 static void ring(link_reader_turn *t) { (void)t; }
 static void sleep_in_epoll(link_reader_turn *t) { (void)t; }
 static int wait_readable(int fd, double seconds) { return (void)fd, (void)seconds, 0; }
+static void set_mark(link_reader_turn *t, int bytes) { (void)t, (void)bytes; }
 #endif
 
 void link_reader_turn_init(link_reader_turn *t) {
@@ -65,6 +75,7 @@ void link_reader_turn_init(link_reader_turn *t) {
     t->epoll = t->eventfd = t->fd = -1;
     t->taken = 1;
     t->left = 0;
+    t->mark = 1;
     t->left_text = (jet_span){NULL, 0};
 }
 
@@ -82,6 +93,7 @@ void link_reader_turn_reset(link_reader_turn *t) {
 void link_reader_turn_link(link_reader_turn *t, int fd) {
     open_epoll(t, fd);
     t->fd = fd;
+    t->mark = 1;
 }
 
 void link_reader_turn_unlink(link_reader_turn *t) {
@@ -123,15 +135,20 @@ int link_reader_turn_take(link_reader_turn *t, int may_wait) {
     return mine;
 }
 
-int link_reader_turn_read(link_reader_turn *t, double until, link_read_step step, void *context) {
+int link_reader_turn_read(link_reader_turn *t, double until, size_t least, link_read_step step,
+                          void *context) {
     if (t->left) return 0; /* the reader has to see it before anything else is read */
     double seconds = until - link_now();
-    if (seconds <= 0 || wait_readable(t->fd, seconds) <= 0) return 0;
+    if (seconds <= 0) return 0;
+    set_mark(t, (int)least);
+    int ready = wait_readable(t->fd, seconds);
+    if (ready < 0 || (ready == 0 && least == 1)) return 0;
     t->left = step(context, t->fd, &t->left_text);
-    return t->left == 0;
+    return ready && t->left == 0;
 }
 
 void link_reader_turn_leave(link_reader_turn *t) {
+    set_mark(t, 1);
     link_lock(&t->lock);
     t->taken = 0;
     unmute(t);

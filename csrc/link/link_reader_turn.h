@@ -21,6 +21,7 @@ typedef struct link_reader_turn {
     int fd;         /* of the link. These three are changed by the reader, with no follower reading */
     int taken;      /* guarded by `lock`, with the two below: a follower reads, or the reader works */
     int left;       /* an event that a follower came across: for the reader */
+    int mark;       /* bytes that the holder of the turn wants before `fd` can be read; else 1 */
     jet_span left_text;
 } link_reader_turn;
 
@@ -46,9 +47,10 @@ int link_reader_turn_lend(link_reader_turn *t, jet_span *text);
 
 /* A follower: take the turn if the reader sleeps and no other follower reads. */
 int link_reader_turn_take(link_reader_turn *t, int may_wait);
-/* Wait for something to read until `until` (monotonic) and deal with it. Returns whether to go on:
- * not when time is up, a signal came, or something was left to the reader. Blocks. */
-int link_reader_turn_read(link_reader_turn *t, double until, link_read_step step, void *context);
+/* Wait for `least` bytes to read until `until` (monotonic) and deal with what has come. Returns
+ * whether to go on: not when time is up, a signal came, or something was left to the reader. Blocks. */
+int link_reader_turn_read(link_reader_turn *t, double until, size_t least, link_read_step step,
+                          void *context);
 void link_reader_turn_leave(link_reader_turn *t);
 
 #endif

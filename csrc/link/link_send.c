@@ -19,11 +19,9 @@ enum {
     LITTLE = 128 * 1024, /* what is sent with the interpreter's lock held */
     /* Where message follows message, to wake the writer for a few costs more than to send them: after
      * so many since it last woke up it waits for more, in microseconds. Answers to single requests
-     * never come to so many, so they leave at once. No thread waits for frames of the resend buffer
-     * (acknowledgements): those may take longer. */
+     * never come to so many, so they leave at once. */
     MANY = 16,
-    GATHER = 50,
-    GATHER_RESENT = 200
+    GATHER = 50
 };
 
 /* Give borrowed memory back. Called as soon as nothing is left in it, since the memory of an empty
@@ -47,6 +45,10 @@ static link_piece *take_first(link_outbound *o, jet_buf *next) {
         o->taken = piece->share;
         piece->share = NULL;
         jet_buf_init(&piece->bytes);
+    }
+    if (!piece && o->held) {
+        o->held_left = link_now();
+        o->held = 0;
     }
     if (piece && o->pending.data)
         piece->bytes = swap;
@@ -166,20 +168,42 @@ void link_outbound_send(link_outbound *o) {
     if (sent == LINK_BLOCKED) link_outbound_nudge(o);
 }
 
+int link_outbound_holds(link_outbound *o) {
+    link_lock(&o->lock);
+    int holds = o->held != 0 && !o->writer_only;
+    link_unlock(&o->lock);
+    return holds;
+}
+
+/* The writer waits until there is something to send. Frames that may be held wait for LINK_HOLD, unless
+ * they are the first after a pause. Until none came for so long it looks after them by itself, so that
+ * putting them in wakes no thread. */
+static void await_work(link_outbound *o) {
+    link_assert_held(&o->lock);
+    for (;;) {
+        int waiting = o->fd >= 0 && link_room_used(o);
+        if (o->closed || o->nudged || (waiting && (o->hurried || !o->held))) return;
+        if (waiting && o->held - o->held_left > LINK_PAUSE) return;
+        double due = (waiting ? o->held : o->held_left) + LINK_HOLD;
+        o->on_watch = due > link_now();
+        if (waiting && !o->on_watch) return;
+        link_gate_wait_until(&o->work, &o->lock, o->on_watch ? due : -1);
+        o->on_watch = 0;
+    }
+}
+
 void link_outbound_pump(link_outbound *o) {
     uint64_t seen = 0;
     for (;;) {
-        unsigned gather = 0;
         link_lock(&o->lock);
-        while (!(o->closed || o->nudged || (o->fd >= 0 && link_room_used(o))))
-            link_gate_wait(&o->work, &o->lock);
-        if (!o->nudged && o->msgs - seen > MANY) gather = o->hurried ? GATHER : GATHER_RESENT;
+        await_work(o);
+        int gather = !o->nudged && o->hurried && o->msgs - seen > MANY;
         seen = o->msgs;
         o->nudged = o->hurried = 0;
         int closed = o->closed;
         link_unlock(&o->lock);
         if (closed) return;
-        if (gather) usleep(gather);
+        if (gather) usleep(GATHER);
         link_turn_wait(&o->send_turn);
         if (drain(o, 0, 0) == LINK_BROKEN) give_up(o);
         link_turn_leave(&o->send_turn);

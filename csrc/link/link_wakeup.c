@@ -116,9 +116,14 @@ int link_gate_leave(link_gate *g) {
     return opened;
 }
 
-void link_gate_wait(link_gate *g, link_mutex *guard) {
+void link_gate_wait(link_gate *g, link_mutex *guard) { link_gate_wait_until(g, guard, -1); }
+
+void link_gate_wait_until(link_gate *g, link_mutex *guard, double deadline) {
+    link_result got;
     link_gate_arm(g);
     link_unlock(guard);
-    while (link_wakeup_sleep(&g->wakeup, -1) != LINK_WOKEN) continue;
+    do got = link_wakeup_sleep(&g->wakeup, deadline);
+    while (got == LINK_SIGNAL);
     link_lock(guard);
+    if (got == LINK_TIMEOUT) link_gate_leave(g);
 }

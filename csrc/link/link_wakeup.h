@@ -49,5 +49,7 @@ int link_gate_leave(link_gate *g);
 /* Wait without a deadline; signals do not end it. The caller holds `guard`, which is released
  * meanwhile. Blocks. */
 void link_gate_wait(link_gate *g, link_mutex *guard);
+/* The same until `deadline` at the latest (negative: no limit). */
+void link_gate_wait_until(link_gate *g, link_mutex *guard, double deadline);
 
 #endif

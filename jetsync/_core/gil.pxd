@@ -1,7 +1,7 @@
 # When a wait, or a piece of work without Python, keeps the GIL. Binds link_keep.
 from libc.stddef cimport size_t
 
-from jetsync._core.link cimport link_inbound, link_keep, link_keep_is_busy, link_served
+from jetsync._core.link cimport link_inbound, link_keep, link_keep_is_busy, link_missing
 from jetsync._core.sync cimport monotonic
 
 cdef link_keep KEEP  # of all waits of the process; guarded by the GIL
@@ -18,5 +18,6 @@ cdef inline bint is_little(size_t size) noexcept:
     return size <= 1 << 20 or (size <= 4 << 20 and is_dear())
 
 
-cdef int follow(link_inbound *reader, link_served served, void *whom, double deadline) except -1
+cdef int follow(link_inbound *reader, link_missing missing, void *whom, double deadline,
+                bint gather) except -1
 cdef int returned(double woke, double kept_before) except -1

@@ -113,7 +113,7 @@ cdef extern from "link_queue.h" nogil:
     void link_queue_reset(link_queue *q)
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
     bint link_queue_leave(link_queue *q)
-    bint link_queue_is_served(void *queue) noexcept
+    size_t link_queue_missing(void *queue) noexcept
     void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint has_it)
     void link_queue_leave_group(link_queue *q)
     link_rest link_queue_rest(link_queue *q, bint ends, bint may_wait)
@@ -133,7 +133,7 @@ cdef extern from "link_group.h" nogil:
     void link_group_remove(link_group *g)
     bint link_group_enter(link_group *g)
     bint link_group_has_threads(link_group *g)
-    bint link_group_is_due(void *group) noexcept
+    size_t link_group_missing(void *group) noexcept
     link_due link_group_take(link_group *g, link_waiter *w, bint comes, bint sleeps,
                              link_queue **q, bint may_wait)
 
@@ -201,6 +201,7 @@ cdef extern from "link_outbound.h" nogil:
     size_t link_outbound_peek(link_outbound *o, uint8_t *to, size_t n)
     bint link_outbound_ask(link_outbound *o)
     size_t link_outbound_kept(link_outbound *o)
+    bint link_outbound_holds(link_outbound *o)
     int link_outbound_begin_send(link_outbound *o)
     void link_outbound_send(link_outbound *o)
     void link_outbound_nudge(link_outbound *o)
@@ -224,7 +225,7 @@ cdef extern from "link_reader_turn.h" nogil:
 
 
 cdef extern from "link_inbound.h" nogil:
-    ctypedef bint (*link_served)(void *whom) noexcept
+    ctypedef size_t (*link_missing)(void *whom) noexcept
     ctypedef link_filtered (*link_decode)(void *context, const uint8_t *bytes, size_t n,
                                           jet_buf *out) noexcept
     ctypedef struct link_inbound:
@@ -262,7 +263,8 @@ cdef extern from "link_inbound.h" nogil:
     jet_status link_inbound_feed(link_inbound *i, jet_span bytes)
     link_event link_inbound_parse(link_inbound *i, jet_span *text)
     link_event link_inbound_pump(link_inbound *i, int fd, jet_span *text)
-    bint link_inbound_follow(link_inbound *i, link_served served, void *whom, double until)
+    bint link_inbound_follow(link_inbound *i, link_missing missing, void *whom, double until,
+                             bint gather)
     void link_inbound_leave(link_inbound *i, double waited)
 
 

@@ -18,9 +18,10 @@ cdef class Mailbox:
     cdef uint64_t link          # the number of the link that it ends with; 0: with none
     cdef readonly object error  # why it ended, None for an ordinary end
 
-    cdef int _fill(self, double deadline, size_t least=*, double patience=*,
-                   double since=*) except -1
-    cdef int _follow(self, double deadline) except -1
+    cdef int _fill(self, double deadline, size_t least=*, double patience=*, double since=*,
+                   bint gather=*) except -1
+    cdef bint gather(self, size_t least, double deadline) except -1
+    cdef int _follow(self, double deadline, bint gather) except -1
     cdef bint _sleep(self, double deadline, double patience, double since) except -1
     cdef double _due(self, double deadline, double patience, double since) noexcept nogil
     cdef int collect(self, MsgBatch batch, size_t limit, double deadline, size_t least,

@@ -10,7 +10,7 @@ from jetsync._core.gil cimport KEEP, follow, returned
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
     link_count, link_found, link_queue_absorb, link_queue_discard,
-    link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_is_served,
+    link_queue_find, link_queue_finish, link_queue_free, link_queue_init, link_queue_missing,
     link_counts, link_queue_leave, link_queue_counts, link_queue_wake,
     link_queue_reset, link_queue_stop_after, link_queue_note_ready, link_reader_turn_take,
     link_result, link_wakeup_sleep,
@@ -48,8 +48,8 @@ cdef class Mailbox:
     def __dealloc__(self):
         link_queue_free(&self.queue)
 
-    cdef int _fill(self, double deadline, size_t least=1, double patience=0,
-                   double since=0) except -1:
+    cdef int _fill(self, double deadline, size_t least=1, double patience=0, double since=0,
+                   bint gather=False) except -1:
         """Fill `ready`; with time, until it has `least` messages or a status. The caller has the
         take turn.
 
@@ -60,6 +60,8 @@ cdef class Mailbox:
         cdef bint follow = self.reader != NULL and self.vain < VAIN
         cdef link_found found
         while True:
+            if not patient:
+                least = 1
             found = link_queue_find(&self.queue, least, patient, not follow, False)
             if found == LINK_FIND_BUSY:
                 with nogil:
@@ -72,11 +74,12 @@ cdef class Mailbox:
                 return 0
             if follow:
                 follow = False
-                self._follow(deadline)
+                self._follow(deadline, gather)
+                patient = deadline < 0 or monotonic() < deadline
             elif not self._sleep(deadline, patience, since):
                 patient = False
 
-    cdef int _follow(self, double deadline) except -1:
+    cdef int _follow(self, double deadline, bint gather) except -1:
         """Read the link in this thread until something came for this mailbox, if no other thread does;
         not for long. Routes what comes for others as well. A signal handler may raise."""
         cdef link_inbound *reader = self.reader
@@ -84,7 +87,7 @@ cdef class Mailbox:
         if not link_reader_turn_take(&reader.turn, False):
             return 0
         self.vain += 1
-        follow(reader, link_queue_is_served, &self.queue, deadline)
+        follow(reader, link_queue_missing, &self.queue, deadline, gather)
         PyErr_CheckSignals()
         return 0
 
@@ -160,6 +163,19 @@ cdef class Mailbox:
                 self._take(&r)
                 return msg
             return None
+        finally:
+            unlock(&self.queue.take_turn)
+
+    cdef bint gather(self, size_t least, double deadline) except -1:
+        """Wait until `deadline`, which is soon, for `least` messages or a status; take none. Returns
+        whether anything is there. A wake-up only makes it look again: its caller looks soon."""
+        if not acquire(&self.queue.take_turn, deadline):
+            return False
+        try:
+            while not self._fill(deadline, least, 0, 0, True):
+                if counts_of(&self.queue).finished or monotonic() >= deadline:
+                    return False
+            return True
         finally:
             unlock(&self.queue.take_turn)
 

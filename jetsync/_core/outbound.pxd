@@ -27,6 +27,7 @@ cdef class Outbound:
                            bint wake=*, double deadline=*) except -1
     cdef bint offer_frames(self, jet_span frames, uint64_t count, uint64_t link,
                            bint wake, link_share *share=*) noexcept
+    cdef int send_held(self) except -1
     cdef uint64_t link_number(self) noexcept
     cdef uint64_t link_now(self) noexcept
     cdef int _retract(self) except -1

@@ -17,7 +17,7 @@ from jetsync._core.link cimport (
     LINK_SIGNAL, LINK_WOKEN, link_count, link_encode, link_filtered, link_outbound_ask, link_outbound_attach,
     link_outbound_begin_send, link_outbound_close, link_outbound_detach, link_outbound_expect,
     link_outbound_forget,
-    link_outbound_free, link_outbound_init, link_outbound_is_lost,
+    link_outbound_free, link_outbound_holds, link_outbound_init, link_outbound_is_lost,
     link_outbound_join, link_outbound_kept, link_outbound_line, link_outbound_link,
     link_outbound_link_to_leave_on, link_outbound_nudge, link_outbound_offer,
     link_outbound_peek, link_outbound_pending, link_outbound_ping, link_outbound_pump,
@@ -338,6 +338,12 @@ cdef class Outbound:
         elif how == 2:
             with nogil:
                 link_outbound_send(&self.link)
+
+    cdef int send_held(self) except -1:
+        """Send what the writer holds: the caller is about to wait."""
+        if link_outbound_holds(&self.link):
+            self.send_now()
+        return 0
 
     def nudge(self):
         """Wake the writer, even when it is about to sleep."""

@@ -87,8 +87,10 @@ cdef class PullLine:
         cdef link_counts now
         self.sent_seq = 0
         if until != 0:
-            due = self.state.due(monotonic(), counts_of(&mailbox.queue).last_put,
-                                 &patience)
+            now = counts_of(&mailbox.queue)
+            if not now.messages:
+                self.outbound.send_held()
+            due = self.state.due(monotonic(), now.last_put, &patience)
             if until < 0 or due < until:
                 until = due
         mailbox.collect(self.batch, limit, until, least, patience, self.state.since, statuses)

@@ -29,7 +29,9 @@ cdef class PullLoop(PrefetchBuffer):
     cdef bint is_told               # and whether that has not changed
     cdef dict group
     cdef bint is_lasting
-    cdef bint has_more              # the server had more ready when it sent the last message
+    cdef int64_t more               # messages that the server had ready when it sent the last one
+    cdef double came_at             # when messages came last,
+    cdef double pace                # and how many come in a second, about; 0: not known
     cdef int64_t each               # bytes of a message, about
     cdef int64_t given              # how many messages were handed out together,
     cdef double given_at            # and when
@@ -43,3 +45,4 @@ cdef class PullLoop(PrefetchBuffer):
     cdef int begin_waiting(self) except -1
     cdef int tell_window(self) except -1
     cdef int refill(self, double deadline) except -1
+    cdef bint gather(self, PullLine inbox, int64_t limit, double until) except -1

@@ -1,4 +1,5 @@
-"""A pull that a signal handler breaks off while it waits for room is not taken for sent."""
+"""A line sends what the writer holds before it waits; a pull that a signal handler breaks off while
+it waits for room is not taken for sent."""
 
 from __future__ import annotations
 
@@ -9,13 +10,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from jetsync._core.delivered import publish_ack
+from jetsync._core.handles import Publishing
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
 from jetsync._core.pull_line import PullLine
 from jetsync._core.pulls import PullLedger, PullOptions
 from jetsync.errors import OutboundFullError
-from jetsync.jetstream.message import MsgBatch
-from tests.core.kit import LONG, link
+from jetsync.jetstream.message import JetStreamMsg, MsgBatch
+from tests.core.kit import LONG, link, pair, read
+
+
+class Owner(Publishing):
+    """As much of a connection as a message sees."""
 
 
 class Interrupted(BaseException):
@@ -54,6 +61,18 @@ def line_of(outbound: Outbound) -> PullLine:
     state = PullLedger(0.0)
     made._bind(consumer, "pull", "inbox.", Mailbox(), state, outbound, presence, MsgBatch, rtt)
     return made
+
+
+def test_before_it_waits_it_sends_the_acknowledgements_that_the_writer_would_hold():
+    """No thread pumps here."""
+    with pair() as (ours, theirs):
+        outbound = Outbound()
+        outbound.attach(ours.fileno(), b"", 1 << 20)
+        owner = Owner(outbound)
+        publish_ack(JetStreamMsg._make("a", reply="$JS.ACK.1", owner=owner), b"+ACK", True)
+        line_of(outbound).take(1, wait=0.01)
+        assert read(theirs, 23) == b"PUB $JS.ACK.1 4\r\n+ACK\r\n"
+        outbound.close()
 
 
 def test_without_room_no_pull_is_under_way(line):

@@ -129,7 +129,7 @@ static void check_busy(void) {
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_FIND_BUSY);
     CHECK(!link_queue_counts(&q, 0, &now) && !link_queue_wake(&q, 0));
     CHECK(link_queue_rest(&q, 0, 0) == LINK_REST_BUSY);
-    CHECK(!q.woken && q.scheduled && !link_group_is_due(&g));
+    CHECK(!q.woken && q.scheduled && link_group_missing(&g));
     link_unlock(&q.lock);
     link_lock(&g.lock);
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_BUSY);
@@ -138,13 +138,31 @@ static void check_busy(void) {
     CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0, 0) == LINK_RESTS);
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q);
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
-    CHECK(link_queue_rest(&q, 1, 0) == LINK_RESTS && !link_group_is_due(&g));
+    CHECK(link_queue_rest(&q, 1, 0) == LINK_RESTS && link_group_missing(&g));
     /* A finished one is left to its thread when that asks for it, with nothing in it. */
     link_queue_finish(&q);
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
-    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS && link_group_is_due(&g));
+    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS && !link_group_missing(&g));
     CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
-    CHECK(link_queue_rest(&q, 1, 0) == LINK_REST_OVER && !link_group_is_due(&g));
+    CHECK(link_queue_rest(&q, 1, 0) == LINK_REST_OVER && link_group_missing(&g));
+    link_queue_leave_group(&q);
+    link_group_free(&g);
+    link_queue_free(&q);
+}
+
+/* A thread that had a queue may have waited for many messages: given back, the queue is due with one. */
+static void check_due_with_one(void) {
+    link_queue q;
+    link_group g;
+    link_queue_init(&q, NULL, 0, 0);
+    link_group_init(&g, 1);
+    link_queue_join_group(&q, &g, NULL, 1);
+    CHECK(link_queue_find(&q, 5, 1, 0, 0) == LINK_WAIT && link_queue_missing(&q) == 5);
+    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS);
+    put_one(&q, S("x"), 0, LINK_PUT_NOTHING);
+    link_lock(&q.lock);
+    CHECK(link_queue_tell(&q));
+    link_unlock(&q.lock);
     link_queue_leave_group(&q);
     link_group_free(&g);
     link_queue_free(&q);
@@ -183,7 +201,7 @@ static void check_due_in_order(void) {
         CHECK(link_queue_find(due, 1, 0, 0, 0) == LINK_FOUND);
         CHECK(due->ready.count == (due == &q[2] ? 2u : 1u));
     }
-    CHECK(!link_group_is_due(&g) && !q[0].touched && q[0].chain.count == 1);
+    CHECK(link_group_missing(&g) && !q[0].touched && q[0].chain.count == 1);
     CHECK(link_group_take(&other, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[3]);
     for (int i = 0; i < MANY; i++) link_queue_free(&q[i]);
     link_group_free(&g), link_group_free(&other);
@@ -195,6 +213,7 @@ void suite_queue(void) {
     jet_pool pool = {{NULL}, 0, 0, {NULL}, 0, 0};
     link_queue q;
     check_busy();
+    check_due_with_one();
     check_due_in_order();
     check_woken_for_more();
     check_unneeded_threads();
@@ -202,9 +221,9 @@ void suite_queue(void) {
     CHECK(link_queue_find(&q, 1, 0, 0, 0) == LINK_NOTHING);
     CHECK(link_queue_find(&q, 2, 1, 1, 0) == LINK_WAIT); /* it waits for two */
     put_one(&q, S("1"), 0, LINK_PUT_NOTHING);
-    CHECK(!link_queue_is_served(&q));
+    CHECK(link_queue_missing(&q) == 1);
     put_one(&q, S("2"), 0, LINK_PUT_NOTHING);
-    CHECK(link_queue_is_served(&q));
+    CHECK(link_queue_missing(&q) == 0);
     CHECK(!link_queue_leave(&q)); /* the reader has not opened the gate yet */
     take_one(&q, S("1"));
     /* What the taker has in hand counts, and over the limit the newest is dropped and told once. */
@@ -372,64 +391,5 @@ void suite_inbound(void) {
     link_inbound_reset(&in);
     link_inbound_free(&in);
     link_queue_free(&a), link_queue_free(&b);
-    link_outbound_free(&o);
-}
-
-void suite_reader_turn(void) {
-    link_outbound o;
-    link_inbound in;
-    link_queue q;
-    jet_span text;
-    int pair[2];
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-    link_outbound_init(&o, 1000, 1000);
-    link_inbound_init(&in, &o, 1000);
-    link_queue_init(&q, NULL, 0, 0);
-    CHECK(link_inbound_add(&in, &q) == 1);
-    CHECK(link_reader_turn_is_taken(&in.turn) && !link_reader_turn_take(&in.turn, 0));
-#ifdef __linux__
-    link_reader_turn_link(&in.turn, pair[0]);
-    in.turn.taken = 0; /* the reader sleeps */
-    CHECK(link_reader_turn_take(&in.turn, 0) && !link_reader_turn_take(&in.turn, 0));
-    CHECK(write(pair[1], "MSG s 1 1\r\nx\r\n", 14) == 14);
-    CHECK(link_queue_find(&q, 1, 1, 0, 0) == LINK_WAIT);
-    /* Until there is something for it; when there is, nothing more is waited for. */
-    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
-    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
-    CHECK(link_reader_turn_is_taken(&in.turn));
-    link_inbound_leave(&in, 0.5);
-    CHECK(in.last_wait == 0.5);
-    take_one(&q, S("x"));
-    /* What needs the reader is left to it, and no other follower reads before. */
-    CHECK(link_reader_turn_take(&in.turn, 0));
-    CHECK(write(pair[1], "PONG\r\n", 6) == 6);
-    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
-    CHECK(write(pair[1], "MSG s 1 1\r\ny\r\n", 14) == 14);
-    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5)); /* nor this one */
-    link_inbound_leave(&in, 0);
-    CHECK(!link_reader_turn_take(&in.turn, 0));
-    CHECK(link_reader_turn_lend(&in.turn, &text) == LINK_EVENT_PONG);
-    in.turn.taken = 0;
-    CHECK(link_reader_turn_take(&in.turn, 0));
-    CHECK(link_inbound_follow(&in, link_queue_is_served, &q, link_now() + 5));
-    take_one(&q, S("y"));
-    double before = link_now();
-    CHECK(!link_inbound_follow(&in, link_queue_is_served, &q, before + 0.01)); /* nothing comes */
-    link_inbound_leave(&in, 0.01);
-    CHECK(link_now() >= before + 0.01 && !link_reader_turn_is_taken(&in.turn));
-    in.turn.taken = 1;
-    CHECK(write(pair[1], "PONG\r\n", 6) == 6);
-    CHECK(link_inbound_pump(&in, pair[0], &text) == LINK_EVENT_PONG);
-    close(pair[1]);
-    CHECK(link_inbound_pump(&in, pair[0], &text) == LINK_EVENT_EOF && in.why == 0);
-    link_reader_turn_reset(&in.turn);
-    CHECK(link_reader_turn_is_taken(&in.turn) && in.turn.epoll < 0);
-#else
-    (void)text;
-    close(pair[1]);
-#endif
-    close(pair[0]);
-    link_inbound_free(&in);
-    link_queue_free(&q);
     link_outbound_free(&o);
 }

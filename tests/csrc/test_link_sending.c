@@ -1,4 +1,6 @@
 /* csrc/link: from the outbound buffer to a socket. */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -157,7 +159,59 @@ static void arrived(int fd, const char *want) {
     CHECK(read(fd, got, sizeof got) == (ssize_t)n && memcmp(got, want, n) == 0);
 }
 
+static link_filtered count_sends(void *context, const uint8_t *data, size_t n, jet_buf *out) {
+    if (n) link_add(context, 1);
+    return encode_as_it_is(context, data, n, out);
+}
+
+static void *pump(void *outbound) {
+    link_outbound_pump(outbound);
+    return NULL;
+}
+
+/* Acknowledgements that follow one another leave together, LINK_HOLD after the first at the latest;
+ * what else is sent takes them along. */
+static void check_held(void) {
+    static uint8_t sink[1 << 16];
+    link_outbound o;
+    pthread_t writer;
+    uint64_t sends = 0;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    link_outbound_init(&o, 1 << 20, 1 << 20);
+    CHECK(link_outbound_attach(&o, pair[0], S(""), 1 << 20, count_sends, &sends, 0) == 0);
+    link_put ack = {.kind = LINK_REPLY, .subject = S("a"), .payload = S("+ACK"), .messages = 1,
+                    .resend = 1, .wake = 1};
+    link_put message = {.kind = LINK_PUB, .subject = S("b"), .messages = 1, .wake = 1};
+    CHECK(!link_outbound_holds(&o) && link_outbound_put(&o, &ack, 0) == LINK_OK);
+    CHECK(link_outbound_holds(&o) && !o.hurried);
+    o.writer_only = 1; /* no other thread can send */
+    CHECK(!link_outbound_holds(&o));
+    o.writer_only = 0;
+    CHECK(link_outbound_begin_send(&o) == 1);
+    link_outbound_send(&o);
+    CHECK(!link_outbound_holds(&o) && sends == 1);
+    CHECK(link_outbound_put(&o, &ack, 0) == LINK_OK && link_outbound_put(&o, &message, 0) == LINK_OK);
+    CHECK(o.hurried);
+    CHECK(pthread_create(&writer, NULL, pump, &o) == 0);
+    while (link_outbound_pending(&o)) usleep(100);
+    double began = link_now(), took;
+    for (int i = 0; i < 500; i++) {
+        CHECK(link_outbound_put(&o, &ack, 1) == LINK_OK);
+        usleep(50);
+        while (recv(pair[1], sink, sizeof sink, MSG_DONTWAIT) > 0) continue;
+    }
+    while (link_outbound_pending(&o)) usleep(100);
+    took = link_now() - began;
+    CHECK(link_load(&sends) <= 4 + (uint64_t)(took / LINK_HOLD));
+    link_outbound_close(&o);
+    pthread_join(writer, NULL);
+    close(pair[0]), close(pair[1]);
+    link_outbound_free(&o);
+}
+
 void suite_send(void) {
+    check_held();
     check_quiet();
     check_pieces();
     check_lent_to_a_filter();

@@ -37,6 +37,10 @@ class Scripted:
         wait_until(lambda: len(self.pulls()) >= count, timeout=PATIENCE)
         return self.pulls()
 
+    def sid_of(self, pull):
+        """The id of the subscription that a pull is answered on."""
+        return self._sid(pull.reply.rpartition(b".")[0])
+
     def _sid(self, inbox):
         subs = [frame.subject.split(b" ") for frame in self.frames(b"SUB")]
         return next(words[-1] for words in subs if words[0] == inbox + b".*")
@@ -46,7 +50,7 @@ class Scripted:
         lines = [f"NATS/1.0 {status} {text}".rstrip()]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         block = "\r\n".join([*lines, "", ""]).encode()
-        sid = self._sid(pull.reply.rpartition(b".")[0])
+        sid = self.sid_of(pull)
         self._fake.peers[0].send(
             b"HMSG %s %s %d %d\r\n%s\r\n" % (pull.reply, sid, len(block), len(block), block)
         )
@@ -61,7 +65,7 @@ class Scripted:
         self._fake.peers[0].send_message(subscription.subject.encode(), sid, payload)
 
     def deliver(self, pull, *payloads, seq=1):
-        sid = self._sid(pull.reply.rpartition(b".")[0])
+        sid = self.sid_of(pull)
         for n, payload in enumerate(payloads, seq):
             reply = b"$JS.ACK.S.c.1.%d.%d.1795229586547204964.0" % (n, n)
             self._fake.peers[0].send_message(b"S.a", sid, payload, reply)

@@ -80,6 +80,7 @@ void *acknowledger(void *unused) {
         all.payload = jet_span_of((const uint8_t *)offered, sizeof offered - 1);
         all.resend = 0;
         link_outbound_offer(&out, &all);
+        if (link_outbound_holds(&out) && link_outbound_begin_send(&out)) link_outbound_send(&out);
         lend();
         contend(0.0001);
         usleep(100);

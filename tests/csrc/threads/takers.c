@@ -32,7 +32,7 @@ static int fill(link_queue *q, double deadline) {
         if (follow) {
             follow = 0;
             if (link_reader_turn_take(&in.turn, 0)) {
-                link_inbound_follow(&in, link_queue_is_served, q, link_now() + 0.0005);
+                link_inbound_follow(&in, link_queue_missing, q, link_now() + 0.0005, q == &queues[1]);
                 link_inbound_leave(&in, 0.0005);
             }
         } else if (link_wakeup_sleep(&q->gate.wakeup, deadline) != LINK_WOKEN && !link_queue_leave(q)) {
@@ -113,7 +113,7 @@ void *worker(void *unused) {
         comes = 0;
         if (due == LINK_DUE_NONE) {
             if (link_reader_turn_take(&in.turn, 0)) {
-                link_inbound_follow(&in, link_group_is_due, &group, link_now() + 0.0005);
+                link_inbound_follow(&in, link_group_missing, &group, link_now() + 0.0005, 0);
                 link_inbound_leave(&in, 0.0005);
             }
             due = take_due(&w, 0, 1, &q);
