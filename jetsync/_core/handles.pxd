@@ -7,6 +7,8 @@ cdef class Publishing:
     cdef readonly Outbound _outbound
     cdef public object _refusal   # makes the error that every call raises, or None
 
+    cdef bint _put_behind(self, subject, data, reply, bytes block) except -1
+
 
 cdef class AsyncPublishing:
     cdef public Publishing _nc

@@ -40,8 +40,9 @@ class Publishing:
         """Send a message to the subscribers of this moment. At most once: it is not confirmed.
 
         Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
-        only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes
-        are kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
+        only while that is full, or while too much that this thread gave to ``publish_async`` has to
+        leave before it. While there is no connection up to ``reconnect_buffer_size`` bytes are
+        kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
         OutboundFullError, ConnectionClosedError. Thread-safe.
         """
 

@@ -2,6 +2,7 @@
 """The calls that users make for every message, compiled: base classes of the public handles."""
 
 import enum
+from time import sleep
 
 cimport cython
 
@@ -9,6 +10,10 @@ from jetsync._core.futures cimport AsyncWindow, PubAckFuture
 from jetsync._core.outbound cimport put_message
 from jetsync._core.sequenced cimport SequencedWindow, window_ahead
 from jetsync._core.encoding import encode_headers
+from jetsync._core.sync cimport monotonic
+
+
+cdef double CHECK_EVERY = 0.005  # seconds, where a publish has to wait behind others
 
 
 class Auto(enum.Enum):
@@ -32,20 +37,32 @@ cdef class Publishing:
         """Send a message to the subscribers of this moment. At most once: it is not confirmed.
 
         Returns as soon as the message is in the outbound buffer; blocks (up to ``write_timeout``)
-        only while that is full. While there is no connection up to ``reconnect_buffer_size`` bytes
-        are kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
+        only while that is full, or while too much that this thread gave to ``publish_async`` has to
+        leave before it. While there is no connection up to ``reconnect_buffer_size`` bytes are
+        kept. Raises ConfigError (bad subject, headers or data), MaxPayloadError,
         OutboundFullError, ConnectionClosedError. Thread-safe.
         """
         if self._refusal is not None:
             raise self._refusal()
         cdef bytes block = encode_headers(headers) if headers else b""
-        cdef SequencedWindow ahead
-        if self._outbound.windows:
-            ahead = window_ahead(self._outbound)
-            if ahead is not None:
-                ahead.add_plain(subject, data, reply, block)
-                return
+        if self._outbound.windows and self._put_behind(subject, data, reply, block):
+            return
         put_message(self._outbound, subject, data, reply, block, True, -1, 0)
+
+    cdef bint _put_behind(self, subject, data, reply, bytes block) except -1:
+        """Put a message behind those of publish_async that it must not overtake; waits for room
+        among them as for room in the outbound buffer. Returns False where it overtakes none."""
+        cdef double began = monotonic(), waited
+        cdef SequencedWindow ahead = window_ahead(self._outbound)
+        while ahead is not None and not ahead.add_plain(subject, data, reply, block):
+            waited = monotonic() - began
+            if waited >= self._outbound.write_timeout or not self._outbound.link_now():
+                raise ahead.too_much(waited)
+            sleep(CHECK_EVERY)
+            if self._refusal is not None:
+                raise self._refusal()
+            ahead = window_ahead(self._outbound)
+        return ahead is not None
 
 
 @cython.auto_pickle(False)

@@ -15,7 +15,9 @@ cdef class SequencedWindow(PublishWindow):
     cdef bint _has_room(self) noexcept
     cdef jet_status _chunk(self) noexcept
     cdef bint overtaken(self, uint64_t end) noexcept
-    cdef int add_plain(self, subject, data, reply, bytes header) except -1
+    cdef bint _has_room_for_plain(self) noexcept
+    cdef bint add_plain(self, subject, data, reply, bytes header) except -1
+    cdef object too_much(self, double waited)
 
 
 cdef SequencedWindow window_ahead(Outbound outbound)

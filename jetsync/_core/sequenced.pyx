@@ -76,9 +76,13 @@ cdef class SequencedWindow(PublishWindow):
         `end` in here."""
         return self.overtaken(end)
 
-    cdef int add_plain(self, subject, data, reply, bytes header) except -1:
-        """Add a message without confirmation (a core publish) behind the others. Raises ConfigError
-        for what cannot be sent, and OutboundFullError when too much waits."""
+    cdef bint _has_room_for_plain(self) noexcept:
+        """One without confirmation is not among those that may be open."""
+        return self.next_ - self.head < self.ring and self.open_bytes < self.capacity_bytes
+
+    cdef bint add_plain(self, subject, data, reply, bytes header) except -1:
+        """Add a message without confirmation (a core publish) behind the others. Returns False when
+        too much waits. Raises ConfigError for what cannot be sent."""
         cdef Py_buffer view
         cdef jet_span subject_span, payload
         cdef jet_span reply_span = span_of(NULL, 0), header_span = span_of_bytes(header)
@@ -89,7 +93,7 @@ cdef class SequencedWindow(PublishWindow):
             data_span(data, &view, &payload)
             if header_span.len + payload.len > self.outbound.max_payload:
                 self._raise_too_large(header_span.len + payload.len)
-            if self._has_room():
+            if self._has_room_for_plain():
                 status = self._chunk()
                 if status == JET_OK:
                     self._own()
@@ -98,12 +102,17 @@ cdef class SequencedWindow(PublishWindow):
                     self._flush()
         finally:
             PyBuffer_Release(&view)
-        if status == FULL:
-            raise OutboundFullError(
-                "this message has to wait behind those of publish_async, and as many wait already as "
-                f"may: {counted(self.capacity_bytes, 'byte')} or {counted(self.capacity, 'message')}"
-            )
-        return raise_status(<jet_status>status, subject_span)
+        if status < 0:
+            raise_status(<jet_status>status, subject_span)
+        return status != FULL
+
+    cdef object too_much(self, double waited):
+        """The error for a core publish that waited so many seconds for room in here."""
+        return OutboundFullError(
+            "this message has to wait behind those of publish_async, and as many wait already as may "
+            f"({counted(self.capacity_bytes, 'byte')} or {counted(self.ring, 'message')}), "
+            + (f"for {waited:.3g} s" if self.outbound.link_now() else "without a connection")
+        )
 
 
 cdef SequencedWindow window_ahead(Outbound outbound):

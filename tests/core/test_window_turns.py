@@ -8,10 +8,13 @@ import pytest
 
 from jetsync._core.bulk import BulkWindow
 from jetsync._core.futures import AsyncWindow
+from jetsync._core.handles import Publishing
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.outbound import Outbound
+from jetsync.errors import ConnectionClosedError, OutboundFullError
 from jetsync.jetstream.publish.puback import ACKS
 from tests.core.kit import Thread, client_frames, pair
+from tests.harness.waiting import wait_until
 
 FAR = 1e6
 
@@ -149,3 +152,83 @@ def test_a_window_in_which_nothing_waits_has_its_turn(windows):
     windows.first.mark_lost()
     windows.bulk.settle(0)
     assert windows.bulk.has_turn
+
+
+class Crowded(Windows):
+    """A window that takes one unconfirmed message, and one more behind it."""
+
+    def __init__(self, stack):
+        super().__init__(stack)
+        self.nc = Publishing(self.outbound)
+        prefix = b"_INBOX.4."
+        self.small = AsyncWindow(
+            self.outbound, Mailbox(), prefix, b"4", b"", 1, only_linked=True, ring=2
+        )
+        self.small.bind(self, ACKS)
+        self.outbound.enter_window(prefix, self.small)
+
+    def lose(self):
+        """Publish one and lose its answer: what this thread publishes next waits behind a copy."""
+        self.publish(self.small, b"a")
+        assert self.small.publish("s", b"no room", b"", True, FAR) is None
+        assert self.sent() == [b"a"]
+        self.small.mark_lost()
+
+
+@pytest.fixture
+def crowded():
+    with contextlib.ExitStack() as stack:
+        yield Crowded(stack)
+
+
+def test_a_core_publish_waits_behind_a_window_that_takes_no_more_messages(crowded):
+    """It needs no confirmation, so it does not count among those that may be unconfirmed."""
+    crowded.lose()
+    crowded.nc.publish("s", b"b")
+    assert crowded.sent() == []
+    crowded.small.resend(60.0)
+    assert crowded.sent() == [b"a", b"b"]
+
+
+def test_a_core_publish_without_room_behind_others_waits_for_it(crowded):
+    def publish():
+        crowded.lose()
+        for data in (b"b", b"c", b"d"):
+            crowded.nc.publish("s", data)
+
+    thread = Thread(publish)
+    wait_until(lambda: crowded.small.in_flight == 2)
+    crowded.small.resend(60.0)  # makes room; the thread did not fail before
+    thread.finish()
+    assert crowded.sent() == [b"a", b"b", b"c", b"d"]
+
+
+def test_a_core_publish_waits_behind_others_for_the_write_timeout(crowded):
+    crowded.lose()
+    crowded.outbound.write_timeout = 0.05
+    crowded.nc.publish("s", b"b")
+    with pytest.raises(OutboundFullError, match=r"behind those of publish_async.*2 messages.* s$"):
+        crowded.nc.publish("s", b"c")
+    crowded.small.resend(60.0)
+    assert crowded.sent() == [b"a", b"b"]
+
+
+def test_a_core_publish_behind_others_does_not_wait_for_a_link(crowded):
+    crowded.lose()
+    crowded.outbound.detach()
+    crowded.nc.publish("s", b"b")
+    with pytest.raises(OutboundFullError, match="without a connection"):
+        crowded.nc.publish("s", b"c")
+
+
+def test_a_core_publish_that_waits_behind_others_ends_with_the_connection(crowded):
+    def publish():
+        crowded.lose()
+        crowded.nc.publish("s", b"b")
+        crowded.nc.publish("s", b"c")
+
+    thread = Thread(publish)
+    wait_until(lambda: crowded.small.in_flight == 2)
+    crowded.nc._refusal = lambda: ConnectionClosedError("closed")
+    with pytest.raises(ConnectionClosedError):
+        thread.finish()

@@ -166,6 +166,20 @@ def test_without_a_link_what_waits_leaves_in_order_when_it_is_back(server, strea
         assert check(writer, stream) == list(range(1, writer.count + 1))
 
 
+def test_without_a_link_core_publishes_wait_behind_a_window_that_is_full(server, stream):
+    """`max_pending` bounds what is unconfirmed. They counted too, and failed at the second one."""
+    with Proxy(server.url) as proxy, jetsync.connect(proxy.url, reconnect_wait=0.01) as nc:
+        proxy.stop()
+        wait_until(lambda: not nc.is_connected)
+        first = nc.jetstream(timeout=30, max_pending=1).publish_async(f"{stream.name}.a", b"1")
+        for number in range(2, 102):
+            nc.publish(f"{stream.name}.a", b"%d" % number)
+        proxy.restart()
+        assert first.result(30).seq == 1
+        wait_until(lambda: stream.info().state.messages == 101)
+        assert stored(stream, f"{stream.name}.a") == list(range(1, 102))
+
+
 @pytest.mark.parametrize("size", [100, 60_000])
 def test_cut_links_do_not_change_the_order(server, stream, size):
     """Core publishes are left out: one that waits in the outbound buffer when a link breaks leaves

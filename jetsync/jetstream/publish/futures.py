@@ -40,6 +40,7 @@ __all__ = ["AsyncPublisher", "PubAckFuture"]
 
 logger: Log = Log("jetsync.publish")
 
+_CORE_PUBLISHES = 4096
 _CHECK_EVERY = 0.05  # at deadlines, while anything is open
 _IDLE_ROUNDS = 10
 _IDLE_WAIT = 5.0
@@ -66,8 +67,9 @@ class AsyncPublisher(WindowKeeper[AsyncWindow]):
                 b"",
                 first,
                 only_linked=True,
-                # A core publish among the messages does not hold up the others at once.
-                ring=2 * most,
+                # Core publishes among the messages do not hold up the others at once, nor do they
+                # fail at once where the messages have to be sent again.
+                ring=most + max(most, _CORE_PUBLISHES),
                 most=most,
                 key=os.urandom(16),
                 domain=(api.domain or "").encode(),
