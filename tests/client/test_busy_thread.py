@@ -90,11 +90,16 @@ def test_a_thread_that_computes_keeps_its_half_of_the_time(stored):
     with computing():
         for _ in range(CALLS):  # by now waits keep the GIL
             stored.get_msg(1, direct=True)
-        before, begun = kept(), time.monotonic()
+        before, begun, longest = kept(), time.monotonic(), 0.0
         for _ in range(CALLS * 10):
+            called = time.monotonic()
             stored.get_msg(1, direct=True)
+            longest = max(longest, time.monotonic() - called)
         took = time.monotonic() - begun
-    assert 0 < kept() - before < took * 0.5 + INTERVAL
+    # Waits keep the GIL for no longer than what they have saved up, an interval at most. Where the
+    # system stops this program within one, that one keeps it for longer, and the next ones keep
+    # nothing until that is paid back; at the end it may still be owed.
+    assert 0 < kept() - before < took * 0.5 + INTERVAL + longest
 
 
 @pytest.mark.straight  # a wait over TLS gives the GIL up
