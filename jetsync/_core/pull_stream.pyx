@@ -9,6 +9,7 @@ from jetsync._core.csrc cimport (
     JET_OK, jet_chain_last, jet_jsack, jet_jsack_parse, jet_record,
 )
 from jetsync._core.batch cimport MsgBatch
+from jetsync._core.gil cimport is_dear
 from jetsync._core.link cimport link_counts
 from jetsync._core.mailbox cimport counts_of
 from jetsync._core.pulls cimport PullOptions
@@ -280,11 +281,12 @@ cdef class PullLoop(PrefetchBuffer):
         for one message as for a hundred. Returns whether it waited.
 
         Never for more than the server has ready and can send: half of what is asked for, and a
-        quarter of what may be unacknowledged. What was acknowledged leaves before."""
+        quarter of what may be unacknowledged. What was acknowledged leaves before. Nor beside a
+        thread that computes: the time for which waits may keep the GIL is what is short there."""
         cdef int64_t least = min(<int64_t>(self.pace * GATHER), self.more, limit,
                                  inbox.state.count_waiting(0) // 2, self._window.most // 4)
         cdef double now
-        if least <= 1 or self._draining:
+        if least <= 1 or self._draining or is_dear():
             return False
         now = monotonic()
         if 0 <= until <= now:
