@@ -11,8 +11,9 @@ from tests.harness.soak import scaled
 
 SEED = 20
 INPUTS = scaled(2_000, 2_000_000)
-SECONDS = scaled(6, 1800)
-GUIDED = scaled(100_000, 50_000_000)
+SECONDS = scaled(6, 2400)
+GUIDED = scaled(100_000, 200_000_000)
+LEAST = scaled(1, 2_000_000)  # of them for each target
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_inputs_that_coverage_leads_to_break_no_invariant(tmp_path, record_figur
     for one in outcomes:
         record_figure(f"G14 {one.target}", one.rate, "inputs/s")
     assert not broken
-    assert all(one.executions > 0 for one in outcomes)
+    assert min(one.executions for one in outcomes) >= LEAST
     assert total >= GUIDED
 
 

@@ -8,11 +8,16 @@
  */
 #include "fuzz.h"
 
-static void *columns[19];
+static jet_span columns[19];
 static size_t made;
 
-/* A buffer of exactly n values; malloc(0) might be NULL, which means "not wanted". */
-static void *column(size_t n, size_t size) { return columns[made++] = calloc(n ? n : 1, size); }
+/* A buffer of exactly n values. */
+static void *column(size_t n, size_t size) {
+    uint8_t *p = fence(n * size);
+    memset(p, 0, n * size);
+    columns[made++] = jet_span_of(p, n * size);
+    return p;
+}
 
 static void check_offsets(const int32_t *offsets, size_t count, size_t last) {
     CHECK(offsets[0] == 0 && (size_t)offsets[count] == last);
@@ -65,7 +70,7 @@ static void check_columns(const jet_chain *c, jet_columns_kind kind, size_t rows
     size_t valid = 0;
     for (size_t i = 0; i < s.rows; i++) valid += out.metadata_valid[i / 8] >> i % 8 & 1;
     CHECK(valid == out.metadata_rows && valid <= s.rows);
-    for (size_t i = 0; i < made; i++) free(columns[i]);
+    for (size_t i = 0; i < made; i++) unfence(columns[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -15,7 +15,7 @@ enum { LINE = JET_MAX_CONTROL_LINE };
 static void check_message(jet_span sent, jet_span subject, jet_span reply, jet_span header,
                           jet_span payload) {
     size_t verb = header.len ? 5 : 4, n = sent.len + 2;
-    uint8_t *text = malloc(n);
+    uint8_t *text = fence(n);
     memcpy(text, sent.ptr, verb + subject.len);
     memcpy(text + verb - 4, "MSG", 3);
     memcpy(text + verb + subject.len, " 1", 2);
@@ -30,7 +30,7 @@ static void check_message(jet_span sent, jet_span subject, jet_span reply, jet_s
     CHECK(jet_span_equal(f.reply, reply) && jet_span_equal(f.header, header));
     CHECK(jet_span_equal(f.payload, payload));
     CHECK(sent.len - header.len - payload.len - 4 <= JET_MAX_CONTROL_LINE);
-    free(text);
+    unfence(jet_span_of(text, n));
 }
 
 /* A line of words and its CRLF: the words are those, and there is no other line in it. */
