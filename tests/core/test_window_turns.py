@@ -215,6 +215,7 @@ def test_a_core_publish_waits_behind_others_for_the_write_timeout(crowded):
 
 def test_a_core_publish_behind_others_does_not_wait_for_a_link(crowded):
     crowded.lose()
+    crowded.outbound.write_timeout = FAR
     crowded.outbound.detach()
     crowded.nc.publish("s", b"b")
     with pytest.raises(OutboundFullError, match="without a connection"):
