@@ -100,6 +100,15 @@ def test_compressed_messages_hold_no_more_than_the_server_inflates():
     assert frames(ws.encode(b"PING\r\n")) == [(0x82, b"PING\r\n")]
 
 
+def test_a_compressed_message_is_as_short_as_it_can_be():
+    """It leaves out the end that all have (RFC 7692, section 7.2.1); little is not compressed."""
+    ws = WebSocket(True)
+    ((first, body),) = frames(ws.encode(b"a" * 64))
+    assert first == 0xC2
+    assert not body.endswith(b"\0\0\xff\xff")
+    assert frames(ws.encode(b"a" * 63)) == [(0x82, b"a" * 63)]
+
+
 def test_a_ping_is_answered_with_what_leaves_next():
     for deflate in (False, True):
         ws = WebSocket(deflate)
@@ -117,6 +126,7 @@ def test_a_close_frame_is_answered_and_nothing_follows(deflate):
     data = (
         frame(b"-ERR 'x'\r\n") + frame(b"\x03\xe9going \xff", CLOSE) + frame(b"more") + b"\xff\xff"
     )
+    assert ws.goodbye is None
     assert decoded(ws, data, b"more") == b"-ERR 'x'\r\n"
     assert ws.goodbye == "1001 going \ufffd"
     assert ws.owes
@@ -124,6 +134,15 @@ def test_a_close_frame_is_answered_and_nothing_follows(deflate):
     assert ws.ended
     with pytest.raises(ConnectionResetError):
         ws.encode(b"PUB")
+
+
+@pytest.mark.parametrize(
+    ("payload", "goodbye"), [(b"", "1005"), (b"\x03\xe8", "1000"), (b"\x03\xe8 ", "1000")]
+)
+def test_a_close_frame_without_a_reason_has_a_code(payload, goodbye):
+    ws = WebSocket()
+    decoded(ws, frame(payload, CLOSE))
+    assert ws.goodbye == goodbye
 
 
 BAD = {
@@ -170,6 +189,36 @@ def test_a_message_that_inflates_to_very_much_comes_in_parts():
     assert total == 64 << 20
 
 
+def test_much_that_is_not_compressed_comes_in_parts_too():
+    ws = WebSocket(True)
+    assert len(b"".join(ws.decode(frame(bytes(1 << 20)) * 8))) == 4 << 20
+    assert ws.more
+    assert decoded(ws, b"") == bytes(4 << 20)
+
+
+def held_back(room: int) -> tuple[int, bytes, bytes]:
+    """A message in two parts: from the first, an inflater gives `room` bytes, wants no more, and
+    has some left all the same. Its size comes first."""
+    for size in range(room + 1, room + 260):
+        message = packed(bytes(size), 9)
+        for cut in range(len(message) - 6, len(message)):
+            inflater = zlib.decompressobj(-15)
+            inflater.decompress(message[:cut], room)
+            if not inflater.unconsumed_tail and inflater.decompress(b""):
+                return size, message[:cut], message[cut:]
+    raise AssertionError("no message is like that")
+
+
+def test_what_the_inflater_holds_back_is_not_forgotten():
+    size, first, second = held_back(4 << 20)
+    ws = WebSocket(True)
+    assert len(b"".join(ws.decode(frame(first, final=False, bits=RSV1)))) == 4 << 20
+    assert ws.more
+    rest = decoded(ws, b"")
+    assert rest, "it came with no further frame"
+    assert len(rest + decoded(ws, frame(second, 0))) == size - (4 << 20)
+
+
 def test_blocks_that_say_they_are_the_last_are_followed_by_others():
     """A sender may end a message with a final block (RFC 7692, section 7.2.3.4)."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)
@@ -182,8 +231,12 @@ def test_a_message_of_final_blocks_only_is_refused():
     """Each of them needs an inflater of its own and brings nothing."""
     with pytest.raises(ProtocolError, match="final blocks"):
         decoded(WebSocket(True), frame(b"\x03\0" * 1000, bits=RSV1))
+    assert decoded(WebSocket(True), frame(b"\x03\0" * 256, bits=RSV1)) == b""
     several = frame(b"\x03\0" * 200, bits=RSV1) * 3 + frame(packed(b"two"), bits=RSV1)
     assert decoded(WebSocket(True), several) == b"two"
+    ws = WebSocket(True)
+    assert ws.decode(several) != [b"two"]
+    assert ws.more, "so many inflaters in a row would hold up the link"
 
 
 def test_what_a_server_inflates_may_change():
