@@ -19,12 +19,13 @@ cdef int refuse(jet_status status, jet_span subject) except -1:
     shown = (<const char *>subject.ptr)[:subject.len].decode("utf-8", "replace") if subject.len else ""
     if status == JET_ERR_SUBJECT:
         rule = "it must not be empty, hold spaces, control characters or empty tokens"
-        if jet_subject_is_publishable(subject):
+        fits = jet_subject_is_subscribable(subject)
+        if fits and jet_subject_is_publishable(subject):
             raise ConfigError(
                 f"the reply or queue beside subject {shown!r} is not valid: {rule}; a reply has no "
                 "wildcards either"
             )
-        if jet_subject_is_subscribable(subject):
+        if fits:
             raise ConfigError(
                 f"subject {shown!r} has a wildcard, and no message can be sent to that (or, for a "
                 f"subscription, the queue beside it is not valid: {rule})"

@@ -100,6 +100,8 @@ def connect(
     given = dict(locals())
     del given["options"], given["context"]
     refuse_green_threads()
+    if options is not None and not isinstance(options, ConnectOptions):
+        raise ConfigError(f"options must be a ConnectOptions, not {type(options).__name__}")
     if options is None and context is None:
         options = ConnectOptions(**given)
     else:

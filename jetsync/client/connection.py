@@ -15,6 +15,7 @@ from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
 from jetsync._core.outbound import Outbound
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync._threads import Threads
 from jetsync.client.asking import Asking
 from jetsync.client.callbacks import check_callback
@@ -138,6 +139,8 @@ class Connection(Publishing):
         A timeout just ends it.
         """
         self._check()
+        if max_messages is not None:
+            check_whole("max_messages", max_messages, least=0)
         return self._requests.request_many(
             subject,
             data,
@@ -185,21 +188,18 @@ class Connection(Publishing):
         each; more callbacks share these threads. A callback that blocks occupies one thread; the
         others wait only when every thread is occupied. Beyond ``pending_messages_limit`` or
         ``pending_bytes_limit`` (default: the connection's; 0: none) new messages are dropped and
-        counted. Raises ConfigError,
-        ConnectionClosedError.
+        counted. Raises ConfigError, ConnectionClosedError.
         """
         if callback is not None:
             check_callback(callback)
         options = self.options
+        if pending_messages_limit is None:
+            pending_messages_limit = options.pending_messages_limit
+        if pending_bytes_limit is None:
+            pending_bytes_limit = options.pending_bytes_limit
         mailbox = Mailbox(
-            limit_messages=(
-                options.pending_messages_limit
-                if pending_messages_limit is None
-                else pending_messages_limit
-            ),
-            limit_bytes=(
-                options.pending_bytes_limit if pending_bytes_limit is None else pending_bytes_limit
-            ),
+            limit_messages=check_whole("pending_messages_limit", pending_messages_limit, least=0),
+            limit_bytes=check_whole("pending_bytes_limit", pending_bytes_limit, least=0),
             owner=self,
         )
         self._check()
@@ -373,8 +373,8 @@ class Connection(Publishing):
 
     @property
     def status(self) -> Status:
-        """The state of the connection right now."""
-        return self._life.status
+        """The state of the connection right now; in a forked child it is closed."""
+        return Status.CLOSED if self._forked else self._life.status
 
     @property
     def is_connected(self) -> bool:
@@ -400,8 +400,9 @@ class Connection(Publishing):
         """Replace the servers that this connection was given. Does not block or reconnect.
 
         The link stays as it is; the next reconnect goes to these and to discovered ones. Takes what
-        ``connect`` takes; raises ConfigError. Thread-safe.
+        ``connect`` takes; raises ConfigError, ConnectionClosedError. Thread-safe.
         """
+        self._check()
         self._session.pool.replace_own(self.options._parse_servers(servers))
 
     @property

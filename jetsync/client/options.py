@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from jetsync._deadline import to_seconds
+from jetsync._numbers import check_whole
 from jetsync._signatures import spells_out
+from jetsync.client.callbacks import check_callback
 from jetsync.client.contexts import (
     fields_of_context,
     fields_of_environment,
@@ -64,6 +66,34 @@ _DURATIONS = (
     "reconnect_jitter",
     "write_timeout",
     "ping_interval",
+)
+_LEAST = {
+    "reconnect_buffer_size": 0,
+    "pending_bytes_limit": 0,
+    "pending_messages_limit": 0,
+    "abort_on_auth_error": 0,
+    "max_pings_outstanding": 1,
+    "dispatch_threads": 1,
+}
+_FLAGS = (
+    "tls_handshake_first",
+    "reconnect",
+    "retry_on_initial_connect",
+    "echo",
+    "ws_compression",
+    "randomize_servers",
+    "ignore_discovered_servers",
+)
+_HANDLERS = (
+    "on_error",
+    "on_connected",
+    "on_disconnected",
+    "on_reconnect_attempt",
+    "on_reconnected",
+    "on_closed",
+    "on_discovered_servers",
+    "on_lame_duck",
+    "on_event",
 )
 
 
@@ -219,18 +249,27 @@ class ConnectOptions:
     hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.servers, str):
-            object.__setattr__(self, "servers", tuple(self.servers))
+        self._check_servers()
         for field in _DURATIONS:
-            if getattr(self, field) is not None:
+            if field != "reconnect_jitter" or self.reconnect_jitter is not None:
                 object.__setattr__(self, field, to_seconds(getattr(self, field), field))
         for field in ("connect_timeout", "ping_interval", "write_timeout"):
             if getattr(self, field) <= 0:
                 raise ConfigError(f"{field} must be above 0 seconds")
-        for field in ("pending_bytes_limit", "pending_messages_limit", "reconnect_buffer_size"):
-            value = getattr(self, field)
-            if not isinstance(value, int) or value < 0:
-                raise ConfigError(f"{field} must be a number of 0 or more, not {value!r}")
+        for field, least in _LEAST.items():
+            check_whole(field, getattr(self, field), least)
+        if isinstance(self.max_reconnects, bool) or not isinstance(self.max_reconnects, int):
+            raise ConfigError(
+                f"max_reconnects must be an int (-1: for ever), not {self.max_reconnects!r}"
+            )
+        for field in _FLAGS:
+            if not isinstance(getattr(self, field), bool):
+                raise ConfigError(f"{field} must be True or False, not {getattr(self, field)!r}")
+        for field in _HANDLERS:
+            if getattr(self, field) is not None:
+                check_callback(getattr(self, field), field)
+        if self.reconnect_delay is not None:
+            check_callback(self.reconnect_delay, "reconnect_delay")
         size = self.max_message_size
         if size is not None and not (isinstance(size, int) and 1 <= size <= LARGEST_MESSAGE):
             raise ConfigError(
@@ -243,10 +282,6 @@ class ConnectOptions:
                 f"max_control_line must be a number of bytes from 64 to {_LONGEST_LINE}, "
                 f"not {line!r}"
             )
-        for field in ("max_pings_outstanding", "dispatch_threads"):
-            value = getattr(self, field)
-            if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{field} must be 1 or more, not {value!r}")
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigError("name must be a str")
         check_inbox_prefix(self.inbox_prefix)
@@ -256,6 +291,19 @@ class ConnectOptions:
         self._check_websocket()
         self._check_tls()
         self._make_credentials()
+
+    def _check_servers(self) -> None:
+        """Keep what is no single str as a tuple."""
+        servers: object = self.servers
+        if isinstance(servers, ConnectOptions):
+            raise ConfigError("give a ConnectOptions as a keyword: options=...")
+        if isinstance(servers, str):
+            return
+        if isinstance(servers, bytes) or not isinstance(servers, Iterable):
+            raise ConfigError(
+                f"servers must be a str or a sequence of str, not {type(servers).__name__}"
+            )
+        object.__setattr__(self, "servers", tuple(servers))
 
     def _check_websocket(self) -> None:
         headers = self.ws_headers

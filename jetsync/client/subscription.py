@@ -12,6 +12,7 @@ from jetsync._core.mailbox import Mailbox, MailboxIterator
 from jetsync._core.message import Msg
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
+from jetsync._numbers import check_whole
 from jetsync.client.delivery import SubscriptionDelivery, wait_taken
 from jetsync.errors import ConfigError, ConnectionClosedError, DisconnectedError, TimeoutError
 
@@ -89,8 +90,7 @@ class Subscription(Handle, Receiving):
         """
         self._nc._check()
         if max_messages is not None:
-            if max_messages < 1:
-                raise ConfigError("max_messages must be 1 or more")
+            check_whole("max_messages", max_messages)
             if self._mailbox.stop_after(max_messages):
                 self._open_inbox().stop(max_messages)
                 return

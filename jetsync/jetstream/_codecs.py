@@ -118,8 +118,10 @@ def read_time(value: object, where: str) -> tuple[datetime, int] | None:
 def format_time(moment: datetime, nanoseconds: int | None = None) -> str:
     """Return a time as RFC 3339 text in UTC, to the nanosecond if ``nanoseconds`` is given.
 
-    Raises ``ConfigError`` for a datetime without a time zone.
+    Raises ``ConfigError`` for what is no datetime, and for one without a time zone.
     """
+    if not isinstance(moment, datetime):
+        raise ConfigError(f"a time must be a datetime, not {type(moment).__name__}")
     moment = _aware(moment, "time")
     below = moment.microsecond * 1000
     if nanoseconds is not None:

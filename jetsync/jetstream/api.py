@@ -93,6 +93,8 @@ class API:
             raise ConfigError("give either domain or api_prefix, not both")
         if domain is not None:
             api_prefix = f"$JS.{check_name('domain', domain)}.API"
+        if api_prefix is not None and not isinstance(api_prefix, str):
+            raise ConfigError(f"api_prefix must be a str, not {type(api_prefix).__name__}")
         self.nc = nc
         self.port: Port = port_of(nc)
         self.prefix: str = check_publish_subject((api_prefix or "$JS.API").rstrip("."))

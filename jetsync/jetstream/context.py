@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds
 from jetsync._handles import Handle
+from jetsync._numbers import check_whole
 from jetsync._signatures import spells_out
 from jetsync.client.port import port_of
-from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.publisher import Publisher
 from jetsync.jetstream.streams.manager import StreamManager
@@ -47,8 +47,8 @@ class JetStream(Handle, Publisher, StreamManager, Subscriber):
         max_pending: int | None,
         auto_msg_id: bool,
     ) -> None:
-        if max_pending is not None and max_pending < 1:
-            raise ConfigError("max_pending must be 1 or more")
+        if max_pending is not None:
+            check_whole("max_pending", max_pending)
         self._nc = nc
         self._port = port_of(nc)
         self._api = API(nc, domain=domain, api_prefix=api_prefix, timeout=timeout)

@@ -42,6 +42,7 @@ _POSITIVE = DONE | ACKED
 TERMINATED = DONE | 8
 """The flags of a message that was settled by term; _core knows the others."""
 _SHOWN = 10  # messages of a batch in a notebook
+_LONGEST_DELAY = 2**63 / 1e9  # seconds that the wire holds, as nanoseconds
 _LONG = 1.0  # seconds: a message that the user held for less cannot have been late
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -107,7 +108,20 @@ def parse_ack_subject(reply: str) -> MsgMetadata:
 def _nak(delay: Seconds | None) -> bytes:
     if delay is None:
         return b"-NAK"
-    return b"-NAK " + json.dumps({"delay": round(to_seconds(delay, "delay") * 1e9)}).encode()
+    seconds = to_seconds(delay, "delay")
+    if seconds >= _LONGEST_DELAY:
+        raise ConfigError(f"delay must be below 292 years, got {delay!r}")
+    return b"-NAK " + json.dumps({"delay": round(seconds * 1e9)}).encode()
+
+
+def _term(reason: str | None) -> bytes:
+    if reason is None:
+        return b"+TERM"
+    if not isinstance(reason, str):
+        raise ConfigError(f"the reason of term() must be a str, not {type(reason).__name__}")
+    if "\r" in reason or "\n" in reason:
+        raise ConfigError("the reason of term() must be one line")
+    return b"+TERM " + reason.encode() if reason else b"+TERM"
 
 
 class JetStreamMsg(Delivered):
@@ -148,12 +162,10 @@ class JetStreamMsg(Delivered):
         """Stop redelivery for good; the reason (one line) goes into the server's advisory. Does not
         wait for the server.
 
-        Raises ConfigError for a reason of several lines, ConnectionClosedError, OutboundFullError
-        when there is no room for it.
+        Raises ConfigError for a reason that is no str or has several lines, ConnectionClosedError,
+        OutboundFullError when there is no room for it.
         """
-        if reason is not None and ("\r" in reason or "\n" in reason):
-            raise ConfigError("the reason of term() must be one line")
-        self._settle(b"+TERM" if not reason else b"+TERM " + reason.encode(), TERMINATED, True)
+        self._settle(_term(reason), TERMINATED, True)
 
     def ack_sync(self, timeout: Seconds | None = None) -> None:
         """Acknowledge and wait until the server has confirmed it: then it is never redelivered.

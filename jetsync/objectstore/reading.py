@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync.errors import (
     ConfigError,
     ObjectIntegrityError,
@@ -98,8 +99,8 @@ class Reading:
         ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
         ConnectionClosedError.
         """
-        if length is not None and length < 0:
-            raise ConfigError(f"length must be 0 or more, got {length!r}")
+        if length is not None:
+            check_whole("length", length, least=0)
 
         def read(reader: ObjectReader) -> bytes:
             first = start if start >= 0 else max(0, reader.info.size + start)

@@ -228,6 +228,8 @@ def _ask(name: str, value: TextSource) -> str:
 def _call(name: str, function: Callable[[], object]) -> object:
     try:
         return function()
+    except ConfigError:  # of a context's reference, for example: it says itself what is wrong
+        raise
     except Exception as error:  # any exception concerns one option and ends one attempt
         raise ConfigError(f"the callable for {name} raised {type(error).__name__}") from error
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from jetsync._counted import counted
 from jetsync._deadline import Deadline
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError, ServerUnavailableError
 from jetsync.server.config import Config, check_name
 from jetsync.server.ports import HOST, free_port
@@ -50,8 +51,7 @@ class NatsCluster:
         binary: str | os.PathLike[str] | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        if not isinstance(size, int) or size < 2:
-            raise ConfigError(f"size must be 2 or more, got {size!r}")
+        check_whole("size", size, least=2)
         self._size = size
         self._jetstream = jetstream
         self._store_dir = None if store_dir is None else Path(store_dir)

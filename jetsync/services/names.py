@@ -15,7 +15,6 @@ __all__ = [
     "DEFAULT_QUEUE_GROUP",
     "INHERIT",
     "Inherit",
-    "check_count",
     "check_group",
     "check_metadata",
     "check_name",
@@ -104,13 +103,6 @@ def str_or_refuse(queue: object) -> str:
     if not isinstance(queue, str):
         raise ConfigError(f"queue_group must be a str, None or INHERIT, not {queue!r}")
     return queue
-
-
-def check_count(what: str, number: int) -> int:
-    """Return a number of 1 or more, else raise ConfigError."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ConfigError(f"{what} must be 1 or more, not {number!r}")
-    return number
 
 
 def join(group: str, subject: str) -> str:

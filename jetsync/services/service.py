@@ -14,6 +14,7 @@ from jetsync._handles import Handle
 from jetsync._latch import Latch, Once
 from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
+from jetsync._numbers import check_whole
 from jetsync.client import Connection, Msg, Subscription
 from jetsync.client.callbacks import check_callback
 from jetsync.client.port import Member, port_of
@@ -27,7 +28,6 @@ from jetsync.services.names import (
     DEFAULT_QUEUE_GROUP,
     INHERIT,
     Inherit,
-    check_count,
     check_group,
     check_metadata,
     check_name,
@@ -198,16 +198,17 @@ class Service(Handle, _Adds):
         self.error: BaseException | None = None
         if not isinstance(description, str):
             raise ConfigError("description must be a str")
-        for callback in (stats_handler, on_error, on_done):
+        callbacks = {"stats_handler": stats_handler, "on_error": on_error, "on_done": on_done}
+        for called, callback in callbacks.items():
             if callback is not None:
-                check_callback(callback)
+                check_callback(callback, called)
         if check_queue_group(queue_group) is INHERIT:
             raise ConfigError("queue_group of a service must be a str or None")
         self._service, self._prefix, self._queue = self, "", queue_group
         self._description = description
         self._metadata = check_metadata(metadata)
-        self._threads = check_count("threads", threads)
-        self._max_pending = check_count("max_pending", max_pending)
+        self._threads = check_whole("threads", threads)
+        self._max_pending = check_whole("max_pending", max_pending)
         self._stats_handler = stats_handler
         self._on_error = on_error
         self._on_done = on_done
@@ -310,7 +311,7 @@ class Service(Handle, _Adds):
     ) -> Endpoint:
         """See ``add_endpoint``."""
         self._check()
-        check_callback(handler)
+        check_callback(handler, "the handler")
         queue = check_queue_group(queue)
         assert not isinstance(queue, Inherit)
         info = EndpointInfo(
@@ -323,7 +324,7 @@ class Service(Handle, _Adds):
             info,
             handler,
             observed=lambda answer: self._port.observed(answer, queue),
-            threads=self._threads if threads is None else check_count("threads", threads),
+            threads=self._threads if threads is None else check_whole("threads", threads),
             max_pending=self._max_pending,
             max_bytes=self._nc.options.pending_bytes_limit,
             expose_errors=self._expose_errors,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.jetstream.settle import Backoff, Settler
 from jetsync.jetstream.settle.dead_letter import check_template
@@ -73,8 +74,7 @@ class WorkerOptions:
             value = getattr(self, name)
             if name == "prefetch" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} must be 1 or more (int), not {value!r}")
+            check_whole(name, value)
         if self.start_method not in ("spawn", "forkserver"):
             raise ConfigError(
                 "start_method must be 'spawn' or 'forkserver': a forked child cannot use the "
@@ -96,8 +96,8 @@ class WorkerOptions:
                 f"crash_tries ({self.crash_tries}) must be above the tries of retry ({most}): "
                 "messages that a drain hands back are counted by the server too"
             )
-        if self.max_runtime is not None:
-            to_seconds(self.max_runtime, "max_runtime")
+        if self.max_runtime is not None and to_seconds(self.max_runtime, "max_runtime") == 0:
+            raise ConfigError("max_runtime must be above 0 seconds, or None for no limit")
         to_seconds(self.drain_timeout, "drain_timeout")
         if not isinstance(self.restart_backoff, Backoff):
             raise ConfigError("restart_backoff must be a Backoff")
@@ -129,7 +129,7 @@ class WorkerOptions:
 
 def http_address(text: str) -> tuple[str, int]:
     """Return host and port of ``http=``. Raises ConfigError."""
-    host, colon, port = text.rpartition(":")
+    host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"http must be 'host:port', not {text!r}")
     return host.strip("[]") or "127.0.0.1", int(port)

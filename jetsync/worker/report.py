@@ -83,6 +83,9 @@ class WorkerStats:
         self.handled: int = 0
         self.buckets: list[int] = [0] * len(BOUNDS)
 
+    def __repr__(self) -> str:
+        return f"WorkerStats({', '.join(f'{kind}={getattr(self, kind)}' for kind in KINDS)})"
+
 
 def add_counts(total: WorkerStats, more: Mapping[str, Any]) -> None:
     """Add counts of another thread or process, as ``vars`` has them; an empty mapping adds

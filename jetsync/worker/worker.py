@@ -162,6 +162,11 @@ class Worker:
     ) -> None:
         self.drain()
 
+    def __repr__(self) -> str:
+        running = "running" if self._engine.is_running else "ended"
+        state = running if self._is_started else "not started"
+        return f"Worker({', '.join([*map(repr, self._engine.names or ()), state])})"
+
 
 class Foreground:
     """The calls of ``run`` on a worker that users of the worker do not see."""

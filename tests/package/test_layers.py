@@ -24,6 +24,7 @@ HALLWAY = {
     "_log",
     "_measurement",
     "_native",
+    "_numbers",
     "_printable",
     "_signatures",
     "_threads",

@@ -332,7 +332,7 @@ def test_requests_that_wait_take_no_more_memory_than_a_subscription_may(url, ask
         ({"queue_group": "a b"}, "queue"),
         ({"queue_group": 7}, "queue_group"),
         ({"prefix": "a.>"}, "wildcard"),
-        ({"on_done": 7}, "function"),
+        ({"on_done": 7}, "on_done must be a function"),
     ],
 )
 def test_what_no_service_can_have_is_refused(nc, fields, text):
@@ -357,7 +357,7 @@ def test_what_no_endpoint_can_have_is_refused(nc, name):
         ({"name": "a.b"}, "endpoint"),
         ({"subject": "a..b"}, "empty token"),
         ({"subject": "a b"}, "hold"),
-        ({"handler": None}, "function"),
+        ({"handler": None}, "the handler must be a function"),
         ({"handler": coroutine}, "ordinary function"),
         ({"threads": True}, "threads"),
         ({"queue_group": ""}, "empty"),

@@ -284,6 +284,8 @@ async def _coroutine(msg):
         (print, {"dead_letter": "dead.*"}),
         (print, {"retry": 3}),
         (print, {"http": "8080"}),
+        (print, {"http": 8080}),
+        (print, {"max_runtime": 0}),
         (print, {"start_method": "fork"}),
         (print, {"codec": "json"}),
     ],
@@ -302,6 +304,18 @@ def test_a_worker_starts_once_and_belongs_to_its_consumer(place: Place):
     with worker, pytest.raises(ConfigError, match="starts once"):
         worker.start()
     assert worker.drain() is worker.wait()
+
+
+def test_a_worker_and_its_counts_are_shown_in_one_line(place: Place):
+    place.fill(1)
+    worker = Worker(place.consumer(), print)
+    assert repr(worker) == "Worker(not started)"
+    with worker:
+        assert repr(worker) == f"Worker({place.name!r}, 'w', running)"
+        wait_until(lambda: worker.stats.done == 1)
+    assert repr(worker) == f"Worker({place.name!r}, 'w', ended)"
+    counts = "done=1, retried=0, dead=0, terminated=0, released=0"
+    assert repr(worker.stats) == f"WorkerStats({counts})"
 
 
 def test_a_marked_function_is_itself():

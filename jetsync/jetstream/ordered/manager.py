@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync.jetstream.api import API
 from jetsync.jetstream.ordered.config import ordered_config
 from jetsync.jetstream.ordered.consumer import OrderedConsumer
@@ -59,6 +60,7 @@ class OrderedConsumers:
         StreamNotFoundError, InvalidConsumerConfigError or another APIError; ConfigError before
         anything is sent; TimeoutError, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
+        check_whole("max_reset_attempts", max_reset_attempts, least=-1)
         config = ordered_config(
             filter_subjects=filter_subjects,
             deliver_policy=deliver_policy,

@@ -28,7 +28,7 @@ from jetsync.errors import (
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.counting import PublishCounts
-from jetsync.jetstream.publish.headers import publish_headers, publish_needs
+from jetsync.jetstream.publish.headers import publish_headers, publish_needs, stream_header
 from jetsync.jetstream.publish.many import subject_column
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
@@ -118,7 +118,7 @@ class PublishBatch(Handle):
         Raises ConfigError for a missing column. Rows are read by :meth:`commit`, which raises
         ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.
         """
-        fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
+        fixed = stream_header(expected_stream)
         pieces = batch.to_batches() if hasattr(batch, "to_batches") else [batch]
         made = [_Rows(ArrowRows(one), subject, data, headers, msg_id, fixed) for one in pieces]
         with self._lock:

@@ -8,11 +8,21 @@ from typing import Any, Literal, TypedDict
 
 from jetsync._core.handles import AUTO, Auto
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
 from jetsync.protocol.ids import next_nuid
+from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
-__all__ = ["AUTO", "MSG_ID", "Auto", "PublishOptions", "publish_headers", "publish_needs"]
+__all__ = [
+    "AUTO",
+    "MSG_ID",
+    "Auto",
+    "PublishOptions",
+    "publish_headers",
+    "publish_needs",
+    "stream_header",
+]
 
 MSG_ID = "Nats-Msg-Id"
 
@@ -86,7 +96,7 @@ def publish_headers(
             raise ConfigError("rollup must be 'sub' or 'all'")
         merged["Nats-Rollup"] = rollup
     if expected_stream is not None:
-        merged["Nats-Expected-Stream"] = str(expected_stream)
+        merged.update(stream_header(expected_stream))
     if expected_last_seq is not None:
         merged["Nats-Expected-Last-Sequence"] = _sequence("expected_last_seq", expected_last_seq)
     if expected_last_subject_seq is not None:
@@ -96,9 +106,13 @@ def publish_headers(
     if expected_last_subject_filter is not None:
         if expected_last_subject_seq is None:
             raise ConfigError("expected_last_subject_filter needs expected_last_subject_seq")
-        merged["Nats-Expected-Last-Subject-Sequence-Subject"] = str(expected_last_subject_filter)
+        merged["Nats-Expected-Last-Subject-Sequence-Subject"] = check_subscribe_subject(
+            expected_last_subject_filter
+        )
     if expected_last_msg_id is not None:
-        merged["Nats-Expected-Last-Msg-Id"] = str(expected_last_msg_id)
+        if not isinstance(expected_last_msg_id, str) or not expected_last_msg_id:
+            raise ConfigError("expected_last_msg_id must be a non-empty str or None")
+        merged["Nats-Expected-Last-Msg-Id"] = expected_last_msg_id
     if ttl is not None:
         merged["Nats-TTL"] = _ttl(ttl, "ttl")
     if incr is not None:
@@ -126,6 +140,13 @@ def publish_headers(
     return merged, msg_id
 
 
+def stream_header(expected_stream: str | None) -> dict[str, str]:
+    """The header of a message that only this stream may take; none for None. Raises ConfigError."""
+    if expected_stream is None:
+        return {}
+    return {"Nats-Expected-Stream": check_name("stream", expected_stream)}
+
+
 def _message_id(msg_id: str | Auto | None, given: dict[str, Any]) -> str | None:
     """The id that is sent: the parameter, else one among the headers, else a new one if wanted."""
     if isinstance(msg_id, str):
@@ -142,9 +163,7 @@ def _message_id(msg_id: str | Auto | None, given: dict[str, Any]) -> str | None:
 
 
 def _sequence(name: str, number: int) -> str:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ConfigError(f"{name} must be an int of 0 or more, got {number!r}")
-    return str(number)
+    return str(check_whole(name, number, least=0))
 
 
 def _scheduled(name: str, value: str, schedule: object) -> str:

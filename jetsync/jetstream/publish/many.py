@@ -12,8 +12,10 @@ from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.bulk import BulkWindow, ShapeError
 from jetsync._core.encoding import encode_headers
 from jetsync._deadline import Deadline
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.headers import stream_header
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
@@ -265,11 +267,11 @@ def bulk_publish(
     Without a ``timeout`` it gives up what is open after 30 seconds without a confirmation; with
     ``stall`` after so many, and after so many without a link.
     """
-    if max_failed is not None and max_failed < 0:
-        raise ConfigError("max_failed must be 0 or more")
-    if max_pending is not None and max_pending < 1:
-        raise ConfigError("max_pending must be 1 or more")
-    fixed = {} if expected_stream is None else {"Nats-Expected-Stream": expected_stream}
+    if max_failed is not None:
+        check_whole("max_failed", max_failed, least=0)
+    if max_pending is not None:
+        check_whole("max_pending", max_pending)
+    fixed = stream_header(expected_stream)
     ids = f"{next_nuid()}." if auto_ids else None
     bulk = _Bulk(
         port,

@@ -15,6 +15,7 @@ from jetsync._core.pull_window import (
 )
 from jetsync._core.pulls import DEFAULT_EXPIRES, WARY_HEARTBEAT, PullOptions
 from jetsync._deadline import Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 
 __all__ = [
@@ -68,10 +69,8 @@ class MessagesOptions(BufferOptions, total=False):
 
 def check_count(name: str, value: object) -> None:
     """Raise ConfigError for a value that is neither None nor an int of 1 or more."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{name} must be 1 or more (int), not {value!r}")
+    if value is not None:
+        check_whole(name, value)
 
 
 def heartbeat_for(length: float, given: Seconds | None, what: str) -> float | None:

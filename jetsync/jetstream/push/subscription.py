@@ -11,6 +11,7 @@ from jetsync._core.deliveries import DeliveryIterator
 from jetsync._core.mailbox import Mailbox
 from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds
+from jetsync._numbers import check_whole
 from jetsync.client.delivery import Delivery, wait_taken
 from jetsync.errors import (
     ConfigError,
@@ -148,8 +149,7 @@ class PushSubscription(PushReceiver):
         """
         self._port.check()
         if max_messages is not None:
-            if max_messages < 1:
-                raise ConfigError("max_messages must be 1 or more")
+            check_whole("max_messages", max_messages)
             # Counted here: the server's count would include the statuses.
             self._deliveries.stop_at = max_messages
             if self._deliveries.taken < max_messages:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
+from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
 from jetsync.jetstream.api import API
@@ -90,8 +91,8 @@ class Stream(Handle, StreamConsumers):
         """
         if keep is not None and seq is not None:
             raise ConfigError("give either keep or seq, not both")
-        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-            raise ConfigError(f"keep must be 0 or more, got {keep!r}")
+        if keep is not None:
+            check_whole("keep", keep, least=0)
         if subject is not None:
             check_subscribe_subject(subject)
         if seq is not None:
@@ -175,10 +176,9 @@ class Stream(Handle, StreamConsumers):
         came, DisconnectedError, PermissionsError, ConnectionClosedError.
         """
         body: dict[str, Any] = {"seq": _sequence("start_seq", start_seq)}
-        if max_messages < 1:
-            raise ConfigError(f"max_messages must be 1 or more, got {max_messages!r}")
-        if max_bytes is not None and max_bytes < 1:
-            raise ConfigError(f"max_bytes must be 1 or more, got {max_bytes!r}")
+        check_whole("max_messages", max_messages)
+        if max_bytes is not None:
+            check_whole("max_bytes", max_bytes)
         if subject is not None:
             body["next_by_subj"] = check_subscribe_subject(subject)
         self._api.require("Stream.get_msgs", "2.11")

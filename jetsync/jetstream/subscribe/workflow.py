@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds, to_seconds
+from jetsync._numbers import check_whole
 from jetsync._signatures import spells_out
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import (
@@ -247,8 +248,8 @@ class Subscriber(ConsumerManager):
         self, messages: int | None, size: int | None, flow_controlled: bool
     ) -> tuple[int, int]:
         for name, value in (("pending_messages_limit", messages), ("pending_bytes_limit", size)):
-            if value is not None and (isinstance(value, bool) or value < 0):
-                raise ConfigError(f"{name} must be 0 (none) or more")
+            if value is not None:
+                check_whole(name, value, least=0)
         options = self._api.port.connection.options
         if messages is None:
             messages = 0 if flow_controlled else options.pending_messages_limit
