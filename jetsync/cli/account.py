@@ -36,7 +36,7 @@ def _info(invocation: Invocation) -> None:
             "Connection": {
                 "Server": f"{server.server_name} at {nc.connected_url}",
                 "Version": server.version,
-                "Cluster": server.cluster,
+                "Cluster": server.cluster or None,
                 "Round trip": values.format_duration(seconds),
                 "Client id": nc.client_id,
                 "Our address": server.client_ip,

@@ -250,14 +250,14 @@ COMMANDS = (
         "pause",
         "deliver nothing for some time, or until a point in time",
         _pause,
-        (*_BOTH, argument("UNTIL", help='"1h", or a time such as 2026-01-31T12:00:00Z')),
+        (*_BOTH, argument("UNTIL", help='"1h", or a time such as 2026-01-31T12:00:00Z'), UNASKED),
         example="jetsync consumer pause ORDERS billing 1h",
     ),
     Command(
         "resume",
         "deliver again after a pause",
         _resume,
-        _BOTH,
+        (*_BOTH, UNASKED),
         example="jetsync consumer resume ORDERS billing",
     ),
     Command(
@@ -271,7 +271,7 @@ COMMANDS = (
         "unpin",
         "take the pin of a priority group from the client that has it",
         _unpin,
-        (*_BOTH, argument("GROUP", help="name of the group")),
+        (*_BOTH, argument("GROUP", help="name of the group"), UNASKED),
         example="jetsync consumer unpin ORDERS billing workers",
     ),
     Command(

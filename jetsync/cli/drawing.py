@@ -28,16 +28,20 @@ __all__ = ["Bar", "draw"]
 
 _AROUND = 3
 """Characters around the text of a column: a space on both sides, and a line."""
+_LEAST_VALUE = 16
+"""Characters for a value that is worth a column of its own, and the spaces around it."""
 
 
 def draw(view: Table | Fields, stream: TextIO, *, color: bool) -> bool:
     """Draw a table or named values on a terminal. Text of peers is drawn as it is, not as markup;
     what is wider than the terminal is wrapped in its column. Returns False, and draws nothing, on a
-    terminal that is too narrow for the headings of a table."""
+    terminal that is too narrow for the headings of a table, or for values beside their names."""
     console = _console(stream, color=color)
     if not isinstance(view, Table):
-        _draw_fields(view, console)
-        return True
+        fits = view.width + _LEAST_VALUE < console.width
+        if fits:
+            _draw_fields(view, console)
+        return fits
     fits = sum(len(heading) + _AROUND for heading in view.headings) < console.width
     if fits:
         console.print(_table(view))

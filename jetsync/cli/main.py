@@ -15,6 +15,7 @@ from jetsync.cli.failure import NotFoundError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Output
 from jetsync.cli.registry import build_parser
+from jetsync.cli.streams import give_up, open_missing
 from jetsync.errors import (
     APIError,
     AuthorizationError,
@@ -81,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from jetsync.cli.completion import autocomplete
 
         return autocomplete()
+    open_missing()
     words = sys.argv[1:] if argv is None else argv
     out = Output(json=not {"-j", "--json"}.isdisjoint(words))  # until the line is understood
     try:
@@ -99,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _exit_code(error)
     except BrokenPipeError:
         # The output has no reader any more (as in "jetsync demo | head"), so no message is printed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        give_up(sys.stdout)
         return 1
     except OSError as error:
         out.error(error, _sentence(error))

@@ -167,7 +167,7 @@ def _link(invocation: Invocation) -> None:
         other = invocation.jetstream().object_store(bucket)
         info = store.add_link(args.name, other.info(name))
     else:
-        info = store.add_bucket_link(args.name, bucket)
+        info = store.add_bucket_link(args.name, invocation.jetstream().object_store(bucket))
     _show_object(invocation, info)
 
 

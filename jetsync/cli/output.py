@@ -4,6 +4,7 @@ aligned text."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,6 +15,7 @@ from enum import Enum
 from typing import Any, TextIO
 
 from jetsync._printable import printable, printable_json
+from jetsync.cli.streams import accept_all, give_up
 
 __all__ = ["Fields", "Output", "Table", "document", "json_text", "wants_color"]
 
@@ -109,6 +111,7 @@ class Output:
         self.quiet = quiet
         self._out = sys.stdout if out is None else out
         self._err = sys.stderr if err is None else err
+        accept_all(self._out, json=json)
         self.color = color
         self._color = wants_color(self._out, color)
 
@@ -167,19 +170,26 @@ class Output:
             print(printable(text), file=self._err, flush=True)
 
     def error(self, error: BaseException, sentence: str) -> None:
-        """Print why a command failed: a sentence on stderr, with ``--json`` an object as well."""
-        print(f"jetsync: {printable(sentence)}", file=self._err, flush=True)
+        """Print why a command failed: a sentence on stderr, with ``--json`` an object as well.
+        What cannot be printed, since a disk is full or the reader is gone, is left out."""
+        with contextlib.suppress(OSError):
+            print(f"jetsync: {printable(sentence)}", file=self._err, flush=True)
         if self.json:
-            code = getattr(error, "err_code", None)
+            code = getattr(error, "err_code", None) or None  # the library has 0 for none
             about = {"type": type(error).__name__, "message": sentence, "err_code": code}
-            self._print(json_text({"error": about}))
+            with contextlib.suppress(OSError):
+                self._print(json_text({"error": about}))
 
     def style(self, name: str, text: str) -> str:
         """Return a text as bold, dim, red, green or yellow, where the output takes colours."""
         return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._color else text
 
     def _print(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        try:
+            print(text, file=self._out, flush=True)
+        except OSError:
+            give_up(self._out)
+            raise
 
 
 def wants_color(stream: TextIO, asked: bool | None) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import wants_color
+from jetsync.cli.values import format_size
 
 if TYPE_CHECKING:
     from jetsync.cli.drawing import Bar
@@ -46,9 +47,9 @@ def display(
         try:
             from jetsync.cli.drawing import Bar
         except ImportError:
-            return Lines(stream)
+            return Lines(stream, is_bytes=is_bytes)
         return Bar(stream, color=wants_color(stream, color), is_bytes=is_bytes)
-    return Lines(stream)
+    return Lines(stream, is_bytes=is_bytes)
 
 
 @contextmanager
@@ -78,8 +79,9 @@ def progress(
 class Lines:
     """Print a line when a step begins, every ten seconds, and when it ends. A context manager."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, *, is_bytes: bool = False) -> None:
         self._stream = sys.stderr if stream is None else stream
+        self._amount: Callable[[int], str] = format_size if is_bytes else "{:,}".format
         self._step = ""
         self._total = self._done = 0
         self._started = self._shown = 0.0
@@ -118,10 +120,12 @@ class Lines:
     def _line(self) -> str:
         seconds = time.monotonic() - self._started
         if not self._total:
-            done = f"{self._done:,} in " if self._done else ""
+            done = f"{self._amount(self._done)} in " if self._done else ""
             return f"{self._step}: {done}{seconds:.1f} s"
-        rate = f", {self._done / seconds:,.0f}/s" if self._done and seconds > 0 else ""
-        return f"{self._step}: {self._done:,} of {self._total:,}, {seconds:.1f} s{rate}"
+        done, total = self._amount(self._done), self._amount(self._total)
+        each = round(self._done / seconds) if seconds > 0 else 0
+        rate = f", {self._amount(each)}/s" if each else ""
+        return f"{self._step}: {done} of {total}, {seconds:.1f} s{rate}"
 
     def _print(self, line: str) -> None:
         self._stream.write(line + "\n")

@@ -120,9 +120,12 @@ def _fill(parser: argparse.ArgumentParser, word: Word) -> None:
 
 
 def _lacking(parser: argparse.ArgumentParser) -> Callable[[Invocation], int]:
-    """Return the function for a line without a command, or without a verb: it shows all of them."""
+    """Return the function for a line without a command, or without a verb: it shows all of them
+    to a person."""
 
     def run(invocation: Invocation) -> int:
+        if invocation.out.json:
+            raise UsageError(f"a command is missing; '{parser.prog} --help' shows what there is")
         parser.print_help(sys.stderr)
         return 2
 

@@ -27,3 +27,16 @@ def test_a_step_of_unknown_size_shows_its_time_only() -> None:
     progress.begin("start Spark", 0)
     progress.finish()
     assert stream.getvalue().splitlines()[1].startswith("start Spark: 0.")
+
+
+def test_bytes_are_shown_with_their_unit() -> None:
+    stream = io.StringIO()
+    progress = Lines(stream, is_bytes=True)
+    for total in (3 * 2**20, 0):
+        progress.begin("put", total)
+        progress.advance(3 * 2**20)
+        progress.finish()
+    _, known, _, unknown = stream.getvalue().splitlines()
+    assert known.startswith("put: 3.0 MiB of 3.0 MiB, ")
+    assert known.endswith("iB/s")
+    assert unknown.startswith("put: 3.0 MiB in ")

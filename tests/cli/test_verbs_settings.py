@@ -252,3 +252,38 @@ def test_an_event_that_no_call_raises_is_told_a_moment_later_and_once() -> None:
 def test_the_reference_on_the_page_is_that_of_the_commands() -> None:
     page = Path(__file__).parents[2] / "docs/guide/command-line.md"
     assert page.read_text().partition("<!-- reference -->\n")[2] == reference()
+
+
+def test_a_file_with_a_key_that_is_not_there_is_named(jet, tmp_path: Path) -> None:
+    done = jet("rtt", "--nkey", str(tmp_path / "absent.nk"))
+    assert (done.code, done.out) == (2, "")
+    assert str(tmp_path / "absent.nk") in done.err
+
+
+def test_a_link_to_a_store_that_is_not_there_is_refused(nc, jet) -> None:
+    js = nc.jetstream()
+    store = js.create_object_store(bucket="CLILINKS", storage="memory")
+    try:
+        assert jet("object", "link", "CLILINKS", "new", "CLILINKS").code == 0
+        absent = jet("object", "link", "CLILINKS", "other", "absent")
+        assert (absent.code, "no bucket 'absent'" in absent.err) == (3, True)
+        assert [info.name for info in store.list()] == ["new"]
+    finally:
+        js.delete_object_store("CLILINKS")
+
+
+def test_what_asks_nothing_takes_the_flag_of_the_nats_command(jet, stream) -> None:
+    stream.create_consumer(durable_name="c")
+    for words in (["pause", stream.name, "c", "1h"], ["resume", stream.name, "c"]):
+        for force in ("--force", "-f"):
+            assert jet("consumer", *words, force).code == 0
+    assert jet("consumer", "unpin", stream.name, "c", "workers", "--force").code == 3
+
+
+def test_an_error_without_a_code_of_the_server_has_none(jet) -> None:
+    done = jet("pub", "no.stream.takes.this", "x", "--js", "--timeout", "1s", "--json")
+    assert done.json["error"] == {
+        "type": "NotStoredError",
+        "message": "'no.stream.takes.this': no stream takes messages on it",
+        "err_code": None,
+    }
