@@ -40,12 +40,15 @@ class BucketExistsError(KeyValueError):
     """The bucket exists with another configuration. Update it, or take another name."""
 
 
-class KeyNotFoundError(KeyValueError):
-    """The key has no value, or not in this revision."""
+class KeyNotFoundError(KeyValueError, KeyError):
+    """The key has no value, or not in this revision. A KeyError too, as for any ``kv[key]``."""
 
     def __init__(self, message: str = "", *, bucket: str = "", key: str = "") -> None:
         super().__init__(message, bucket=bucket)
         self.key = key
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # a KeyError shows its text in quotes
 
 
 class KeyDeletedError(KeyNotFoundError):

@@ -61,7 +61,8 @@ class KeyValue(Handle, Listing):
         """Give a key a value (bytes) if it has none, or none any more; return the revision.
 
         After ``ttl`` seconds (at least 1) it ages out (ADR-48); that needs a bucket with
-        ``limit_marker_ttl`` and server 2.11. It is sent again after a lost connection; an earlier
+        ``limit_marker_ttl`` and server 2.11, which raises a shorter ``ttl`` to that time in a
+        bucket with history. It is sent again after a lost connection; an earlier
         attempt of this very call is no reason for KeyExistsError.
 
         Blocks up to ``timeout`` seconds (default: the JetStream object's). Raises KeyExistsError (a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 
@@ -35,6 +36,22 @@ def test_keys_and_values_as_in_a_dict(kv):
         kv["a"]
     with pytest.raises(jetsync.KeyNotFoundError):
         kv["x"]
+
+
+def test_a_missing_key_is_a_key_error_as_of_any_mapping(kv):
+    with pytest.raises(KeyError) as missing:
+        kv["x"]
+    assert str(missing.value) == f"key 'x' of bucket {kv.bucket!r} has no value"
+    kv["a"] = b"1"
+    del kv["a"]
+    with pytest.raises(KeyError) as deleted:
+        kv["a"]
+    again = pickle.loads(pickle.dumps(deleted.value))
+    assert (type(again), str(again), again.key) == (
+        jetsync.KeyDeletedError,
+        str(deleted.value),
+        "a",
+    )
 
 
 def test_listing_keys_looks_only_at_the_subject_and_the_headers(kv, nc):
