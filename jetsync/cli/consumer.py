@@ -108,7 +108,11 @@ def _next(invocation: Invocation) -> None:
             out.write(msg.data + b"\n")
         else:
             out.item(views.delivered(msg), partial(views.delivered_text, out, msg))
-        if not args.no_ack:
+        if args.nak:
+            msg.nak()
+        elif args.term:
+            msg.term()
+        elif not args.no_ack:
             msg.ack_sync()
 
 
@@ -238,6 +242,8 @@ COMMANDS = (
             *_BOTH,
             argument("--count", type=values.count, default=1, help="how many (default: 1)"),
             argument("--no-ack", action="store_true", help="do not acknowledge"),
+            argument("--nak", action="store_true", help="have them delivered again"),
+            argument("--term", action="store_true", help="have them delivered no more"),
             argument("--ack", action="store_true", help=argparse.SUPPRESS),  # as ``nats`` names it
             argument(
                 "--wait", type=values.duration, metavar="TIME", help="for each (default: --timeout)"

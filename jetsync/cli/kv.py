@@ -144,7 +144,7 @@ def _del(invocation: Invocation) -> None:
 def _purge(invocation: Invocation) -> None:
     args = invocation.args
     confirm(invocation, f"Delete key {args.key} of bucket {args.bucket} with its history?")
-    _written(invocation, _bucket(invocation).purge(args.key))
+    _written(invocation, _bucket(invocation).purge(args.key, ttl=args.ttl))
 
 
 def _history(invocation: Invocation) -> None:
@@ -154,7 +154,11 @@ def _history(invocation: Invocation) -> None:
 def _watch(invocation: Invocation) -> None:
     args, out = invocation.args, invocation.out
     with _bucket(invocation).watch(
-        args.key, include_history=args.history, updates_only=args.new
+        args.key,
+        include_history=args.history,
+        updates_only=args.new,
+        ignore_deletes=args.no_deletes,
+        resume_from_revision=args.revision,
     ) as watcher:
         for number, entry in enumerate((one for one in watcher if one is not None), 1):
             out.item(_entry(entry), lambda entry=entry: _line(out, entry))  # type: ignore[misc]
@@ -335,7 +339,12 @@ COMMANDS = (
         "purge",
         "delete a key with its history",
         _purge,
-        (_BUCKET, _KEY, FORCE),
+        (
+            _BUCKET,
+            _KEY,
+            argument("--ttl", type=values.duration, metavar="TIME", help="life of the marker"),
+            FORCE,
+        ),
         example="jetsync kv purge CONFIG colour --force",
     ),
     Command(
@@ -353,7 +362,14 @@ COMMANDS = (
             _BUCKET,
             argument("KEY", nargs="?", default=">", help="key or filter (default: all)"),
             argument("--history", action="store_true", help="begin with all values kept"),
-            argument("--new", action="store_true", help="only what is written from now on"),
+            argument(
+                "--new",
+                action="store_true",
+                other=("--updates",),
+                help="only what is written from now on",
+            ),
+            argument("--revision", type=values.count, metavar="N", help="begin with this revision"),
+            argument("--no-deletes", action="store_true", help="leave out deletions"),
             argument("--count", type=values.count, metavar="N", help="end after so many"),
         ),
         example="jetsync kv watch CONFIG 'service.>'",

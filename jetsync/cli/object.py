@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
-from jetsync.cli.flags import COMPRESS, argument
+from jetsync.cli.flags import COMPRESS, HEADER, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.progress import progress
 from jetsync.cli.registry import Command
+
+if TYPE_CHECKING:
+    from jetsync.objectstore import ObjectMeta
 
 __all__ = ["COMMANDS"]
 
@@ -90,15 +94,23 @@ def _put(invocation: Invocation) -> None:
         raise UsageError("what comes from standard input needs a --name.")
     store = _store(invocation)
     if args.file == "-":
-        info = store.put(args.name, sys.stdin.buffer)
+        info = store.put(_meta(args, args.name), sys.stdin.buffer)
     else:
         path = Path(args.file)
         if not path.is_file():
             raise UsageError(f"there is no file {args.file}.")
         size = path.stat().st_size
         with _told(invocation, f"put {path.name}", size) as told:
-            info = store.put_file(path, args.name or path.name, on_progress=told)
+            info = store.put_file(path, _meta(args, args.name or path.name), on_progress=told)
     _show_object(invocation, info)
+
+
+def _meta(args: argparse.Namespace, name: str) -> ObjectMeta:
+    from jetsync.objectstore import ObjectMeta
+
+    given = {} if args.chunk_size is None else {"chunk_size": args.chunk_size}
+    headers = values.headers(args.header)
+    return ObjectMeta(name=name, description=args.description, headers=headers, **given)
 
 
 def _get(invocation: Invocation) -> None:
@@ -277,6 +289,9 @@ COMMANDS = (
             _BUCKET,
             argument("FILE", help='path of the file; "-" reads standard input'),
             argument("--name", metavar="NAME", help="name of the object (default: of the file)"),
+            argument("--description", metavar="TEXT", help="what it is"),
+            HEADER,
+            argument("--chunk-size", type=values.size, metavar="SIZE", help="bytes of a message"),
             UNASKED,
         ),
         example="jetsync object put FILES ./report.pdf",

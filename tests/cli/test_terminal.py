@@ -32,6 +32,13 @@ def test_values_that_are_too_long_are_wrapped_below_each_other(stream, url, nc) 
     assert max(map(len, shown.splitlines())) <= 60, shown
 
 
+def test_no_value_is_cut_off_beside_its_name(stream, url) -> None:
+    for columns in (20, 30, 40):
+        shown = drawn("stream", "info", stream.name, columns=columns, NATS_URL=url).text
+        assert "memory" in shown
+        assert stream.name in shown
+
+
 def test_a_terminal_that_is_too_narrow_for_headings_gets_lines(stream, url) -> None:
     """No heading and no name is cut into its letters."""
     for columns in (30, 60, 75, 80, 100):

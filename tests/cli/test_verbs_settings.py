@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from jetsync.cli.events import EventLog
 from jetsync.cli.reference import reference
 from jetsync.server import NatsServer
@@ -287,3 +289,48 @@ def test_an_error_without_a_code_of_the_server_has_none(jet) -> None:
         "message": "'no.stream.takes.this': no stream takes messages on it",
         "err_code": None,
     }
+
+
+def test_an_object_is_put_with_all_that_describes_it(nc, jet) -> None:
+    store = nc.jetstream().create_object_store(bucket="CLIMETA", storage="memory")
+    try:
+        flags = ("--description", "a text", "-H", "A:1", "-H", "A:2", "--chunk-size", "4")
+        done = jet("object", "put", "CLIMETA", "-", "--name", "n", *flags, stdin=b"0123456789")
+        info = store.info("n")
+        assert (done.code, info.chunks, info.description) == (0, 3, "a text")
+        assert (info.headers, store.get_bytes("n")) == ({"A": ["1", "2"]}, b"0123456789")
+    finally:
+        nc.jetstream().delete_object_store("CLIMETA")
+
+
+def test_a_watch_begins_with_a_revision_and_leaves_deletions_out(nc, jet) -> None:
+    js = nc.jetstream()
+    kv = js.create_key_value(bucket="CLIWATCH", history=5, limit_marker_ttl=5, storage="memory")
+    try:
+        for value in (b"1", b"2"):
+            kv.put("a", value)
+        kv.delete("a")
+        kv.put("b", b"3")
+        line = ("kv", "watch", "CLIWATCH", "--revision", "2", "--json", "--count")
+        seen = [(one["revision"], one["operation"]) for one in jet(*line, "3").lines]
+        assert seen == [(2, "PUT"), (3, "DEL"), (4, "PUT")]
+        seen = [
+            (one["revision"], one["operation"]) for one in jet(*line, "2", "--no-deletes").lines
+        ]
+        assert seen == [(2, "PUT"), (4, "PUT")]
+        assert jet("kv", "purge", "CLIWATCH", "a", "--ttl", "9s", "--force").code == 0
+        assert [one.ttl for one in kv.history("a")] == [9.0]
+    finally:
+        js.delete_key_value("CLIWATCH")
+
+
+@pytest.mark.parametrize(("flag", "ack_pending"), [("--nak", 0), ("--term", 0), ("--no-ack", 1)])
+def test_the_next_message_is_settled_as_asked(nc, jet, stream, flag, ack_pending) -> None:
+    consumer = stream.create_consumer(durable_name="c", ack_wait=30)
+    nc.jetstream().publish(f"{stream.name}.a", b"x")
+    assert jet("consumer", "next", stream.name, "c", flag).code == 0
+    nc.flush()
+    if flag == "--nak":
+        assert consumer.next(timeout=10).metadata.num_delivered == 2
+    else:
+        assert consumer.info().num_ack_pending == ack_pending
