@@ -40,11 +40,14 @@ from jetsync.server import NatsServer
 
 STORED = 20_000
 DATA = b"x" * 128
+SINGLE = 2000
+"""Single calls in a row: many more than the durations that are recorded at once after a rest."""
 SETTINGS: dict[str, tuple[Sampler | None, bool]] = {
     "none sampled": (ParentBased(ALWAYS_OFF), False),
     "1 % sampled": (ParentBasedTraceIdRatio(0.01), False),
     "all sampled": (ALWAYS_ON, False),
     "none sampled, metrics": (ParentBased(ALWAYS_OFF), True),
+    "1 % sampled, metrics": (ParentBasedTraceIdRatio(0.01), True),
     "metrics alone": (None, True),
 }
 """The sampler of a provider of tracers (None: there is no such one), and whether there is one of
@@ -179,10 +182,20 @@ def _next(nc: jetsync.Connection) -> float:
     consumer = _consumer(nc)
 
     def take() -> None:
-        for _ in range(500):
+        for _ in range(SINGLE):
             consumer.next(timeout=30).ack()
 
-    return _clocked(take, 500)
+    return _clocked(take, SINGLE)
+
+
+def _ack_sync(nc: jetsync.Connection) -> float:
+    batch = _consumer(nc).fetch(SINGLE, timeout=30)
+
+    def confirm() -> None:
+        for msg in batch:
+            msg.ack_sync()
+
+    return _clocked(confirm, SINGLE)
 
 
 def _messages(nc: jetsync.Connection) -> float:
@@ -226,8 +239,7 @@ def _calls(count: int, call: Callable[[jetsync.Connection], object]) -> Work:
 
 def _publish(nc: jetsync.Connection) -> float:
     js = nc.jetstream()
-    # More than the durations that are recorded at once after a rest.
-    return _clocked(lambda: [js.publish("sink", DATA) for _ in range(2000)], 2000)
+    return _clocked(lambda: [js.publish("sink", DATA) for _ in range(SINGLE)], SINGLE)
 
 
 def _publish_async(nc: jetsync.Connection) -> float:
@@ -244,21 +256,23 @@ def _publish_many(nc: jetsync.Connection) -> float:
 
 def _key_value(nc: jetsync.Connection) -> float:
     kv = nc.jetstream().key_value("KEPT")
-    return _clocked(lambda: [(kv.put("k", DATA), kv.get("k")) for _ in range(300)], 300)
+    return _clocked(lambda: [(kv.put("k", DATA), kv.get("k")) for _ in range(SINGLE)], SINGLE)
 
 
 WAYS: dict[str, Work] = {
     "fetch": _fetch(1000, 20),
     "fetch_each": _fetch(1000, 20, each=True),
     "fetch100": _fetch(100, 100),
+    "fetch1": _fetch(1, SINGLE),
     "next": _next,
+    "ack_sync": _ack_sync,
     "messages": _messages,
     "consume": _consume,
     "publish": _publish,
     "publish_async": _publish_async,
     "publish_many": _publish_many,
     "core_publish": _calls(5000, lambda nc: nc.publish("sink", DATA)),
-    "request": _calls(500, lambda nc: nc.request("echo", DATA)),
+    "request": _calls(SINGLE, lambda nc: nc.request("echo", DATA)),
     "key_value": _key_value,
 }
 

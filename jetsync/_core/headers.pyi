@@ -22,6 +22,8 @@ def trace_parents(blocks: list[bytes], baggage: bool = False) -> list[tuple[int,
     propagator to read.
     """
 
-def unsampled_parents(ids: bytes) -> list[str]:
-    """Return values of a W3C traceparent that is not sampled: one of each 24 bytes, which are the
-    two ids."""
+def unsampled_parent() -> str:
+    """Return a W3C traceparent that is not sampled, with ids that no other has."""
+
+def forget_ids() -> None:
+    """In a forked child: its parent uses the ids that were drawn."""

@@ -10,6 +10,8 @@ from jetsync._core.csrc cimport (
     span_of_bytes,
 )
 
+from os import register_at_fork, urandom
+
 from jetsync.headers import SEARCHED, Headers
 
 
@@ -200,22 +202,39 @@ cdef void write_hex(uint8_t *to, const uint8_t *octets, size_t n) noexcept nogil
         to[2 * i + 1] = digits[octets[i] & 15]
 
 
-def unsampled_parents(bytes ids not None) -> list:
-    """Return values of a W3C traceparent that is not sampled: one of each 24 bytes, which are the
-    two ids."""
-    cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(ids)
+cdef enum:
+    BOTH_IDS = 24  # bytes of a trace id and the id of a span; all zeros once in 2**64 times
+    AT_ONCE = 64   # one question to the system for each would cost more
+
+cdef bytes drawn = b""
+cdef Py_ssize_t left = 0
+
+
+def unsampled_parent() -> str:
+    """Return a W3C traceparent that is not sampled, with ids that no other has."""
+    global drawn, left
+    cdef const uint8_t *ids
     cdef uint8_t *to
     cdef str text
-    cdef list made = []
-    cdef Py_ssize_t n
-    for n in range(PyBytes_GET_SIZE(ids) // 24):
-        text = PyUnicode_New(55, 127)
-        to = PyUnicode_1BYTE_DATA(text)
-        memcpy(to, b"00-", 3)
-        write_hex(to + 3, at, 16)
-        to[35] = c"-"
-        write_hex(to + 36, at + 16, 8)
-        memcpy(to + 52, b"-00", 3)
-        made.append(text)
-        at += 24
-    return made
+    if left == 0:
+        drawn = urandom(BOTH_IDS * AT_ONCE)
+        left = AT_ONCE
+    left -= 1
+    ids = <const uint8_t *>PyBytes_AS_STRING(drawn) + BOTH_IDS * left
+    text = PyUnicode_New(PARENT, 127)
+    to = PyUnicode_1BYTE_DATA(text)
+    memcpy(to, b"00-", 3)
+    write_hex(to + 3, ids, 16)
+    to[35] = c"-"
+    write_hex(to + 36, ids + 16, 8)
+    memcpy(to + 52, b"-00", 3)
+    return text
+
+
+def forget_ids():
+    """In a forked child: its parent uses the ids that were drawn."""
+    global left
+    left = 0
+
+
+register_at_fork(after_in_child=forget_ids)

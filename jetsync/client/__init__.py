@@ -13,9 +13,10 @@ from jetsync._core.headers import (
     parent_texts,
     read_parents,
     trace_parents,
-    unsampled_parents,
+    unsampled_parent,
 )
 from jetsync._core.message import Msg
+from jetsync._core.notes import MOST_NOTED, Noted
 from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
@@ -29,6 +30,7 @@ from jetsync.client.tls_config import TLSConfig
 from jetsync.protocol.serverpool import ReconnectAttempt, ServerState
 
 __all__ = [
+    "MOST_NOTED",
     "ConnectOptions",
     "Connection",
     "ConnectionStats",
@@ -36,6 +38,7 @@ __all__ = [
     "Event",
     "Msg",
     "MsgBatch",
+    "Noted",
     "ReconnectAttempt",
     "RequestFuture",
     "ServerState",
@@ -47,6 +50,6 @@ __all__ = [
     "read_parents",
     "shared_connection",
     "trace_parents",
-    "unsampled_parents",
+    "unsampled_parent",
     "wait",
 ]

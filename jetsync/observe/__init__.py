@@ -15,16 +15,9 @@ Not here:  spans and metrics of OpenTelemetry (otel/).
 
 from __future__ import annotations
 
+from jetsync.client import MOST_NOTED
 from jetsync.observe.connection import install, processing, uninstall
-from jetsync.observe.hooks import (
-    MOST_NOTED,
-    MOST_READ,
-    About,
-    Hooks,
-    LeftOut,
-    Note,
-    Operation,
-)
+from jetsync.observe.hooks import MOST_READ, About, Hooks, LeftOut, Note, Operation
 
 __all__ = [
     "MOST_NOTED",

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from time import perf_counter
+from contextlib import AbstractContextManager
 from typing import Any
 
-from jetsync.client import Connection, ConnectOptions, Msg, RequestFuture, Subscription, connecting
+from jetsync.client import (
+    Connection,
+    ConnectOptions,
+    Msg,
+    Noted,
+    RequestFuture,
+    Subscription,
+    connecting,
+)
 from jetsync.client.port import port_of
 from jetsync.jetstream import JetStream
 from jetsync.observe.consuming import ObservedSubscription, observed
@@ -20,7 +27,6 @@ from jetsync.observe.hooks import (
     End,
     Hooks,
     LeftOut,
-    Noted,
     Operation,
     Running,
     Watch,
@@ -34,8 +40,6 @@ from jetsync.observe.jetstream import ObservedJetStream
 __all__ = ["ObservedConnection", "install", "processing", "uninstall"]
 
 _installed: list[Watch] = []
-
-_UNTOLD = nullcontext()
 
 
 def install(hooks: Hooks) -> None:
@@ -99,8 +103,6 @@ class ObservedConnection(Connection):
             return self.watch.running(Operation(kind, name, self, subject=subject, **about))
         plan = self.watch.plan(kind)
         if isinstance(plan, LeftOut):
-            if plan.notes is None:
-                return _UNTOLD
             nature = (kind, name, self._port.url, subject, about["stream"], about["consumer"])
             return Noted(self.watch, plan.notes, nature, about["count"])
         op = Operation(kind, name, self, subject=subject, **about)
@@ -112,14 +114,9 @@ class ObservedConnection(Connection):
     ) -> None:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
-            headers, publish = plan.carry(headers), super().publish
-            if plan.notes is None:
-                publish(subject, data, reply=reply, headers=headers)
-                return
             about = ("publish", "publish", self._port.url, subject, None, None)
-            self.watch.measured(
-                plan.notes, about, 1, publish, subject, data, reply=reply, headers=headers
-            )
+            with Noted(self.watch, plan.notes, about, 1):
+                super().publish(subject, data, reply=reply, headers=plan.carry(headers))
             return
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
@@ -131,13 +128,9 @@ class ObservedConnection(Connection):
     ) -> Msg:
         plan = self.watch.plan("request")
         if isinstance(plan, LeftOut):
-            headers, request = plan.carry(headers), super().request
-            if plan.notes is None:
-                return request(subject, data, headers=headers, **options)
             about = ("request", "request", self._port.url, subject, None, None)
-            return self.watch.measured(
-                plan.notes, about, 1, request, subject, data, headers=headers, **options
-            )
+            with Noted(self.watch, plan.notes, about, 1):
+                return super().request(subject, data, headers=plan.carry(headers), **options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):
@@ -173,7 +166,7 @@ class ObservedConnection(Connection):
             if plan.notes is None:
                 return request(subject, data, headers=carry(headers), **options)
             about = ("request", "request_async", self._port.url, subject, None, None)
-            end = functools.partial(self.watch.note, plan.notes, about, 1, perf_counter())
+            end = Noted(self.watch, plan.notes, about, 1).end
         else:
             op = Operation("request", "request_async", self, subject=subject, size=size_of(data))
             op.state = plan

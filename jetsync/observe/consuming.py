@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
-from jetsync.client import Connection, Msg, Subscription
+from jetsync.client import Connection, Msg, Noted, Subscription
+from jetsync.client.port import Port, port_of
 from jetsync.jetstream import (
     Consumer,
     JetStreamMsg,
@@ -35,7 +36,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def observed(thing: Any, kind: type, connection: Connection, watch: Watch) -> Any:
     """Make an object that the user holds one of an observed class."""
     thing.__class__ = kind
-    thing.watch, thing.connection = watch, connection
+    thing.watch, thing.connection, thing.port = watch, connection, port_of(connection)
     return thing
 
 
@@ -44,15 +45,14 @@ class ObservedSubscription(Subscription):
 
     connection: Connection
     watch: Watch
+    port: Port
 
     def next(self, timeout: Any = None) -> Msg:
         plan = self.watch.plan("receive")
         if isinstance(plan, LeftOut):
-            if plan.notes is None:
+            about = ("receive", "next", self.port.url, self.subject, None, self.queue)
+            with Noted(self.watch, plan.notes, about, 1):
                 return super().next(timeout)
-            url = self.connection.connected_url
-            about = ("receive", "next", url, self.subject, None, self.queue)
-            return self.watch.measured(plan.notes, about, 1, super().next, timeout)
         op = Operation("receive", "next", self.connection, subject=self.subject)
         op.consumer, op.state = self.queue, plan
         with self.watch.running(op):
@@ -71,14 +71,14 @@ def _operation(
     @wraps(receive)
     def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
         plan = self.watch.plan("receive")
+        stream, consumer = self.origin
         if isinstance(plan, LeftOut):
-            if plan.notes is None:
-                return receive(self, *arguments, **options)
-            about = ("receive", name, self.connection.connected_url, None, *self.origin())
-            return self.watch.measured(
-                plan.notes, about, count, receive, self, *arguments, **options
-            )
-        stream, consumer = self.origin()
+            about = ("receive", name, self.port.url, None, stream, consumer)
+            with Noted(self.watch, plan.notes, about, count) as noted:
+                found = receive(self, *arguments, **options)
+                if count is None:
+                    noted.count = len(found)
+            return found
         op = Operation("receive", name, self.connection, stream=stream, consumer=consumer)
         op.state = plan
         with self.watch.running(op):
@@ -118,11 +118,18 @@ def _handling(consume: Method) -> Method:
 
 
 class _Observed:
-    """The attributes that ``observed`` gives to an object."""
+    """The attributes that ``observed`` gives to an object, and the origin of its messages."""
 
-    __slots__ = ()
     connection: Connection
     watch: Watch
+    port: Port
+    is_ordered: ClassVar[bool] = False
+
+    @cached_property
+    def origin(self) -> tuple[str, str | None]:
+        """The stream and the consumer; None: it has another consumer after each reset."""
+        receiver: Any = self
+        return receiver.stream_name, None if self.is_ordered else receiver.name
 
 
 class ObservedConsumer(Consumer, _Observed):
@@ -133,25 +140,15 @@ class ObservedConsumer(Consumer, _Observed):
     next = _one(Consumer.next)
     consume = _handling(Consumer.consume)
 
-    def origin(self) -> tuple[str | None, str | None]:
-        """Return its stream and consumer."""
-        info = self.cached_info
-        return info.stream_name, info.name
-
 
 class ObservedOrderedConsumer(OrderedConsumer, _Observed):
     """An ordered consumer with hooks."""
 
-    stream: str
-
+    is_ordered = True
     fetch = _batch(OrderedConsumer.fetch)
     fetch_no_wait = _batch(OrderedConsumer.fetch_no_wait)
     next = _one(OrderedConsumer.next)
     consume = _handling(OrderedConsumer.consume)
-
-    def origin(self) -> tuple[str | None, str | None]:
-        """Return its stream and consumer."""
-        return self.stream, None  # it has another consumer after each reset
 
 
 class ObservedPullSubscription(PullSubscription, _Observed):
@@ -161,30 +158,18 @@ class ObservedPullSubscription(PullSubscription, _Observed):
     next = _one(PullSubscription.next)
     consume = _handling(PullSubscription.consume)
 
-    def origin(self) -> tuple[str | None, str | None]:
-        """Return its stream and consumer."""
-        return self.stream_name, self.name
-
 
 class ObservedPushSubscription(PushSubscription, _Observed):
     """A push subscription with hooks."""
 
     next = _one(PushSubscription.next)
 
-    def origin(self) -> tuple[str | None, str | None]:
-        """Return its stream and consumer."""
-        info = self.cached_info
-        return info.stream_name, info.name
-
 
 class ObservedOrderedPush(OrderedPushSubscription, _Observed):
     """An ordered push subscription with hooks."""
 
+    is_ordered = True
     next = _one(OrderedPushSubscription.next)
-
-    def origin(self) -> tuple[str | None, str | None]:
-        """Return its stream and consumer."""
-        return self.cached_info.stream_name, None  # it has another consumer after each reset
 
 
 class HeaderBlocks(Iterator[bytes]):

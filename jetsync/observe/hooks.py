@@ -5,23 +5,23 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jetsync._log import Log
+from jetsync.client import Noted
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
 from jetsync.jetstream import JetStreamMsg
-from jetsync.jetstream.message import settled_by
+from jetsync.jetstream.message import origin, settled_by
 
 if TYPE_CHECKING:
     from jetsync.client import Connection
 
 __all__ = [
-    "MOST_NOTED",
     "MOST_READ",
     "About",
     "Carry",
@@ -29,7 +29,6 @@ __all__ = [
     "Hooks",
     "LeftOut",
     "Note",
-    "Noted",
     "Operation",
     "Running",
     "Watch",
@@ -45,9 +44,6 @@ log: Log = Log("jetsync.connection")
 MOST_READ = 128
 """Messages of a batch, the first ones, whose headers the hooks may read."""
 
-MOST_NOTED = 64
-"""Notes of calls that wait for the hooks: reading many together costs a part of reading each."""
-
 About: TypeAlias = tuple[str, str, str | None, str | None, str | None, str | None]
 """The nature of a call: ``kind``, ``name``, the URL of the server, ``subject``, ``stream`` and
 ``consumer`` as an :class:`Operation` has them."""
@@ -61,8 +57,6 @@ End = Callable[["BaseException | None"], object]
 
 Carry = Callable[[HeaderInput | None], HeaderInput | None]
 """Gives the headers of a message for those of the caller."""
-
-Result = TypeVar("Result")
 
 _DROPPED = "a hook raised in %s() and is called no more"
 
@@ -233,43 +227,9 @@ class Watch:
         running.begin()
         return running.end, functools.partial(self.headers, op)
 
-    def measured(
-        self,
-        notes: deque[Note],
-        about: About,
-        count: int | None,
-        call: Callable[..., Result],
-        *arguments: Any,
-        **options: Any,
-    ) -> Result:
-        """Make a call that hooks leave out, and note it for them. ``count`` None: the messages are
-        those of the result."""
-        began, error = perf_counter(), None
-        try:
-            result = call(*arguments, **options)
-            if count is None:
-                count = len(cast("Sized", result))
-            return result
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            self.note(notes, about, count, began, error)
-            del error
-
-    def note(
-        self,
-        notes: deque[Note],
-        about: About,
-        count: int | None,
-        began: float,
-        error: BaseException | None,
-    ) -> None:
-        """Note the end of an operation that hooks leave out. Never raises."""
-        raised = None if error is None else type(error).__name__
-        notes.append((about, raised, count, perf_counter() - began))
-        if len(notes) >= MOST_NOTED:
-            self.call("noted")
+    def noted(self) -> None:
+        """Tell that notes wait. Never raises."""
+        self.call("noted")
 
     def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
         """Return the headers of the caller with those of the hooks."""
@@ -322,30 +282,6 @@ class Running:
         self.end(error)
 
 
-class Noted:
-    """An operation that hooks leave out, from its beginning to its note."""
-
-    __slots__ = ("_about", "_began", "_count", "_notes", "_watch")
-
-    def __init__(self, watch: Watch, notes: deque[Note], about: About, count: int) -> None:
-        self._watch = watch
-        self._notes = notes
-        self._about = about
-        self._count = count
-        self._began = 0.0
-
-    def __enter__(self) -> None:
-        self._began = perf_counter()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._watch.note(self._notes, self._about, self._count, self._began, error)
-
-
 def until_settled(end: End, call: Callable[[], Any]) -> Any:
     """Make a call that returns a future; ``end`` is told of its error, or that it has none."""
     try:
@@ -383,9 +319,7 @@ def _processed(
 
 def _about(connection: Connection | None, handler: Any, msg: Any, queue: str | None) -> About:
     """The nature of a handler that gets a message."""
-    stream, consumer = None, queue
-    if isinstance(msg, JetStreamMsg):
-        stream, consumer = msg.metadata.stream, msg.metadata.consumer
+    stream, consumer = origin(msg) if isinstance(msg, JetStreamMsg) else (None, queue)
     url = None if connection is None else connection.connected_url
     return "process", _name_of(handler), url, msg.subject, stream, consumer
 
@@ -427,7 +361,8 @@ def observe_handler(
             return handler(msg)
         if left_out:
             about = _about(connection, handler, msg, queue)
-            return watch.measured(plan.notes, about, int(counts), handler, msg)
+            with Noted(watch, plan.notes, about, int(counts)):
+                return handler(msg)
         op = _processed(connection, handler, msg, queue, plan)
         op.count = 1 if counts else None
         with watch.running(op):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from time import perf_counter
 from typing import Any
 
 from jetsync._deadline import Deadline
-from jetsync.client import Connection
+from jetsync.client import Connection, Noted
 from jetsync.jetstream import (
     Consumer,
     JetStream,
@@ -125,13 +124,9 @@ class ObservedJetStream(JetStream):
     ) -> PubAck:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
-            headers, notes = plan.carry(headers), plan.notes
-            if notes is None:
-                return _publish(self, subject, data, headers=headers, **options)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            return self.watch.measured(
-                notes, about, 1, _publish, self, subject, data, headers=headers, **options
-            )
+            with Noted(self.watch, plan.notes, about, 1):
+                return _publish(self, subject, data, headers=plan.carry(headers), **options)
         op = self._stored("publish", "publish", subject, data, options)
         op.state = plan
         with self.watch.running(op):
@@ -151,9 +146,8 @@ class ObservedJetStream(JetStream):
             carry = plan.carry
             if plan.notes is None:
                 return publish(subject, data, headers=carry(given), **options)
-            url = self.connection.connected_url
-            about = ("publish", "publish_async", url, subject, None, None)
-            end = functools.partial(self.watch.note, plan.notes, about, 1, perf_counter())
+            about = ("publish", "publish_async", self._port.url, subject, None, None)
+            end = Noted(self.watch, plan.notes, about, 1).end
         else:
             op = self._stored("publish", "publish_async", subject, data, options)
             op.state = plan
@@ -232,10 +226,9 @@ class ObservedJetStream(JetStream):
         return self._observed(super().consumer(*arguments, **options))
 
     def ordered_consumer(self, stream: str, **options: Any) -> OrderedConsumer:
-        consumer: ObservedOrderedConsumer = self._as(
+        consumer: OrderedConsumer = self._as(
             ObservedOrderedConsumer, super().ordered_consumer(stream, **options)
         )
-        consumer.stream = stream
         return consumer
 
     def subscribe(self, *arguments: Any, **options: Any) -> PushSubscription:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import random
 import time
 from collections import deque
@@ -12,13 +11,14 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from jetsync.client import unsampled_parent
 from jetsync.client.port import port_of
 from jetsync.observe import MOST_NOTED, Hooks, LeftOut, Note, Operation
 from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
 from jetsync.otel.shapes import Shape, Shapes, about
 from jetsync.otel.totals import Pace, Totals
-from jetsync.otel.unsampled import Unsampled, new_headers
+from jetsync.otel.unsampled import Unsampled
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -81,7 +81,6 @@ class SpanHooks(Hooks):
         self._notes = self._totals.notes(self._shapes)
         self._wanted: deque[Note] | None = None
         self._beginning: dict[str, LeftOut] = {}
-        self._looked_until = 0.0
         self._look()
 
     def _look(self) -> None:
@@ -91,14 +90,14 @@ class SpanHooks(Hooks):
         self._wanted = notes = self._notes if is_set else None
         sampling = self._sampling
         is_known = sampling.look() and is_set
-        self._looked_until = math.inf if is_known else monotonic() + _PROVIDER_CHECK
+        self._look_at: float | None = None if is_known else monotonic() + _PROVIDER_CHECK
         received = LeftOut(None, notes)
         sent = received if sampling.is_off else Unsampled(notes)
         kinds = {"publish": sent, "request": sent, **dict.fromkeys(_LATE, received)}
         self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_few else {}
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
-        if monotonic() >= self._looked_until:
+        if self._look_at is not None and monotonic() >= self._look_at:
             self._look()
         context = self._current()
         if not context and kind in self._beginning:
@@ -142,7 +141,7 @@ class SpanHooks(Hooks):
         span, inside = plan.span, None
         if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
             if span is None and not plan.is_below:
-                return new_headers()
+                return {"traceparent": unsampled_parent()}
             if span is not None and not (of := span.get_span_context()).trace_state:
                 return {
                     "traceparent": f"00-{of.trace_id:032x}-{of.span_id:016x}-{of.trace_flags:02x}"
@@ -160,7 +159,7 @@ class SpanHooks(Hooks):
         if kind == "api":  # no operation of the conventions for messaging
             return
         if op.state is None:
-            if monotonic() >= self._looked_until:
+            if self._look_at is not None and monotonic() >= self._look_at:
                 self._look()
             op.state = self._planned(b"", self._current())
         plan: _Plan = op.state

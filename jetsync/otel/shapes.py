@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,6 +35,11 @@ class Shape:
     kind: str
     shared: Mapping[str, Any]
     temporary: bool
+
+    @cached_property
+    def labels(self) -> frozenset[tuple[str, Any]]:
+        """The shared attributes, as a key."""
+        return frozenset(self.shared.items())
 
 
 class Shapes:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import random
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ _COUNTERS = {
 _MOST_LABELS = 1000
 """Sets of labels that are remembered; with more of them the numbers of all others are one, under
 the label that the SDK has for it."""
+_all_but_seconds: Callable[[Note], tuple[About, str | None, int | None]] = itemgetter(slice(3))
 _OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
 
 
@@ -131,26 +133,27 @@ class Totals:
     def read(self, shapes: Shapes, notes: Sequence[Note], context: Context | None = None) -> None:
         """Count messages and record durations. ``context``: that of their span, which the SDK may
         show as an example."""
-        moved: dict[tuple[About, str | None], int] = {}
-        for about, error, count, _ in notes:
-            key = about, error
-            moved[key] = moved.get(key, 0) + (count or 0)
+        alike = Counter(map(_all_but_seconds, notes))
         with self._lock:
-            for (about, error), count in moved.items():
-                self._count(shapes, about, error, count)
+            for (about, error, count), calls in alike.items():
+                self._count(shapes, about, error, calls * (count or 0))
             recorded = len(notes) if self.pace is None else self.pace.let(len(notes))
         if recorded < len(notes):
             notes = random.sample(notes, recorded)
         for about, error, _, seconds in notes:
             histogram = self._processing if about[0] == "process" else self._duration
-            labels = _labels(shapes, about, error)
+            labels = shapes.of(about).shared
+            if error is not None:
+                labels = {**labels, "error.type": error}
             histogram.record(seconds, labels, context or self._no_example)
 
     def _count(self, shapes: Shapes, about: About, error: str | None, count: int) -> None:
         counter, failed = _COUNTERS.get(about[0]), error is not None
         if counter is None or not count or (failed and about[0] in ("receive", "publish_many")):
             return
-        numbers, labels = self._numbers[counter], frozenset(_labels(shapes, about, error).items())
+        numbers, labels = self._numbers[counter], shapes.of(about).labels
+        if error is not None:
+            labels |= {("error.type", error)}
         if len(numbers) >= _MOST_LABELS and labels not in numbers:
             labels = _OVERFLOW
         numbers[labels] = numbers.get(labels, 0) + count
@@ -165,11 +168,6 @@ class Totals:
                 yield self._observation(count, attributes)
 
         return read
-
-
-def _labels(shapes: Shapes, about: About, error: str | None) -> Mapping[str, Any]:
-    shared = shapes.of(about).shared
-    return shared if error is None else {**shared, "error.type": error}
 
 
 def _is_empty(provider: MeterProvider) -> bool:

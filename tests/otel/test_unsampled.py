@@ -13,14 +13,14 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 import jetsync
 import jetsync.otel
-from jetsync.otel.unsampled import new_headers
+from jetsync.client import unsampled_parent
 
 _FORM = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-00")
 
 
 def taken(count):
     """So many values of traceparent."""
-    return [new_headers()["traceparent"] for _ in range(count)]
+    return [unsampled_parent() for _ in range(count)]
 
 
 def test_every_id_is_new_and_of_the_form_of_the_w3c():

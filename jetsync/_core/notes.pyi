@@ -1,0 +1,34 @@
+"""Notes: what a call leaves behind that observers leave out, and nothing else of it is told."""
+
+from collections import deque
+from types import TracebackType
+from typing import Any, Protocol, final
+
+MOST_NOTED: int
+
+class _Watch(Protocol):
+    def noted(self) -> object: ...
+
+@final
+class Noted:
+    """A call that observers leave out, which begins now. Its note is made at the end of the block
+    of this context manager, or by `end`.
+
+    `notes` gets it (None: there is no note), and `watch.noted()` is called when MOST_NOTED wait.
+    `about` is the nature of the call, `count` the number of its messages, to be set by its end.
+    """
+
+    count: int | None
+
+    def __new__(
+        cls, watch: _Watch, notes: deque[Any] | None, about: object, count: int | None = None
+    ) -> Noted: ...
+    def __enter__(self) -> Noted: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def end(self, error: BaseException | None) -> None:
+        """The call ended, with this error or with None."""

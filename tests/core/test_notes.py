@@ -1,0 +1,58 @@
+"""Noted: a call that observers leave out, from its beginning to its note."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from jetsync._core.notes import MOST_NOTED, Noted
+
+
+class Watch:
+    """Counts how often notes wait to be read."""
+
+    times = 0
+
+    def noted(self):
+        self.times += 1
+
+
+def test_the_end_of_the_block_leaves_a_note():
+    notes = deque()
+    with Noted(Watch(), notes, "about", 1):
+        assert not notes
+    ((about, error, count, seconds),) = notes
+    assert (about, error, count) == ("about", None, 1)
+    assert 0 < seconds < 60
+
+
+def test_a_call_that_raises_leaves_the_name_of_what_it_raised():
+    notes = deque()
+    with pytest.raises(ZeroDivisionError), Noted(Watch(), notes, "about"):
+        raise ZeroDivisionError
+    assert notes[0][:3] == ("about", "ZeroDivisionError", None)
+
+
+def test_the_number_of_messages_may_be_known_late_and_the_end_elsewhere():
+    notes = deque()
+    noted = Noted(Watch(), notes, "about")
+    noted.count = 7
+    noted.end(ValueError())
+    assert notes[0][:3] == ("about", "ValueError", 7)
+
+
+def test_where_nothing_is_to_be_told_there_is_no_note():
+    watch = Watch()
+    with Noted(watch, None, "about", 1) as noted:
+        noted.count = 2
+    assert watch.times == 0
+
+
+def test_notes_that_wait_are_told_of_at_the_most():
+    watch, notes = Watch(), deque()
+    for number in range(MOST_NOTED):
+        assert watch.times == 0, number
+        with Noted(watch, notes, number):
+            pass
+    assert watch.times == 1
