@@ -2,9 +2,11 @@
 
 from collections import deque
 from types import TracebackType
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 MOST_NOTED: int
+
+_About = TypeVar("_About")
 
 class _Watch(Protocol):
     def noted(self) -> object: ...
@@ -32,3 +34,8 @@ class Noted:
     ) -> None: ...
     def end(self, error: BaseException | None) -> None:
         """The call ended, with this error or with None."""
+
+def sum_notes(
+    notes: list[tuple[_About, str | None, int | None, float]],
+) -> dict[tuple[_About, str | None], int]:
+    """Return how many messages calls had, by what they were about and what they raised."""

@@ -4,7 +4,7 @@ cimport cython
 
 from jetsync._core.sync cimport monotonic
 
-MOST_NOTED = 64
+MOST_NOTED = 64  # reading many together costs a part of reading each
 cdef Py_ssize_t most = MOST_NOTED
 
 
@@ -45,3 +45,27 @@ cdef class Noted:
         notes.append((self.about, raised, self.count, monotonic() - self.began))
         if len(notes) >= most:
             self.watch.noted()
+
+
+cdef int add(dict sums, about, error, Py_ssize_t messages) except -1:
+    key = about, error
+    sums[key] = sums.get(key, 0) + messages
+    return 0
+
+
+def sum_notes(list notes not None) -> dict:
+    """Return how many messages calls had, by what they were about and what they raised."""
+    cdef dict sums = {}
+    cdef tuple note
+    cdef object about = None, error = None  # of the notes before, which most notes are like
+    cdef Py_ssize_t messages = 0
+    for note in notes:
+        if about is None or note[1] != error or note[0] != about:
+            if about is not None:
+                add(sums, about, error, messages)
+            about, error, messages = note[0], note[1], 0
+        if note[2] is not None:
+            messages += note[2]
+    if about is not None:
+        add(sums, about, error, messages)
+    return sums

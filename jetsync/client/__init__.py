@@ -16,7 +16,7 @@ from jetsync._core.headers import (
     unsampled_parent,
 )
 from jetsync._core.message import Msg
-from jetsync._core.notes import MOST_NOTED, Noted
+from jetsync._core.notes import MOST_NOTED, Noted, sum_notes
 from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
@@ -49,6 +49,7 @@ __all__ = [
     "parent_texts",
     "read_parents",
     "shared_connection",
+    "sum_notes",
     "trace_parents",
     "unsampled_parent",
     "wait",

@@ -114,10 +114,12 @@ class ObservedConnection(Connection):
     ) -> None:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
+            headers, notes = plan.carry(headers), plan.notes
+            if notes is None:
+                return super().publish(subject, data, reply=reply, headers=headers)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            with Noted(self.watch, plan.notes, about, 1):
-                super().publish(subject, data, reply=reply, headers=plan.carry(headers))
-            return
+            with Noted(self.watch, notes, about, 1):
+                return super().publish(subject, data, reply=reply, headers=headers)
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):
@@ -128,9 +130,12 @@ class ObservedConnection(Connection):
     ) -> Msg:
         plan = self.watch.plan("request")
         if isinstance(plan, LeftOut):
+            headers, notes = plan.carry(headers), plan.notes
+            if notes is None:
+                return super().request(subject, data, headers=headers, **options)
             about = ("request", "request", self._port.url, subject, None, None)
-            with Noted(self.watch, plan.notes, about, 1):
-                return super().request(subject, data, headers=plan.carry(headers), **options)
+            with Noted(self.watch, notes, about, 1):
+                return super().request(subject, data, headers=headers, **options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):

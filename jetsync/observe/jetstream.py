@@ -124,9 +124,12 @@ class ObservedJetStream(JetStream):
     ) -> PubAck:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
+            headers, notes = plan.carry(headers), plan.notes
+            if notes is None:
+                return _publish(self, subject, data, headers=headers, **options)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            with Noted(self.watch, plan.notes, about, 1):
-                return _publish(self, subject, data, headers=plan.carry(headers), **options)
+            with Noted(self.watch, notes, about, 1):
+                return _publish(self, subject, data, headers=headers, **options)
         op = self._stored("publish", "publish", subject, data, options)
         op.state = plan
         with self.watch.running(op):

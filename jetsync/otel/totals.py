@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import random
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync._locks import rlock
+from jetsync.client import sum_notes
 from jetsync.observe import About, Note
 from jetsync.otel.shapes import Shapes
 
@@ -40,7 +40,6 @@ _COUNTERS = {
 _MOST_LABELS = 1000
 """Sets of labels that are remembered; with more of them the numbers of all others are one, under
 the label that the SDK has for it."""
-_all_but_seconds: Callable[[Note], tuple[About, str | None, int | None]] = itemgetter(slice(3))
 _OVERFLOW: frozenset[Any] = frozenset({("otel.metric.overflow", True)})
 
 
@@ -130,13 +129,13 @@ class Totals:
             if taken:
                 self.read(shapes, taken)
 
-    def read(self, shapes: Shapes, notes: Sequence[Note], context: Context | None = None) -> None:
+    def read(self, shapes: Shapes, notes: list[Note], context: Context | None = None) -> None:
         """Count messages and record durations. ``context``: that of their span, which the SDK may
         show as an example."""
-        alike = Counter(map(_all_but_seconds, notes))
+        sums = sum_notes(notes)
         with self._lock:
-            for (about, error, count), calls in alike.items():
-                self._count(shapes, about, error, calls * (count or 0))
+            for (about, error), count in sums.items():
+                self._count(shapes, about, error, count)
             recorded = len(notes) if self.pace is None else self.pace.let(len(notes))
         if recorded < len(notes):
             notes = random.sample(notes, recorded)

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from jetsync._core.notes import MOST_NOTED, Noted
+from jetsync._core.notes import MOST_NOTED, Noted, sum_notes
 
 
 class Watch:
@@ -56,3 +56,18 @@ def test_notes_that_wait_are_told_of_at_the_most():
         with Noted(watch, notes, number):
             pass
     assert watch.times == 1
+
+
+def test_messages_are_summed_by_what_a_call_is_about_and_what_it_raised():
+    a, b = ("publish", "a"), ("receive", "b")
+    notes = [
+        *[(a, None, 1, 0.1)] * 3,
+        (b, None, 500, 0.1),
+        (a, "TimeoutError", 1, 0.1),
+        (("publish", "a"), None, 2, 0.1),
+        (b, "TimeoutError", None, 0.1),
+        (b, None, 7, 0.1),
+    ]
+    sums = {(a, None): 5, (b, None): 507, (a, "TimeoutError"): 1, (b, "TimeoutError"): 0}
+    assert sum_notes(notes) == sums
+    assert sum_notes([]) == {}
