@@ -9,6 +9,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.harness.waiting import wait_until
 from tests.harness.websockets import CLOSE, PING, PONG, RawPeer, frame, listener
 
 pytestmark = pytest.mark.straight
+DEFLATE = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +143,25 @@ def test_small_servers_take_a_long_compressed_sign_in():
         nc.flush()
 
 
+def is_on(nc: jetsync.Connection, url: str) -> bool:
+    return nc.is_connected and nc.connected_url == url
+
+
+def test_the_next_link_may_be_without_a_websocket_and_the_one_after_it_with_one():
+    port = free_port()
+    with (
+        NatsServer(jetstream=False, config=listener(port)) as one,
+        jetsync.connect(f"ws://127.0.0.1:{port}", reconnect_wait=0.01) as nc,
+    ):
+        sub = nc.subscribe("a")
+        for url in (one.url, f"ws://127.0.0.1:{port}"):
+            nc.set_servers([url])
+            nc.force_reconnect()
+            wait_until(partial(is_on, nc, url), timeout=20)
+            nc.publish("a", b"x")
+            assert sub.next(timeout=20).data == b"x"
+
+
 def test_signing_in_is_as_over_tcp():
     port = free_port()
     config = "authorization { user: me, password: secret }\n" + listener(port)
@@ -190,6 +211,12 @@ def peers() -> Iterator[tuple[str, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as door:
         door.settimeout(20)
         yield f"ws://127.0.0.1:{door.getsockname()[1]}", door
+
+
+def agreeing(sock: socket.socket, compressed: bool) -> RawPeer:
+    """A peer that agrees on compression, or one that does not."""
+    more = [f"Sec-WebSocket-Extensions: {DEFLATE}".encode()] if compressed else []
+    return RawPeer(sock, *more)
 
 
 class Dialled:
@@ -267,12 +294,13 @@ def test_the_tls_that_a_greeting_speaks_of_is_that_of_another_port():
             dialled.result().close()
 
 
-def test_pings_are_answered_and_a_close_frame_too():
+@pytest.mark.parametrize("compressed", [False, True])
+def test_pings_are_answered_and_a_close_frame_too(compressed):
     lost = []
     with peers() as (url, door):
-        dialled = Dialled(url, on_disconnected=lost.append)
+        dialled = Dialled(url, ws_compression=compressed, on_disconnected=lost.append)
         with door.accept()[0] as sock:
-            peer = RawPeer(sock)
+            peer = agreeing(sock, compressed)
             peer.send(frame(b"early", PING))
             peer.handshake_answering(b"early")
             nc = dialled.result()
@@ -293,6 +321,41 @@ def test_pings_are_answered_and_a_close_frame_too():
         nc.close()
 
 
+def test_what_a_server_inflates_may_shrink_while_it_is_connected():
+    """Its INFO says so, as before a configuration with less is loaded."""
+    with peers() as (url, door):
+        dialled = Dialled(url, ws_compression=True)
+        with door.accept()[0] as sock:
+            peer = agreeing(sock, True)
+            peer.handshake()
+            nc = dialled.result()
+            peer.send(frame(b'INFO {"server_id":"F","max_payload":2000}\r\n'))
+            wait_until(lambda: nc.max_payload == 2000, timeout=20)
+            nc.publish("a", b"x" * 2000)
+            said = [peer.read_frame()[2]]
+            while not said[-1].endswith(b"x\r\n"):
+                said.append(peer.read_frame()[2])
+            assert b"".join(said) == b"PUB a 2000\r\n" + b"x" * 2000 + b"\r\n"
+            assert max(map(len, said)) == 2000
+            nc.close()
+
+
+def test_a_message_is_found_behind_much_that_says_nothing():
+    """The rest of what was received is looked at without more of it coming."""
+    empty = frame(b"\x03\0" * 200, bits=0x40) * 4
+    with peers() as (url, door):
+        dialled = Dialled(url, ws_compression=True)
+        with door.accept()[0] as sock:
+            peer = agreeing(sock, True)
+            peer.handshake()
+            nc = dialled.result()
+            sub = nc.subscribe("a")
+            assert peer.read_frame()[2] == b"SUB a 1\r\n"
+            peer.send(empty + frame(b"MSG a 1 5\r\nhello\r\n"))
+            assert sub.next(timeout=20).data == b"hello"
+            nc.close()
+
+
 BROKEN = [
     (frame(b"PING\r\n", bits=0x20), "reserved bits"),
     (b"\x82\x7f" + b"\xff" * 8, "impossible length"),
@@ -301,20 +364,18 @@ BROKEN = [
     (frame(b"PING\r\n", 1), "does not use"),
     (b"HTTP/1.1 500 Oops\r\n\r\n", "WebSocket frame"),
 ]
-DEFLATE = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("data", "why"), [*BROKEN, (frame(b"nonsense\r\n"), "unknown verb")])
 def test_frames_against_the_rules_end_the_link_with_their_reason(data, why, compressed):
     lost = []
-    more = [f"Sec-WebSocket-Extensions: {DEFLATE}".encode()] if compressed else []
     with peers() as (url, door):
         dialled = Dialled(
             url, ws_compression=compressed, reconnect=False, on_disconnected=lost.append
         )
         with door.accept()[0] as sock:
-            peer = RawPeer(sock, *more)
+            peer = agreeing(sock, compressed)
             peer.handshake()
             nc = dialled.result()
             peer.send(frame(b"+OK\r\n") + data)
@@ -328,11 +389,10 @@ def test_frames_against_the_rules_end_the_link_with_their_reason(data, why, comp
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("data", "why"), BROKEN)
 def test_frames_against_the_rules_in_place_of_a_greeting(data, why, compressed):
-    more = [f"Sec-WebSocket-Extensions: {DEFLATE}".encode()] if compressed else []
     with peers() as (url, door):
         dialled = Dialled(url, ws_compression=compressed)
         with door.accept()[0] as sock:
-            RawPeer(sock, *more).send(data)
+            agreeing(sock, compressed).send(data)
             error = dialled.result()
         assert isinstance(error, jetsync.NoServersError)
         assert why in str(error)
@@ -345,7 +405,7 @@ def test_more_than_a_handshake_holds_is_refused():
     with peers() as (url, door):
         dialled = Dialled(url, ws_compression=True)
         with door.accept()[0] as sock:
-            peer = RawPeer(sock, f"Sec-WebSocket-Extensions: {DEFLATE}".encode())
+            peer = agreeing(sock, True)
             peer.send(frame(b'INFO {"server_id":"F","max_payload":1048576}\r\n'))
             peer.read_frame()
             peer.send(frame(flood[:-4], bits=0x40))
