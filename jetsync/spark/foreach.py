@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jetsync.spark.errors import SparkOptionError
+from jetsync.spark.errors import SparkOptionError, SparkSourceError
 from jetsync.spark.sentences import sentence_first
 from jetsync.spark.task import running_task
 
@@ -222,19 +222,27 @@ def _batches(
     import pyarrow as pa
 
     for item in items:
-        if isinstance(item, pa.RecordBatch):
-            found = {name: item.column(place) for name, place in columns.items()}
-        elif _is_frame(item):
-            found = {
-                name: _column(name, item[place] if isinstance(place, str) else item.iloc[:, place])
-                for name, place in columns.items()
-            }
-        else:
+        rows: Any = item
+        if not isinstance(item, pa.RecordBatch) and not _is_frame(item):
             rows = [item, *itertools.islice(items, _CHUNK - 1)]
-            found = {
-                name: _column(name, [row[place] for row in rows]) for name, place in columns.items()
-            }
+        found = {name: _column(name, _taken(rows, place)) for name, place in columns.items()}
         yield item, pa.RecordBatch.from_pydict(found)
+
+
+def _taken(rows: Any, place: str | int) -> Any:
+    """Return one column of a record batch, a pandas frame or a list of rows."""
+    try:
+        if isinstance(rows, list):
+            return [row[place] for row in rows]
+        if not _is_frame(rows):
+            return rows.column(place)
+        return rows[place] if isinstance(place, str) else rows.iloc[:, place]
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise SparkSourceError(
+            f"the rows have no column {place!r}: correct subject_col, data_col, headers_col or "
+            "msg_id_col of publish_partition",
+            code="JETSYNC_MISSING_COLUMN",
+        ) from error
 
 
 def _is_frame(item: Any) -> bool:
@@ -244,6 +252,8 @@ def _is_frame(item: Any) -> bool:
 def _column(name: str, values: Any) -> pa.Array:
     import pyarrow as pa
 
+    if isinstance(values, pa.Array):
+        return values
     if name == "data":
         return _data(values)
     return _headers(values) if name == "headers" else pa.array(values, pa.string())

@@ -7,7 +7,10 @@ import uuid
 from collections import Counter
 from types import SimpleNamespace
 
+import pandas
+import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 
 from jetsync.spark import (
     JetStreamDataSource,
@@ -104,6 +107,24 @@ def test_a_wrong_use_is_told_before_any_task_runs(given, code):
     with pytest.raises(SparkOptionError) as caught:
         publish_partition(**given)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("form", ["tuple", "dict", "Row", "batch", "frame"])
+def test_a_column_that_the_rows_do_not_have_is_named(new_stream, form):
+    stream = new_stream()
+    publish = publish_partition(servers=stream.url, data_col="body")
+    row = {"subject": f"{stream.name}.x", "data": b"x"}
+    item = {
+        "tuple": lambda: tuple(row.values()),
+        "dict": lambda: row,
+        "Row": lambda: Row(**row),
+        "batch": lambda: pa.RecordBatch.from_pylist([row]),
+        "frame": lambda: pandas.DataFrame([row]),
+    }[form]()
+    with pytest.raises(SparkSourceError, match=r"no column 'body'.*data_col") as caught:
+        publish([item])
+    assert caught.value.code == "JETSYNC_MISSING_COLUMN"
+    assert stream.messages == 0
 
 
 def test_a_publisher_confirms_everything_at_the_end_of_its_block(new_stream):
