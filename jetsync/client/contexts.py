@@ -45,6 +45,8 @@ def find_context(name: str | os.PathLike[str] | None) -> Context:
     one that is selected. Raises ConfigError when there is none."""
     if isinstance(name, os.PathLike):
         return read_context(os.fspath(name))
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"a context is a name or a path, not {type(name).__name__}")
     if name and ("/" in name or os.sep in name or name.endswith(".json")):
         return read_context(os.path.expanduser(name))
     folder = ContextFolder()

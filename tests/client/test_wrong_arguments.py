@@ -55,6 +55,17 @@ def test_options_in_the_place_of_servers_and_others_in_the_place_of_options_are_
         jetsync.connect(options=fields)
 
 
+@pytest.mark.parametrize("name", [5, b"plain", ["plain"]])
+def test_a_context_is_a_name_or_a_path(name):
+    for call in (
+        lambda: jetsync.ConnectOptions.from_context(name),
+        lambda: jetsync.connect(context=name),
+        lambda: jetsync.shared_connection(context=name),
+    ):
+        with pytest.raises(jetsync.ConfigError, match="a context is a name or a path"):
+            call()
+
+
 @pytest.mark.parametrize("number", [-1, 1.5, "2", True, 10**30])
 def test_a_number_that_cannot_be_is_refused_before_anything_is_sent(nc, number):
     sub = nc.subscribe("a")
