@@ -68,7 +68,7 @@ class ServiceRequest:
         """Answer with a value as JSON. Raises ConfigError for one that is none, and like
         :meth:`respond`."""
         try:
-            data = json.dumps(value).encode()
+            data = json.dumps(value, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise ConfigError(f"the answer cannot be written as JSON: {error}") from error
         self._answer(data, headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import TracebackType
 from typing import Any
 
 from jetsync._core.encoding import encode_headers
@@ -11,6 +12,7 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput
 from jetsync.jetstream import JetStreamMsg
+from jetsync.jetstream.acks.keep_alive import KeepAlive
 from jetsync.jetstream.message import TERMINATED
 
 __all__ = ["MadeMessage", "make_message"]
@@ -56,10 +58,34 @@ class MadeMessage(JetStreamMsg):
         """Note it, unless the message is settled."""
         self._say("in_progress")
 
+    def keep_alive(self, interval: Seconds | None = None) -> KeepAlive:
+        """Return a context manager that notes ``in_progress``, unless the message is settled."""
+        return _Kept(self, 10.0 if interval is None else to_seconds(interval, "interval"))
+
     @property
     def is_acked(self) -> bool:
         """Whether a terminal acknowledgement (ack, nak, term) was sent for the delivery."""
         return self.outcome in ("ack", "nak", "term")
+
+
+class _Kept(KeepAlive):
+    """The ``keep_alive`` of a made message: nothing is sent."""
+
+    def __init__(self, msg: MadeMessage, interval: float) -> None:
+        self._msg = msg
+        self.interval = interval
+
+    def __enter__(self) -> _Kept:
+        self._msg.in_progress()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        """Note nothing more."""
 
 
 def make_message(

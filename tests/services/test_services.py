@@ -381,3 +381,15 @@ def test_service_errors_are_checked_and_travel(name):
     assert str(again) == "404: not\\nthere"
     with pytest.raises(jetsync.ConfigError, match="int"):
         jetsync.ServiceError("404", "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], object()])
+def test_an_answer_that_is_no_json_is_an_error(nc, client, name, value):
+    told: list[BaseException] = []
+    service = nc.add_service(name, "1.0.0", on_error=lambda error, request: told.append(error))
+    service.add_endpoint("odd", lambda request: request.respond_json(value), subject=f"{name}.odd")
+    nc.flush()
+    with pytest.raises(jetsync.ServiceError, match="500"):
+        client.call(f"{name}.odd")
+    wait_until(lambda: told)
+    assert "cannot be written as JSON" in str(told[0])

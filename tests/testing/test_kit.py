@@ -129,3 +129,15 @@ def test_waiting_ends_with_the_condition_or_says_that_it_did_not_hold():
         wait_until(
             lambda: looks.append(1), 0.02, lambda: f"looked more than once: {len(looks) > 1}"
         )
+
+
+def test_a_handler_that_keeps_a_message_alive_needs_no_connection():
+    msg = make_message(b"x")
+    with msg.keep_alive() as kept:
+        assert (msg.outcome, kept.interval) == ("in_progress", 10.0)
+        msg.ack()
+    assert msg.outcome == "ack"
+    with msg.keep_alive(interval=1):
+        assert msg.outcome == "ack"
+    with pytest.raises(jetsync.ConfigError, match="interval"):
+        msg.keep_alive(interval=-1)

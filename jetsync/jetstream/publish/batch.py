@@ -27,6 +27,7 @@ from jetsync.errors import (
 )
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.arrow import ArrowData, record_batches
 from jetsync.jetstream.publish.counting import PublishCounts
 from jetsync.jetstream.publish.headers import publish_headers, publish_needs, stream_header
 from jetsync.jetstream.publish.many import subject_column
@@ -37,7 +38,6 @@ from jetsync.jetstream.publish.whose import Whose
 from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
-    import pyarrow
     from typing_extensions import Unpack
 
     from jetsync.client.port import Port
@@ -100,7 +100,7 @@ class PublishBatch(Handle):
 
     def add_arrow(
         self,
-        batch: pyarrow.RecordBatch | pyarrow.Table,
+        batch: ArrowData,
         *,
         subject: str | None = None,
         data: str = "data",
@@ -108,7 +108,8 @@ class PublishBatch(Handle):
         msg_id: str | None = None,
         expected_stream: str | None = None,
     ) -> None:
-        """Add the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
+        """Add the rows of a pyarrow RecordBatch or Table, or of anything else that gives Arrow
+        columns, such as a Polars or pandas frame; builds no Python object per row.
 
         ``subject`` is a column when the batch has one of that name, else the constant subject
         (None: the column ``subject``); ``data``, ``headers`` (map<string, string> or map<string,
@@ -119,7 +120,7 @@ class PublishBatch(Handle):
         ConfigError or MaxPayloadError for one that cannot be sent, before anything is sent.
         """
         fixed = stream_header(expected_stream)
-        pieces = batch.to_batches() if hasattr(batch, "to_batches") else [batch]
+        pieces = record_batches(batch, (subject or "subject", data, headers, msg_id))
         made = [_Rows(ArrowRows(one), subject, data, headers, msg_id, fixed) for one in pieces]
         with self._lock:
             self._refuse_when_over()

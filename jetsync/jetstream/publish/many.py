@@ -15,6 +15,7 @@ from jetsync._deadline import Deadline
 from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.arrow import ArrowData, record_batches
 from jetsync.jetstream.publish.headers import stream_header
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
@@ -82,19 +83,19 @@ def subject_column(names: Collection[str], subject: str | None) -> str | None:
 
 
 class ArrowBatches:
-    """The rows of pyarrow record batches or a table."""
+    """The rows of record batches, a table or a stream of Arrow data."""
 
     def __init__(
         self,
-        data: Any,
+        data: ArrowData,
         *,
         subject: str | None,
         data_column: str,
         headers: str | None,
         msg_id: str | None,
     ) -> None:
-        batches = data.to_batches() if hasattr(data, "to_batches") else [data]
-        self._batches = [ArrowRows(batch) for batch in batches]
+        used = (subject or "subject", data_column, headers, msg_id)
+        self._batches = [ArrowRows(batch) for batch in record_batches(data, used)]
         names = self._batches[0].names if self._batches else []
         self._subject_column = subject_column(names, subject) if names else None
         self._subject = None if self._subject_column else (subject or "").encode()

@@ -13,6 +13,7 @@ from jetsync._deadline import Seconds, to_seconds
 from jetsync._locks import lock
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
+from jetsync.jetstream.publish.arrow import ArrowData
 from jetsync.jetstream.publish.batch import PublishBatch
 from jetsync.jetstream.publish.futures import AsyncPublisher, PubAckFuture
 from jetsync.jetstream.publish.headers import AUTO, Auto, publish_headers, publish_needs
@@ -21,8 +22,6 @@ from jetsync.jetstream.publish.one import publish
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from jetsync.client import Connection
     from jetsync.client.port import Port
     from jetsync.jetstream.publish.headers import PublishOptions
@@ -218,7 +217,7 @@ class Publisher(AsyncPublishing):
 
     def publish_arrow(
         self,
-        batch: pyarrow.RecordBatch | pyarrow.Table,
+        batch: ArrowData,
         *,
         subject: str | None = None,
         data: str = "data",
@@ -228,8 +227,10 @@ class Publisher(AsyncPublishing):
         max_pending: int | None = None,
         expected_stream: str | None = None,
     ) -> PublishReport:
-        """Store the rows of a pyarrow RecordBatch or Table; builds no Python object per row.
-        With ``expected_stream`` a message is refused where another stream would take it.
+        """Store the rows of a pyarrow RecordBatch or Table, or of anything else that gives Arrow
+        columns (``__arrow_c_stream__`` or ``__arrow_c_array__``), such as a Polars or pandas frame
+        or a RecordBatchReader; builds no Python object per row. With ``expected_stream`` a message
+        is refused where another stream would take it.
 
         ``subject`` is a column when the batch has one of that name, else the constant subject
         (None: the column ``subject``); ``data`` and ``headers`` (map<string, string> or map<string,
