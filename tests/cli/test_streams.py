@@ -23,6 +23,7 @@ def shell(line: str, *arguments: str, **environment: str) -> Ended:
         ["sh", "-c", line, "sh", sys.executable, "-m", "jetsync", *arguments],
         capture_output=True,
         check=False,
+        cwd="/",  # the installed package, and not a folder of its sources
         env={"PATH": "/usr/bin:/bin", **environment},
         timeout=60,
     )

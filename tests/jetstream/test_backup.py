@@ -17,9 +17,19 @@ from tests.harness.conditioner import Link
 from tests.harness.waiting import wait_until
 
 
+def fresh(js):
+    """A new stream without messages. A busy server that has just deleted one of that name finds its
+    files again at times."""
+    made = js.create_stream(name="SAVED", subjects=["saved.>"])
+    while made.cached_info.state.last_seq:
+        js.delete_stream("SAVED")
+        made = js.create_stream(name="SAVED", subjects=["saved.>"])
+    return made
+
+
 @pytest.fixture
 def stream(js):
-    made = js.create_stream(name="SAVED", subjects=["saved.>"])
+    made = fresh(js)
     js.publish_many((f"saved.{n % 3}", b"%d" % n * 3000, {"N": str(n)}) for n in range(300))
     made.get_msg(1)
     made.delete_msg(7)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._handles import Handle
+from jetsync._numbers import check_whole
 from jetsync._signatures import spells_out
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError, TimeoutError
@@ -30,7 +31,6 @@ from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.pull.options import (
     DEFAULT_EXPIRES,
     BufferLimits,
-    check_count,
     heartbeat_for,
 )
 
@@ -93,9 +93,10 @@ class Consumer(Handle):
         """
         if max_messages is None and max_bytes is None:
             raise ConfigError("fetch needs max_messages or max_bytes")
-        check_count("max_messages", max_messages)
+        if max_messages is not None:
+            check_whole("max_messages", max_messages)
         if max_bytes is not None:
-            check_count("max_bytes", max_bytes)
+            check_whole("max_bytes", max_bytes)
         self._port.check()
         seconds = self._port.seconds(timeout)
         return self._shared.fetch(
@@ -129,7 +130,7 @@ class Consumer(Handle):
         ConsumerDeletedError; PermissionsError; PullTerminatedError when the server refuses the
         pull; ConfigError, ConnectionClosedError.
         """
-        check_count("max_messages", max_messages)
+        check_whole("max_messages", max_messages)
         self._port.check()
         return self._shared.fetch(
             BatchOptions(

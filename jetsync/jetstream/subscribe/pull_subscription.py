@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Seconds
 from jetsync._handles import Handle
+from jetsync._numbers import check_whole
 from jetsync._signatures import spells_out
 from jetsync.errors import ConnectionClosedError, TimeoutError
 from jetsync.jetstream.api import API
@@ -15,7 +16,6 @@ from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.consumers.bound import BoundConsumer, unsubscribe_at_exit
 from jetsync.jetstream.consumers.consumer import Consumer
 from jetsync.jetstream.message import JetStreamMsg, MsgBatch
-from jetsync.jetstream.pull.options import check_count
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,7 +55,7 @@ class PullSubscription(Handle):
         refuses the pull, PermissionsError, ConfigError, ConnectionClosedError.
         """
         self._check()
-        check_count("n", n)
+        check_whole("n", n)
         # A subclass that observes both calls sees one of them: the user's. So does next().
         batch = Consumer.fetch(self._consumer, n, timeout=timeout, eager=True)
         if not len(batch):
