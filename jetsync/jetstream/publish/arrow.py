@@ -52,14 +52,10 @@ def _read(data: Any) -> list[pyarrow.RecordBatch]:
 
 def _plain(batch: Any, columns: Collection[str | None]) -> Any:
     """Return a pyarrow record batch with plain text and binary in these columns."""
-    schema = batch.schema
-    wanted = {
-        name: _plain_type(schema.field(name).type) for name in columns if name in schema.names
-    }
-    odd = {name: kind for name, kind in wanted.items() if kind is not None}
-    for name, kind in odd.items():
-        place = schema.names.index(name)
-        batch = batch.set_column(place, name, batch.column(place).cast(kind))
+    for place, field in enumerate(batch.schema):
+        kind = _plain_type(field.type) if field.name in columns else None
+        if kind is not None:
+            batch = batch.set_column(place, field.name, batch.column(place).cast(kind))
     return batch
 
 
