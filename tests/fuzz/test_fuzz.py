@@ -11,7 +11,7 @@ from tests.harness.soak import scaled
 
 SEED = 20
 INPUTS = scaled(2_000, 2_000_000)
-SECONDS = scaled(6, 2400)
+SECONDS = scaled(6, 1500)
 GUIDED = scaled(100_000, 200_000_000)
 LEAST = scaled(1, 2_000_000)  # of them for each target
 

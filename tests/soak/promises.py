@@ -95,7 +95,7 @@ GOALS = {
     ),
     "G14": Goal(
         "parser: crashes under sanitizers and memcheck: 0",
-        "40 minutes of guided fuzzing",
+        "25 minutes of guided fuzzing",
         ("fuzz", "bytes", "core", "sanitizers", "memcheck"),
     ),
     "G14b": Goal("other events by other chunks: 0", "50,000 transcripts", ("bytes",)),
