@@ -211,7 +211,7 @@ def secured(one: Wire, monkeypatch: pytest.MonkeyPatch, words: int = 0) -> list[
 
 def test_what_came_in_plain_is_not_taken_for_what_tls_brings(monkeypatch):
     """An attacker on the network path may have written it behind INFO."""
-    one = wire(b"INFO {}\r\nINFO {\"connect_urls\":[\"evil:4222\"]}\r\n")
+    one = wire(b'INFO {}\r\nINFO {"connect_urls":["evil:4222"]}\r\n')
     assert one.line() == b"INFO {}"
     secured(one, monkeypatch)
     assert one.tls

@@ -229,8 +229,8 @@ class Publisher(AsyncPublishing):
     ) -> PublishReport:
         """Store the rows of a pyarrow RecordBatch or Table, or of anything else that gives Arrow
         columns (``__arrow_c_stream__`` or ``__arrow_c_array__``), such as a Polars or pandas frame
-        or a RecordBatchReader; builds no Python object per row. With ``expected_stream`` a message
-        is refused where another stream would take it.
+        or a RecordBatchReader, which is read to its end first; builds no Python object per row.
+        With ``expected_stream`` a message is refused where another stream would take it.
 
         ``subject`` is a column when the batch has one of that name, else the constant subject
         (None: the column ``subject``); ``data`` and ``headers`` (map<string, string> or map<string,
