@@ -119,6 +119,24 @@ def test_deleted_messages_are_told_in_detail(js, stream):
         stream.delete_msg(4)
 
 
+@pytest.mark.parametrize("storage", ["file", "memory"])
+def test_a_message_that_is_not_there_is_told_wherever_it_would_be(js, stream, storage):
+    name = f"{stream.name}N"
+    made = js.create_stream(name=name, subjects=[name], storage=storage)
+    try:
+        with pytest.raises(jetsync.MessageNotFoundError):
+            made.delete_msg(1)
+        for _ in range(5):
+            js.publish(name, b"x")
+        made.purge(seq=2)
+        made.delete_msg(3)
+        for gone in (1, 3, 9):
+            with pytest.raises(jetsync.MessageNotFoundError, match=f"sequence {gone} not found"):
+                made.delete_msg(gone)
+    finally:
+        js.delete_stream(name)
+
+
 def test_secure_deletion_overwrites_the_bytes_on_disk(tmp_path):
     with NatsServer(store_dir=tmp_path) as server, jetsync.connect(server.url) as nc:
         js = nc.jetstream()

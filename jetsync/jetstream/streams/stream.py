@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Deadline, Seconds
 from jetsync._handles import Handle
 from jetsync._numbers import check_whole
-from jetsync.errors import ConfigError
+from jetsync.errors import ConfigError, MessageNotFoundError, StoreFailedError
 from jetsync.jetstream._wire import UINT64_MAX, format_time
 from jetsync.jetstream.api import API
 from jetsync.jetstream.config.stream_info import StreamInfo
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from jetsync.jetstream.streams.manager import StreamManager
 
 __all__ = ["StoredMsg", "Stream"]
+
+_NOT_THERE = ("no message found", "stream store EOF")
+"""What the server says of the deletion of a message below the first sequence or above the last one.
+For one between them that is gone it has an ``err_code``."""
 
 
 class Stream(Handle, StreamConsumers):
@@ -238,7 +242,17 @@ class Stream(Handle, StreamConsumers):
         body: dict[str, Any] = {"seq": _sequence("seq", seq)}
         if not secure:
             body["no_erase"] = True
-        self._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
+        try:
+            self._api.request(f"STREAM.MSG.DELETE.{self.name}", body, timeout=timeout)
+        except StoreFailedError as error:
+            if error.description not in _NOT_THERE:
+                raise
+            raise MessageNotFoundError(
+                f"stream {self.name!r}: sequence {seq} not found (err_code {error.err_code})",
+                code=error.code,
+                err_code=error.err_code,
+                description=error.description,
+            ) from error
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the stream with everything in it.
