@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from queue import SimpleQueue
 
 import pytest
 
 import jetsync
+from jetsync.jetstream.pull.batch import BatchPull
 from jetsync.jetstream.pull.options import PullOptions
 from tests.harness.waiting import wait_until
 from tests.jetstream.scripted import PATIENCE
@@ -116,3 +118,25 @@ def test_a_server_that_falls_silent_after_messages_came_one_by_one_is_asked_agai
         again = scripted.wait_for_pulls(2)[1]  # two heartbeats later
         scripted.deliver(again, b"6", seq=6)
         assert got.get(timeout=PATIENCE) == b"6"
+
+
+def test_a_fetch_that_had_no_time_to_ask_again_is_answered(scripted, monkeypatch):
+    """The system stops the thread between the end of a pull, before that of the call, and the next
+    one."""
+    asks_again = BatchPull._asks_again
+
+    def stopped(self, inbox, ended):
+        again = asks_again(self, inbox, ended)
+        time.sleep(max(0.0, self._ends_at - time.monotonic()))
+        return again
+
+    monkeypatch.setattr(BatchPull, "_asks_again", stopped)
+    batches = []
+    thread = threading.Thread(
+        target=lambda: batches.append(scripted.consumer.fetch(1, timeout=PATIENCE / 10))
+    )
+    thread.start()
+    scripted.say(scripted.wait_for_pulls(1)[0], 408, "Request Timeout")
+    thread.join(PATIENCE)
+    (batch,) = batches
+    assert (len(batch), batch.error, len(scripted.pulls())) == (0, None, 1)

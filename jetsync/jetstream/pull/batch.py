@@ -207,6 +207,7 @@ class BatchPull:
         if self._is_unsent:
             return  # no room for it: another try is made while there is time
         self._sent_at, self._has_pulled, self._probe = now, True, 0
+        self._last_end = None
 
     def _quiet_until(self, inbox: PullInbox) -> float:
         """When a silent no-wait pull is probed."""
@@ -360,6 +361,8 @@ class BatchPull:
             cause = "link"
             text = "the outbound buffer stayed full, so the pull could not be sent"
         elif not self._number:
+            if last is not None and last.fate is Fate.DONE:
+                return None  # it had nothing by then, and no time was left to ask again
             said = "" if last is None else f" (the last answer was {last.status} {last.text})"
             cause, text = "leader", f"no server leads {inbox.consumer!r} at the moment{said}"
         elif inbox.is_receiving or time.monotonic() - inbox.mailbox.last_put < _ALIVE:
