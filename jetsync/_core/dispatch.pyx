@@ -4,7 +4,7 @@ from jetsync._core.gil cimport follow
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
     LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_REST_BUSY, LINK_REST_OVER,
-    LINK_WOKEN, link_carried, link_due, link_group, link_group_add, link_group_enter, link_group_free,
+    LINK_WOKEN, link_due, link_group, link_group_add, link_group_enter, link_group_free,
     link_group_has_threads, link_group_init, link_group_missing, link_group_remove,
     link_group_reset, link_group_take, link_inbound, link_load, link_queue,
     link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
@@ -44,8 +44,8 @@ cdef class Task:
         """Whether the caller is the callback, or was called by it."""
         return self.thread == PyThread_get_thread_ident()
 
-    cdef bint run(self, link_carried *carried) except -1:
-        """Handle some of the messages, first the one that came with the queue; returns whether the task has ended. Without a step its mailbox
+    cdef bint run(self) except -1:
+        """Handle some of the messages; returns whether the task has ended. Without a step its mailbox
         tells that."""
         cdef Mailbox box = self.mailbox
         cdef Msg msg
@@ -58,14 +58,9 @@ cdef class Task:
                 self.move(mailbox)
             return False
         for n in range(TURN):
-            if carried.is_there:
-                carried.is_there = False
-                msg = box.factory.make(&carried.record)
-                msg.since = carried.since
-            else:
-                msg = box.take(0)
-                if msg is None:
-                    break
+            msg = box.take(0)
+            if msg is None:
+                break
             try:
                 self.callback(msg)
             except BaseException as error:  # user code may raise anything
@@ -81,7 +76,7 @@ cdef class Task:
             link_queue_leave_group(&self.mailbox.queue)
         self.mailbox = mailbox
         with nogil:
-            link_queue_join_group(&mailbox.queue, group, <void *>self, True, False)
+            link_queue_join_group(&mailbox.queue, group, <void *>self, True)
         return 0
 
 
@@ -121,12 +116,9 @@ cdef class Group:
     def begin(self, Task task not None):
         """Run the task whenever something is in its mailbox."""
         cdef link_queue *queue = &task.mailbox.queue
-        cdef bint calls = task.step is None
         task.has_begun = True
-        queue.near[0] = <void *>task.callback
-        queue.near[1] = <void *>task.mailbox.factory
         with nogil:
-            link_queue_join_group(queue, &self.group, <void *>task, False, calls)
+            link_queue_join_group(queue, &self.group, <void *>task, False)
 
     def remove(self, Task task not None):
         """Forget a task that has not begun; one that has is forgotten when its mailbox ends."""
@@ -145,7 +137,6 @@ cdef class Group:
         returns at once."""
         cdef link_waiter waiter
         cdef link_queue *queue
-        cdef link_carried carried
         cdef link_due due
         cdef bint needed, comes = True
         with nogil:
@@ -153,11 +144,11 @@ cdef class Group:
         if not needed:
             return
         while True:
-            due = self._take(&waiter, comes, False, &queue, &carried)
+            due = self._take(&waiter, comes, False, &queue)
             comes = False
             if due == LINK_DUE_NONE:
                 self._follow()
-                due = self._take(&waiter, False, True, &queue, &carried)
+                due = self._take(&waiter, False, True, &queue)
             if due == LINK_DUE_SLEEP:
                 with nogil:
                     while link_wakeup_sleep(&waiter.wakeup, -1) != LINK_WOKEN:
@@ -166,16 +157,15 @@ cdef class Group:
             elif due == LINK_DUE_END:
                 return
             else:
-                self._run(<Task>queue.owner, &carried)
+                self._run(<Task>queue.owner)
                 comes = True
 
     cdef link_due _take(self, link_waiter *waiter, bint comes, bint sleeps,
-                        link_queue **queue, link_carried *carried) noexcept:
-        cdef link_due due
-        due = link_group_take(&self.group, waiter, comes, sleeps, queue, carried, False)
+                        link_queue **queue) noexcept:
+        cdef link_due due = link_group_take(&self.group, waiter, comes, sleeps, queue, False)
         if due == LINK_DUE_BUSY:
             with nogil:
-                due = link_group_take(&self.group, waiter, comes, sleeps, queue, carried, True)
+                due = link_group_take(&self.group, waiter, comes, sleeps, queue, True)
         return due
 
     cdef int _follow(self) except -1:
@@ -185,7 +175,7 @@ cdef class Group:
             follow(reader, link_group_missing, &self.group, -1, False)
         return 0
 
-    cdef int _run(self, Task task, link_carried *carried) except -1:
+    cdef int _run(self, Task task) except -1:
         """Give a task its turn."""
         cdef bint over = True, ends = task.step is None
         cdef link_queue *queue
@@ -193,7 +183,7 @@ cdef class Group:
         problem = None
         task.thread = PyThread_get_thread_ident()
         try:
-            over = task.run(carried)
+            over = task.run()
         except BaseException as error:
             problem = error
         task.thread = 0

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["StoredMsg", "Stream"]
 
 _NOT_THERE = ("no message found", "stream store EOF")
-"""What the server says of the deletion of a message below the first sequence or above the last one.
-For one between them that is gone it has an ``err_code``."""
+"""Answers to the deletion of a message below the first sequence or above the last one. For one
+between them that is gone the server has an ``err_code``."""
 
 
 class Stream(Handle, StreamConsumers):
