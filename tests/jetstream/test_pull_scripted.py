@@ -127,7 +127,7 @@ def test_a_fetch_that_had_no_time_to_ask_again_is_answered(scripted, monkeypatch
 
     def stopped(self, inbox, ended):
         again = asks_again(self, inbox, ended)
-        time.sleep(max(0.0, self._ends_at - time.monotonic()))
+        time.sleep(max(0.0, self._ends_at - time.monotonic()))  # the stop itself
         return again
 
     monkeypatch.setattr(BatchPull, "_asks_again", stopped)
