@@ -7,16 +7,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "link.h"
-
-static void take_one(link_queue *q, jet_span payload) {
-    jet_record r;
-    CHECK(link_queue_find(q, 1, 0, 0, 0) == LINK_FOUND);
-    CHECK(jet_chain_peek(&q->ready, &r) && same(r.payload, payload));
-    jet_chain_drop(&q->ready, &r);
-    link_queue_note_ready(q);
-    link_add(&q->taken, 1);
-}
+#include "link_kit.h"
 
 #ifdef __linux__
 enum { PIECES = 20, PIECE = 5 };

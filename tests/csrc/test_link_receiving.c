@@ -3,22 +3,13 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "link.h"
+#include "link_kit.h"
 
 static void put_one(link_queue *q, jet_span payload, int status, link_put_outcome want) {
     jet_record r = {S("a"), {NULL, 0}, {NULL, 0}, payload, status};
     link_lock(&q->lock);
     CHECK(link_queue_put(q, &r, 1.0, NULL) == want);
     link_unlock(&q->lock);
-}
-
-static void take_one(link_queue *q, jet_span payload) {
-    jet_record r;
-    CHECK(link_queue_find(q, 1, 0, 0, 0) == LINK_FOUND);
-    CHECK(jet_chain_peek(&q->ready, &r) && same(r.payload, payload));
-    jet_chain_drop(&q->ready, &r);
-    link_queue_note_ready(q);
-    link_add(&q->taken, 1);
 }
 
 static link_counts counts_of(link_queue *q) {
