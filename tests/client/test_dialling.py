@@ -158,7 +158,9 @@ def test_servers_that_name_others_before_tls_only_are_believed_that_far(certific
         wait_until(knows_both, timeout=LONG)
         with jetsync.connect(url, tls=tls) as nc:
             first.stop()
-            wait_until(lambda: str(second.port) in str(nc.connected_url), timeout=LONG)
+            wait_until(
+                lambda: nc.is_connected and str(second.port) in str(nc.connected_url), timeout=LONG
+            )
             nc.flush(timeout=LONG)
 
 

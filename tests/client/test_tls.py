@@ -207,7 +207,9 @@ def test_discovered_servers_are_checked_like_the_one_that_told_of_them(certifica
                 for s in nc._session.pool.servers
             )
             first.stop()
-            wait_until(lambda: str(second.port) in str(nc.connected_url), timeout=20)
+            wait_until(
+                lambda: nc.is_connected and str(second.port) in str(nc.connected_url), timeout=20
+            )
             assert echo_works(nc)
 
 
