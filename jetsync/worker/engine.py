@@ -220,6 +220,7 @@ class Engine(Lifetime):
         jobs, order = self._jobs, self._jobs.order
         if order is not None:
             self._stopping.wait(order.begins - time.monotonic())
+            self._try_taking(order.begin)
         jobs.turn.release()
         self._crew.wake()
         idle = 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from jetsync._counted import counted
 from jetsync._log import Log
+from jetsync.errors import Error
 from jetsync.worker.lanes import Job, Lanes
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class Order:
 
     The server numbers its deliveries. After a gap some were lost on their way, with a link that
     broke, and come again when ``ack_wait`` is over. Messages behind the gap wait for them here,
-    since they could have the same key.
+    since they could have the same key. So do all messages for those that an earlier worker left:
+    the server delivers them again in the order in which their time ran out.
     """
 
     def __init__(
@@ -39,22 +42,36 @@ class Order:
         self._feed = feed
         self._expected: int | None = None
         self._lost = 0
+        self._left = pending  # by an earlier worker
         self._futile = 0
         self._room_at: float | None = None
         self._until: float | None = None
         self._parked: list[Job] = []
-        # Messages that an earlier worker left come again by then, ahead of new ones.
+        # The server is ready by then to deliver again what an earlier worker left.
         self.begins: float = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
         self.problem: str | None = None
+
+    def begin(self) -> None:
+        """Expect what an earlier worker left, as far as it has not settled that since. Called once,
+        when :attr:`begins` is over. Blocks while it asks the server; that may fail."""
+        if self._left:
+            with contextlib.suppress(Error):
+                self._left = self._feed.consumer.info().num_ack_pending
+            self._expect(self._left, time.monotonic())
+            self._feed.free(max(0, self._left - self._feed.credit))
 
     def saw(self, consumer_seq: int) -> None:
         """Note the number of a delivery, before anything else is done with it."""
         expected, self._expected = self._expected, consumer_seq + 1
         if expected is not None and consumer_seq > expected and self._futile < _FUTILE:
-            lost = consumer_seq - expected
-            self._lost += lost
             self._room_at = time.monotonic() + self._feed.ack_wait + _SLACK
-            self._until = self._room_at + self._feed.ack_wait / 4 + _MARGIN
+            self._expect(consumer_seq - expected, self._room_at)
+
+    def _expect(self, lost: int, ready_at: float) -> None:
+        """Park messages until so many more come that were delivered before. The server is ready to
+        deliver them again at ``ready_at``."""
+        self._lost += lost
+        self._until = ready_at + self._feed.ack_wait / 4 + _MARGIN
 
     def give(self, job: Job) -> None:
         """Give a job to the lane of its key, at once or after :meth:`end_wait`."""

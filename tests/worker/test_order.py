@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import threading
+import time
 
 import jetsync
 from jetsync.worker import Backoff, Worker
@@ -103,6 +104,23 @@ def test_what_a_dead_worker_has_left_comes_before_what_is_new(place: Place):
         assert "before it" in worker.health().problems[0]
         wait_until(lambda: orders.count == 20, timeout=15)
     assert all(numbers == sorted(numbers) for numbers in orders.done.values())
+
+
+def test_what_a_dead_worker_has_left_is_in_order_whatever_was_kept_alive_last(place: Place):
+    """The server delivers it again in the order in which its time ran out."""
+    place.fill(20)
+    consumer = place.consumer(ack_wait=0.6)
+    first, *_ = consumer.fetch(6, timeout=5)  # a worker that was killed with them
+    fetched = time.monotonic()
+    wait_until(lambda: time.monotonic() > fetched + 0.3)  # after which the time of these is over
+    first.in_progress()
+    done: list[int] = []
+    with Worker(
+        consumer, lambda msg: done.append(int(msg.data)), threads=4, key="subject"
+    ) as worker:
+        wait_until(lambda: len(done) == 20, timeout=15)
+    assert done == list(range(20))
+    assert worker.health().problems == ["it has ended: drained"]
 
 
 def test_the_order_holds_when_deliveries_are_lost_with_a_link(place: Place):
