@@ -219,8 +219,7 @@ class Engine(Lifetime):
             return
         jobs, order = self._jobs, self._jobs.order
         if order is not None:
-            self._stopping.wait(order.begins - time.monotonic())
-            self._try_taking(order.begin)
+            self._try_taking(functools.partial(order.begin, self._stopping))
         jobs.turn.release()
         self._crew.wake()
         idle = 0

@@ -14,6 +14,7 @@ from jetsync.worker.lanes import Job, Lanes
 
 if TYPE_CHECKING:
     from jetsync import JetStreamMsg
+    from jetsync._latch import Latch
     from jetsync.jetstream.settle import Feed
 
 __all__ = ["Order"]
@@ -51,10 +52,11 @@ class Order:
         self.begins: float = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
         self.problem: str | None = None
 
-    def begin(self) -> None:
-        """Expect what an earlier worker left, as far as it has not settled that since. Called once,
-        when :attr:`begins` is over. Blocks while it asks the server; that may fail."""
-        if self._left:
+    def begin(self, stopping: Latch) -> None:
+        """Wait for :attr:`begins`, and expect what an earlier worker left, as far as it has not
+        settled that since. Called once. Blocks until then, and while it asks the server; that may
+        fail."""
+        if self._left and not stopping.wait(self.begins - time.monotonic()):
             with contextlib.suppress(Error):
                 self._left = self._feed.consumer.info().num_ack_pending
             self._expect(self._left, time.monotonic())
