@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from jetsync.protocol.ids import next_nuid
+from jetsync.client import next_nuid
 
 __all__ = ["LINES", "OBJECT", "STREAM", "WAYS"]
 

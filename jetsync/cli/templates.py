@@ -9,7 +9,7 @@ import time
 from datetime import datetime, timezone
 
 from jetsync.cli.failure import UsageError
-from jetsync.protocol.ids import next_nuid
+from jetsync.client import next_nuid
 
 __all__ = ["HELP", "check", "fill", "fill_command", "has_places", "in_one_word"]
 

@@ -15,6 +15,7 @@ from jetsync._core.headers import (
     trace_parents,
     unsampled_parent,
 )
+from jetsync._core.ids import next_nuid
 from jetsync._core.message import Msg
 from jetsync._core.notes import MOST_NOTED, Noted, sum_notes
 from jetsync.client import fork as _fork  # registers what a forked child does
@@ -46,6 +47,7 @@ __all__ = [
     "TLSConfig",
     "as_completed",
     "connect",
+    "next_nuid",
     "parent_texts",
     "read_parents",
     "shared_connection",

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jetsync._core.handles import Publishing
+from jetsync._core.ids import next_nuid
 from jetsync._core.inbound import Inbound
 from jetsync._core.mailbox import Mailbox
 from jetsync._core.message import Msg
@@ -36,7 +37,6 @@ from jetsync.client.subscription import Subscription
 from jetsync.client.timer import Timer
 from jetsync.errors import ConfigError, DisconnectedError, TimeoutError
 from jetsync.headers import HeaderInput
-from jetsync.protocol.ids import new_inbox
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.serverpool import ServerState
 from jetsync.protocol.states import Life, Status
@@ -290,7 +290,7 @@ class Connection(Publishing):
 
     def new_inbox(self) -> str:
         """Return a new unique subject for replies. Does not block."""
-        return new_inbox(self.options.inbox_prefix)
+        return f"{self.options.inbox_prefix}.{next_nuid()}"
 
     def jetstream(
         self,

@@ -23,7 +23,7 @@ from jetsync.client.events import Handler
 from jetsync.client.tls_config import TLS, TLSConfig, is_context
 from jetsync.errors import ConfigError, ConnectError
 from jetsync.protocol.auth import Credentials, CredsSource, Signer
-from jetsync.protocol.ids import check_inbox_prefix
+from jetsync.protocol.inboxes import check_inbox_prefix
 from jetsync.protocol.proxy import ProxyURL, proxy_from_environment
 from jetsync.protocol.serverpool import ReconnectAttempt
 from jetsync.protocol.url import ServerURL, parse_servers

@@ -15,11 +15,10 @@ from jetsync._latch import Latch, Once
 from jetsync._locks import native_rlock
 from jetsync._measurement import Measurement
 from jetsync._numbers import check_whole
-from jetsync.client import Connection, Msg, Subscription
+from jetsync.client import Connection, Msg, Subscription, next_nuid
 from jetsync.client.callbacks import check_callback
 from jetsync.client.port import Member, port_of
 from jetsync.errors import ConfigError, Error, TimeoutError
-from jetsync.protocol.ids import next_nuid
 from jetsync.services.answering import Answering, Handler
 from jetsync.services.documents import EndpointInfo, ServiceInfo, ServicePing, ServiceStats
 from jetsync.services.endpoint import Endpoint

@@ -36,6 +36,16 @@ def test_takes_several_servers_and_finds_the_living_one(url):
             assert nc.is_connected
 
 
+def test_an_inbox_is_a_new_subject_under_the_prefix(url):
+    for prefix in ("_INBOX", "my.app"):
+        with jetsync.connect(url, inbox_prefix=prefix) as nc, nc.subscribe(f"{prefix}.*") as heard:
+            inboxes = [nc.new_inbox(), nc.new_inbox()]
+            for inbox in inboxes:
+                nc.publish(inbox)
+            assert [heard.next(9).subject for _ in inboxes] == inboxes
+            assert inboxes[0] != inboxes[1]
+
+
 def test_no_server_is_one_typed_error_that_names_the_address():
     with pytest.raises(jetsync.NoServersError, match=r"127\.0\.0\.1:1"):
         jetsync.connect("nats://127.0.0.1:1")

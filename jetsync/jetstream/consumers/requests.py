@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
+from jetsync._core.ids import next_nuid
 from jetsync._deadline import Deadline, Seconds
 from jetsync.errors import (
     ConfigError,
@@ -21,7 +22,6 @@ from jetsync.jetstream.api import API, reading
 from jetsync.jetstream.config.consumer import ConsumerConfig
 from jetsync.jetstream.config.consumer_info import ConsumerInfo
 from jetsync.jetstream.levels import consumer_needs
-from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.batch_rows import encode_batch_rows
 from jetsync._core.encoding import encode_headers, encode_message
+from jetsync._core.ids import next_nuid
 from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._handles import Handle
@@ -35,7 +36,6 @@ from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
 from jetsync.jetstream.publish.puback import PubAck, decode_puback
 from jetsync.jetstream.publish.whose import Whose
-from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -16,6 +16,7 @@ from jetsync._core.futures import (
     has_callbacks,
     settle_waiter,
 )
+from jetsync._core.ids import next_nuid
 from jetsync._counted import counted
 from jetsync._deadline import Deadline
 from jetsync._futures import DoneCallbacks
@@ -31,7 +32,6 @@ from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import ACKS, PubAck
 from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
-from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port

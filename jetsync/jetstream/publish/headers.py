@@ -7,11 +7,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, TypedDict
 
 from jetsync._core.handles import AUTO, Auto
+from jetsync._core.ids import next_nuid
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
-from jetsync.protocol.ids import next_nuid
 from jetsync.protocol.subjects import check_name, check_subscribe_subject
 
 __all__ = [

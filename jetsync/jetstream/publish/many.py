@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jetsync._core.arrow_rows import ArrowRows
 from jetsync._core.bulk import BulkWindow, ShapeError
 from jetsync._core.encoding import encode_headers
+from jetsync._core.ids import next_nuid
 from jetsync._deadline import Deadline
 from jetsync._numbers import check_whole
 from jetsync.errors import ConfigError
@@ -20,7 +21,6 @@ from jetsync.jetstream.publish.headers import stream_header
 from jetsync.jetstream.publish.outcome import PERSISTENCE
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 from jetsync.jetstream.publish.window_keeper import WindowKeeper, pending_bounds
-from jetsync.protocol.ids import next_nuid
 
 if TYPE_CHECKING:
     from jetsync.client.port import Port
