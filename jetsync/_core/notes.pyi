@@ -1,12 +1,15 @@
 """Notes: what a call leaves behind that observers leave out, and nothing else of it is told."""
 
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypeVar, final
 
 MOST_NOTED: int
 
 _About = TypeVar("_About")
+_Note = TypeVar("_Note")
+_R = TypeVar("_R")
 
 class _Watch(Protocol):
     def noted(self) -> object: ...
@@ -34,6 +37,23 @@ class Noted:
     ) -> None: ...
     def end(self, error: BaseException | None) -> None:
         """The call ended, with this error or with None."""
+
+def call_noted(
+    watch: _Watch,
+    notes: deque[Any],
+    about: object,
+    count: int | None,
+    function: Callable[..., _R],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any] = ...,
+) -> _R:
+    """Call a function and return what it returns, and leave a note of the call as `Noted` does.
+
+    `count` None: as many messages as what it returns is long.
+    """
+
+def take_notes(notes: deque[_Note]) -> list[_Note]:
+    """Take the notes that wait. Other threads may add more at any time, and take them."""
 
 def sum_notes(
     notes: list[tuple[_About, str | None, int | None, float]],

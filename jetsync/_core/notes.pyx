@@ -2,10 +2,13 @@
 
 cimport cython
 
+from cpython.object cimport PyObject_Call
+
 from jetsync._core.sync cimport monotonic
 
 MOST_NOTED = 64  # reading many together costs a part of reading each
 cdef Py_ssize_t most = MOST_NOTED
+cdef dict NO_OPTIONS = {}
 
 
 @cython.final
@@ -38,13 +41,51 @@ cdef class Noted:
 
     cpdef end(self, error):
         """The call ended, with this error or with None."""
-        notes = self.notes
-        if notes is None:
-            return
-        raised = None if error is None else type(error).__name__
-        notes.append((self.about, raised, self.count, monotonic() - self.began))
-        if len(notes) >= most:
-            self.watch.noted()
+        if self.notes is not None:
+            leave(self.watch, self.notes, self.about, error, self.count, self.began)
+
+
+cdef int leave(watch, notes, about, error, count, double began) except -1:
+    """Leave the note of a call that is over."""
+    raised = None if error is None else type(error).__name__
+    notes.append((about, raised, count, monotonic() - began))
+    if len(notes) >= most:
+        watch.noted()
+    return 0
+
+
+def call_noted(watch, notes not None, about, count, function, tuple arguments not None,
+               dict options not None=NO_OPTIONS):
+    """Call a function and return what it returns, and leave a note of the call as `Noted` does.
+
+    `count` None: as many messages as what it returns is long.
+    """
+    cdef double began = monotonic()
+    try:
+        found = PyObject_Call(function, arguments, options)
+    except BaseException as error:
+        leave(watch, notes, about, error, count, began)
+        raise
+    leave(watch, notes, about, None, len(found) if count is None else count, began)
+    return found
+
+
+def take_notes(notes not None) -> list:
+    """Take the notes that wait. Other threads may add more at any time, and take them."""
+    cdef list taken = list(notes)
+    notes.clear()  # in C no other thread comes between these two steps
+    return taken
+
+
+cdef bint is_same(tuple one, tuple other) except -1:
+    """Whether two natures are equal: of most notes in a row they are made of the same objects."""
+    cdef Py_ssize_t i
+    if len(one) != len(other):
+        return False
+    for i in range(len(one)):
+        if one[i] is not other[i] and one[i] != other[i]:
+            return False
+    return True
 
 
 cdef int add(dict sums, about, error, Py_ssize_t messages) except -1:
@@ -56,11 +97,11 @@ cdef int add(dict sums, about, error, Py_ssize_t messages) except -1:
 def sum_notes(list notes not None) -> dict:
     """Return how many messages calls had, by what they were about and what they raised."""
     cdef dict sums = {}
-    cdef tuple note
-    cdef object about = None, error = None  # of the notes before, which most notes are like
+    cdef tuple note, about = None  # and the error: of the notes before, which most notes are like
+    cdef object error = None
     cdef Py_ssize_t messages = 0
     for note in notes:
-        if about is None or note[1] != error or note[0] != about:
+        if about is None or not (is_same(note[0], about) and (note[1] is error or note[1] == error)):
             if about is not None:
                 add(sums, about, error, messages)
             about, error, messages = note[0], note[1], 0

@@ -27,7 +27,7 @@ from jetsync.errors import (
 )
 from jetsync.jetstream import AUTO, StoredMsg
 from jetsync.jetstream.access import api_of
-from jetsync.jetstream.publish.headers import MSG_ID, Auto
+from jetsync.jetstream.publish.headers import MSG_ID, Auto, PublishOptions
 from jetsync.kv.backing import KeyValueBacking, gone
 from jetsync.kv.entry import KeyValueOperation, operation_of
 
@@ -63,8 +63,11 @@ class Write:
         self._value = value
         self._deadline = deadline
         self._headers = headers
-        self._rollup = rollup
-        self._ttl = ttl
+        self._options: PublishOptions = {}  # without those that are None: checking each takes time
+        if rollup is not None:
+            self._options["rollup"] = rollup
+        if ttl is not None:
+            self._options["ttl"] = ttl
         self._msg_id: str | Auto = AUTO
         self._conflict: WrongLastSequenceError | None = None  # how the last attempt was refused
         self._unknown: PublishUnknownError | None = None  # may be stored
@@ -121,6 +124,8 @@ class Write:
     # -- attempts ----------------------------------------------------------------------------------
 
     def _publish(self, msg_id: str | Auto | None, expected: int | None) -> int:
+        if expected is not None:
+            self._options["expected_last_subject_seq"] = expected
         try:
             ack = self._backing.origin.publish(
                 self._backing.write_prefix + self._key,
@@ -128,9 +133,7 @@ class Write:
                 headers=self._headers,
                 timeout=self._deadline.remaining(),
                 msg_id=msg_id,
-                rollup=self._rollup,
-                expected_last_subject_seq=expected,
-                ttl=self._ttl,
+                **self._options,
             )
         except TTLError as error:
             raise TTLError(

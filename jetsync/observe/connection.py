@@ -17,6 +17,7 @@ from jetsync.client import (
     Noted,
     RequestFuture,
     Subscription,
+    call_noted,
     connecting,
 )
 from jetsync.client.port import port_of
@@ -84,6 +85,9 @@ def _followed(running: Running, replies: Iterator[Msg]) -> Iterator[Any]:
         running.end(error)
 
 
+_publish, _request = Connection.publish, Connection.request
+
+
 class ObservedConnection(Connection):
     """A connection with hooks."""
 
@@ -118,8 +122,8 @@ class ObservedConnection(Connection):
             if notes is None:
                 return super().publish(subject, data, reply=reply, headers=headers)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            with Noted(self.watch, notes, about, 1):
-                return super().publish(subject, data, reply=reply, headers=headers)
+            given = {"reply": reply, "headers": headers}
+            return call_noted(self.watch, notes, about, 1, _publish, (self, subject, data), given)
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):
@@ -134,8 +138,8 @@ class ObservedConnection(Connection):
             if notes is None:
                 return super().request(subject, data, headers=headers, **options)
             about = ("request", "request", self._port.url, subject, None, None)
-            with Noted(self.watch, notes, about, 1):
-                return super().request(subject, data, headers=headers, **options)
+            options["headers"] = headers
+            return call_noted(self.watch, notes, about, 1, _request, (self, subject, data), options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
         with self.watch.running(op):

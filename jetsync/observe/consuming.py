@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import Any, ClassVar, TypeVar, cast
 
-from jetsync.client import Connection, Msg, Noted, Subscription
+from jetsync.client import Connection, Msg, Subscription, call_noted
 from jetsync.client.port import Port, port_of
 from jetsync.jetstream import (
     Consumer,
@@ -36,7 +36,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def observed(thing: Any, kind: type, connection: Connection, watch: Watch) -> Any:
     """Make an object that the user holds one of an observed class."""
     thing.__class__ = kind
-    thing.watch, thing.connection, thing.port = watch, connection, port_of(connection)
+    known = {"watch": watch, "connection": connection, "port": port_of(connection)}
+    # In a dict that is made anew the interpreter remembers where an attribute is; in one that came
+    # with the other class it looks for it each time.
+    thing.__dict__ = {**thing.__dict__, **known}
     return thing
 
 
@@ -53,8 +56,7 @@ class ObservedSubscription(Subscription):
             if plan.notes is None:
                 return super().next(timeout)
             about = ("receive", "next", self.port.url, self.subject, None, self.queue)
-            with Noted(self.watch, plan.notes, about, 1):
-                return super().next(timeout)
+            return call_noted(self.watch, plan.notes, about, 1, super().next, (timeout,))
         op = Operation("receive", "next", self.connection, subject=self.subject)
         op.consumer, op.state = self.queue, plan
         with self.watch.running(op):
@@ -71,22 +73,19 @@ def _operation(
     name = receive.__name__
 
     @wraps(receive)
-    def observed_receive(self: Any, *arguments: Any, **options: Any) -> Any:
+    def observed_receive(*arguments: Any, **options: Any) -> Any:
+        self = arguments[0]
         plan = self.watch.plan("receive")
         stream, consumer = self.origin
         if isinstance(plan, LeftOut):
             if plan.notes is None:
-                return receive(self, *arguments, **options)
+                return receive(*arguments, **options)
             about = ("receive", name, self.port.url, None, stream, consumer)
-            with Noted(self.watch, plan.notes, about, count) as noted:
-                found = receive(self, *arguments, **options)
-                if count is None:
-                    noted.count = len(found)
-            return found
+            return call_noted(self.watch, plan.notes, about, count, receive, arguments, options)
         op = Operation("receive", name, self.connection, stream=stream, consumer=consumer)
         op.state = plan
         with self.watch.running(op):
-            found = receive(self, *arguments, **options)
+            found = receive(*arguments, **options)
             tell(op, found)
         return found
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jetsync._log import Log
-from jetsync.client import Noted
+from jetsync.client import call_noted
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
@@ -361,8 +361,7 @@ def observe_handler(
             return handler(msg)
         if left_out:
             about = _about(connection, handler, msg, queue)
-            with Noted(watch, plan.notes, about, int(counts)):
-                return handler(msg)
+            return call_noted(watch, plan.notes, about, int(counts), handler, (msg,))
         op = _processed(connection, handler, msg, queue, plan)
         op.count = 1 if counts else None
         with watch.running(op):

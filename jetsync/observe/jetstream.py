@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jetsync._deadline import Deadline
-from jetsync.client import Connection, Noted
+from jetsync._deadline import Deadline, Seconds
+from jetsync.client import Connection, Noted, call_noted
 from jetsync.jetstream import (
     Consumer,
     JetStream,
@@ -43,6 +43,10 @@ from jetsync.observe.hooks import (
     size_of,
     until_settled,
 )
+
+if TYPE_CHECKING:
+    from jetsync.headers import HeaderInput
+    from jetsync.jetstream.publish.headers import Auto, PublishOptions
 
 __all__ = ["ObservedBatch", "ObservedJetStream"]
 
@@ -110,7 +114,7 @@ class ObservedBatch(PublishBatch):
             self._port.later(0, functools.partial(running.end, None))
 
 
-_publish = JetStream.publish
+_publish = JetStream._publish
 
 
 class ObservedJetStream(JetStream):
@@ -119,22 +123,28 @@ class ObservedJetStream(JetStream):
     connection: Connection
     watch: Watch
 
-    def publish(
-        self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
+    def _publish(
+        self,
+        subject: str,
+        data: bytes,
+        headers: HeaderInput | None,
+        timeout: Seconds | None,
+        msg_id: str | Auto | None,
+        options: PublishOptions,
     ) -> PubAck:
         plan = self.watch.plan("publish")
         if isinstance(plan, LeftOut):
             headers, notes = plan.carry(headers), plan.notes
             if notes is None:
-                return _publish(self, subject, data, headers=headers, **options)
+                return _publish(self, subject, data, headers, timeout, msg_id, options)
             about = ("publish", "publish", self._port.url, subject, None, None)
-            with Noted(self.watch, notes, about, 1):
-                return _publish(self, subject, data, headers=headers, **options)
-        op = self._stored("publish", "publish", subject, data, options)
+            arguments = (self, subject, data, headers, timeout, msg_id, options)
+            return call_noted(self.watch, notes, about, 1, _publish, arguments)
+        op = self._stored("publish", "publish", subject, data, msg_id)
         op.state = plan
         with self.watch.running(op):
             headers = self.watch.headers(op, headers)
-            ack = _publish(self, subject, data, headers=headers, **options)
+            ack = _publish(self, subject, data, headers, timeout, msg_id, options)
             op.stream, op.seq = ack.stream, ack.seq
         return ack
 
@@ -152,7 +162,7 @@ class ObservedJetStream(JetStream):
             about = ("publish", "publish_async", self._port.url, subject, None, None)
             end = Noted(self.watch, plan.notes, about, 1).end
         else:
-            op = self._stored("publish", "publish_async", subject, data, options)
+            op = self._stored("publish", "publish_async", subject, data, options.get("msg_id"))
             op.state = plan
             end, carry = self.watch.begun(op)
         made: PubAckFuture = until_settled(
@@ -207,10 +217,9 @@ class ObservedJetStream(JetStream):
             yield subject, data, headers
 
     def _stored(
-        self, kind: str, name: str, subject: str, data: Any, options: dict[str, Any]
+        self, kind: str, name: str, subject: str, data: Any, msg_id: str | Auto | None
     ) -> Operation:
         op = Operation(kind, name, self.connection, subject=subject, size=size_of(data))
-        msg_id = options.get("msg_id")
         op.msg_id = msg_id if isinstance(msg_id, str) else None
         return op
 

@@ -95,15 +95,18 @@ class SpanHooks(Hooks):
         sent = received if sampling.is_off else Unsampled(notes)
         kinds = {"publish": sent, "request": sent, **dict.fromkeys(_LATE, received)}
         self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_few else {}
+        self._draws = not sampling.begins_none
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
         if self._look_at is not None and monotonic() >= self._look_at:
             self._look()
-        context = self._current()
+        current = self._current  # an attribute that is called is looked for in the class first
+        context = current()
         if not context and kind in self._beginning:
             # A trace begins that is not wanted, nearly always: so all but that is known beforehand.
-            tracer = None if self._sampling.begins_none else self._sampling.first()
-            return self._beginning[kind] if tracer is None else _Plan(tracer, False, context, None)
+            if self._draws and (tracer := self._sampling.first()) is not None:
+                return _Plan(tracer, False, context, None)
+            return self._beginning[kind]
         plan = self._planned(block, context)
         if plan.tracer is not None:
             return plan

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jetsync._locks import rlock
-from jetsync.client import sum_notes
+from jetsync.client import sum_notes, take_notes
 from jetsync.observe import About, Note
 from jetsync.otel.shapes import Shapes
 
@@ -120,13 +120,7 @@ class Totals:
     def read_all(self) -> None:
         """Read the notes that wait."""
         for shapes, notes in self._notes:
-            taken = []
-            for _ in range(len(notes)):
-                try:
-                    taken.append(notes.popleft())
-                except IndexError:  # another thread has taken the last one
-                    break
-            if taken:
+            if taken := take_notes(notes):
                 self.read(shapes, taken)
 
     def read(self, shapes: Shapes, notes: list[Note], context: Context | None = None) -> None:
@@ -138,7 +132,7 @@ class Totals:
                 self._count(shapes, about, error, count)
             recorded = len(notes) if self.pace is None else self.pace.let(len(notes))
         if recorded < len(notes):
-            notes = random.sample(notes, recorded)
+            notes = random.sample(notes, recorded) if recorded else []  # as nearly always
         for about, error, _, seconds in notes:
             histogram = self._processing if about[0] == "process" else self._duration
             labels = shapes.of(about).shared

@@ -19,6 +19,7 @@ __all__ = [
     "MSG_ID",
     "Auto",
     "PublishOptions",
+    "identified",
     "publish_headers",
     "publish_needs",
     "stream_header",
@@ -58,6 +59,26 @@ def publish_needs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def identified(
+    headers: HeaderInput | None, msg_id: str | Auto | None
+) -> tuple[dict[str, Any], str | None]:
+    """Return the headers of a publish without options and its message id. Raises ConfigError."""
+    merged: dict[str, Any] = {}
+    if headers:
+        if type(headers) is dict:  # as nearly always: what asks for a kind of Mapping is slow
+            merged = headers.copy()
+        elif isinstance(headers, Headers):
+            merged = dict(headers.to_dict())
+        elif not hasattr(headers, "items"):
+            raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
+        else:
+            merged = dict(headers)
+    sent_id = _message_id(msg_id, merged)
+    if sent_id is not None:
+        merged[MSG_ID] = sent_id
+    return merged, sent_id
+
+
 def publish_headers(
     headers: HeaderInput | None,
     *,
@@ -78,19 +99,7 @@ def publish_headers(
     schedule_rollup: Literal["sub"] | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """Return the headers of a publish and its message id. Raises ConfigError."""
-    merged: dict[str, Any] = {}
-    if headers:
-        if type(headers) is dict:  # as nearly always: what asks for a kind of Mapping is slow
-            merged = headers.copy()
-        elif isinstance(headers, Headers):
-            merged = dict(headers.to_dict())
-        elif not hasattr(headers, "items"):
-            raise ConfigError(f"headers must be a mapping, not {type(headers).__name__}")
-        else:
-            merged = dict(headers)
-    msg_id = _message_id(msg_id, merged)
-    if msg_id is not None:
-        merged[MSG_ID] = msg_id
+    merged, msg_id = identified(headers, msg_id)
     if rollup is not None:
         if rollup not in ("sub", "all"):
             raise ConfigError("rollup must be 'sub' or 'all'")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jetsync._core.encoding import encode_headers
 from jetsync._core.handles import AsyncPublishing
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._locks import lock
+from jetsync._signatures import spells_out
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.arrow import ArrowData
 from jetsync.jetstream.publish.batch import PublishBatch
 from jetsync.jetstream.publish.futures import AsyncPublisher, PubAckFuture
-from jetsync.jetstream.publish.headers import AUTO, Auto, publish_headers, publish_needs
+from jetsync.jetstream.publish.headers import (
+    AUTO,
+    Auto,
+    identified,
+    publish_headers,
+    publish_needs,
+)
 from jetsync.jetstream.publish.many import ArrowBatches, IterableRows, bulk_publish
 from jetsync.jetstream.publish.one import publish
 from jetsync.jetstream.publish.puback import PubAck, PublishReport
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from jetsync.client import Connection
     from jetsync.client.port import Port
     from jetsync.jetstream.publish.headers import PublishOptions
@@ -53,6 +61,7 @@ class Publisher(AsyncPublishing):
     def _budget(self, timeout: Seconds | None) -> float:
         return self._api.timeout if timeout is None else to_seconds(timeout)
 
+    @spells_out(publish_headers)
     def publish(
         self,
         subject: str,
@@ -61,20 +70,7 @@ class Publisher(AsyncPublishing):
         headers: HeaderInput | None = None,
         timeout: Seconds | None = None,
         msg_id: str | Auto | None = AUTO,
-        rollup: Literal["sub", "all"] | None = None,
-        expected_stream: str | None = None,
-        expected_last_seq: int | None = None,
-        expected_last_subject_seq: int | None = None,
-        expected_last_subject_filter: str | None = None,
-        expected_last_msg_id: str | None = None,
-        ttl: Seconds | str | None = None,
-        incr: int | None = None,
-        schedule: str | datetime | timedelta | None = None,
-        schedule_target: str | None = None,
-        schedule_source: str | None = None,
-        schedule_ttl: Seconds | str | None = None,
-        schedule_time_zone: str | None = None,
-        schedule_rollup: Literal["sub"] | None = None,
+        **options: Unpack[PublishOptions],
     ) -> PubAck:
         """Store one message and return the stream's confirmation (ADR-22).
 
@@ -98,27 +94,26 @@ class Publisher(AsyncPublishing):
         ApiLevelRequiredError (``ttl``, ``incr`` or ``schedule`` with an older server) before
         anything is sent; ConnectionClosedError. Thread-safe.
         """
-        merged, sent_id = publish_headers(
-            headers,
-            msg_id=self._resolve_id(msg_id),
-            rollup=rollup,
-            expected_stream=expected_stream,
-            expected_last_seq=expected_last_seq,
-            expected_last_subject_seq=expected_last_subject_seq,
-            expected_last_subject_filter=expected_last_subject_filter,
-            expected_last_msg_id=expected_last_msg_id,
-            ttl=ttl,
-            incr=incr,
-            schedule=schedule,
-            schedule_target=schedule_target,
-            schedule_source=schedule_source,
-            schedule_ttl=schedule_ttl,
-            schedule_time_zone=schedule_time_zone,
-            schedule_rollup=schedule_rollup,
-        )
+        return self._publish(subject, data, headers, timeout, msg_id, options)
+
+    def _publish(
+        self,
+        subject: str,
+        data: bytes,
+        headers: HeaderInput | None,
+        timeout: Seconds | None,
+        msg_id: str | Auto | None,
+        options: PublishOptions,
+    ) -> PubAck:
+        """``publish``, which a subclass may observe."""
+        given = self._resolve_id(msg_id)
+        if options:
+            merged, sent_id = publish_headers(headers, msg_id=given, **options)
+        else:
+            merged, sent_id = identified(headers, given)
         self._port.check()
-        if not (ttl is None and incr is None and schedule is None):
-            self._api.check_needs(publish_needs({"ttl": ttl, "incr": incr, "schedule": schedule}))
+        if options:
+            self._api.check_needs(publish_needs(options))
         return publish(self._port, self._api, subject, data, self._budget(timeout), merged, sent_id)
 
     # -- asynchronously --------------------------------------------------------------------------
