@@ -22,7 +22,7 @@ from jetsync.client import (
 )
 from jetsync.client.port import port_of
 from jetsync.jetstream import JetStream
-from jetsync.observe.consuming import ObservedSubscription, observed
+from jetsync.observe.consuming import ObservedSubscription, observed, observed_first
 from jetsync.observe.hooks import (
     Carry,
     End,
@@ -195,5 +195,5 @@ class ObservedConnection(Connection):
 
     def jetstream(self, **options: Any) -> JetStream:
         js = super().jetstream(**options)
-        made: JetStream = observed(js, ObservedJetStream, self, self.watch)
+        made: JetStream = observed_first(js, ObservedJetStream, self, self.watch)
         return made

@@ -31,6 +31,7 @@ from jetsync.observe.consuming import (
     ObservedPullSubscription,
     ObservedPushSubscription,
     observed,
+    observed_first,
 )
 from jetsync.observe.hooks import (
     Carry,
@@ -251,9 +252,8 @@ class ObservedJetStream(JetStream):
             )
         made = super().subscribe(*arguments, **options)
         ordered = isinstance(made, OrderedPushSubscription)
-        subscription: PushSubscription = self._as(
-            ObservedOrderedPush if ordered else ObservedPushSubscription, made
-        )
+        kind = ObservedOrderedPush if ordered else ObservedPushSubscription
+        subscription: PushSubscription = observed(made, kind, self.connection, self.watch)
         return subscription
 
     def pull_subscribe(self, *arguments: Any, **options: Any) -> PullSubscription:
@@ -266,4 +266,4 @@ class ObservedJetStream(JetStream):
         return consumer
 
     def _as(self, kind: type, made: Any) -> Any:
-        return observed(made, kind, self.connection, self.watch)
+        return observed_first(made, kind, self.connection, self.watch)

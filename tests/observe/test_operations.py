@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +59,11 @@ def consumer(nc):
     js.publish_many([("observed", b"x")])
     yield js.create_consumer("OBSERVED", durable_name="d")
     js.delete_stream("OBSERVED")
+
+
+def test_an_observed_publish_shows_its_options_in_help(nc):
+    shown = inspect.signature(nc.jetstream().publish).parameters
+    assert {"headers", "timeout", "msg_id", "ttl", "expected_last_seq"} < shown.keys()
 
 
 def test_next_is_one_operation(consumer, ended):
