@@ -2,17 +2,35 @@
  *
  * A queue of a group is due when there is something in it, or it ended, or it was woken. One thread
  * at a time has it: it is put into the list once, and again only after its thread found it empty
- * (link_queue_rest). So the messages of one queue keep their order on any number of threads. */
+ * (link_queue_rest). So the messages of one queue keep their order on any number of threads.
+ *
+ * The list also carries the messages that queues fall due with, one behind the other in the order of the
+ * queues: where thousands of queues have a message each, memory of each queue's own for it would not
+ * be in the processor's cache, and cost as much as the callback. What follows goes into the queue. */
 #ifndef LINK_GROUP_H
 #define LINK_GROUP_H
 
+#include "jet_segment.h"
 #include "link_turn.h"
 
 struct link_queue;
 
+/* Larger messages go into their queue: a thread copies what the list carried. */
+#define LINK_CARRY_MAX 1024u
+
+/* The message that a thread takes from the list with a queue. */
+typedef struct link_carried {
+    int is_there;
+    jet_record record; /* its spans are in `bytes` */
+    double since;      /* when it was received at the latest */
+    uint8_t bytes[LINK_CARRY_MAX];
+} link_carried;
+
 typedef struct link_group {
     link_mutex lock; /* guards the rest; taken with the mutex of a queue held */
     struct link_queue *first, *last; /* those that are due, oldest first */
+    jet_chain carried;    /* messages of some of them, in that order */
+    double carried_since; /* when the newest of these was received */
     link_waiter *idle; /* threads that sleep, the one that came last first: its memory is warm */
     size_t checking;   /* threads that check the list before they sleep */
     size_t queues;     /* how many belong to the group */
@@ -45,14 +63,15 @@ int link_group_enter(link_group *g);
 int link_group_has_threads(link_group *g);
 
 /* Put queues into the list, which are linked by `next_due` from the first to the last, and see that a
- * thread checks it. */
-void link_group_put(link_group *g, struct link_queue *first, struct link_queue *last);
+ * thread checks it. `carried`: messages for them, received until `now`; empty afterwards. NULL: none. */
+void link_group_put(link_group *g, struct link_queue *first, struct link_queue *last,
+                    jet_chain *carried, double now);
 /* 0: there is something for a thread to do; 1: it is missing. */
 size_t link_group_missing(void *group);
-/* For a thread of the group: the queue that is due for the longest time. `comes`: the thread begins,
- * or has dealt with a queue; it checks the list from now on. With `sleeps` it stands in line with
- * `w` when there is none. LINK_DUE_BUSY only with `may_wait` 0. */
+/* For a thread of the group: the queue that is due for the longest time, and what the list carries for
+ * it. `comes`: the thread begins, or has dealt with a queue; it checks the list from now on. With
+ * `sleeps` it stands in line with `w` when there is none. LINK_DUE_BUSY only with `may_wait` 0. */
 link_due link_group_take(link_group *g, link_waiter *w, int comes, int sleeps, struct link_queue **q,
-                         int may_wait);
+                         link_carried *carried, int may_wait);
 
 #endif

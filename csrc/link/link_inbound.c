@@ -111,8 +111,9 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes) {
 typedef struct pass {
     link_queue *locked;  /* whose mutex is held: runs of messages for one queue lock once */
     link_queue *touched; /* those that got something, in a list */
-    link_group *group;
+    link_group *group;   /* of the last queue that has one */
     link_queue *due, *last_due; /* those that fell due in `group`, in a list */
+    jet_chain carried;   /* their messages, which its list will carry */
     link_queue *last;    /* where the last subscription's messages go */
     uint64_t last_sid;
     uint64_t messages, bytes;
@@ -122,13 +123,11 @@ typedef struct pass {
 
 /* Put the queues that fell due into the list of their group, in one step. */
 static void put_due(pass *p) {
-    if (p->due) link_group_put(p->group, p->due, p->last_due);
+    if (p->due) link_group_put(p->group, p->due, p->last_due, &p->carried, p->now);
     p->due = NULL;
 }
 
 static void note_due(pass *p, link_queue *q) {
-    if (p->group != q->group) put_due(p);
-    p->group = q->group;
     if (p->due)
         p->last_due->next_due = q;
     else
@@ -181,11 +180,16 @@ static link_event deliver(link_inbound *in, const jet_frame *f, size_t frame_len
         release(p);
         link_lock(&q->lock);
         p->locked = q;
+        if (q->group != p->group && q->group) {
+            put_due(p);
+            p->group = q->group;
+        }
     }
     jet_record r = {f->subject, f->reply, f->header, f->payload, f->status};
     q->last_reads = p->reads;
     int alone = in->large && leave_alone(in, f, frame_len, &rest);
-    link_put_outcome outcome = link_queue_put(q, &r, p->now, alone ? &in->buf : NULL);
+    link_put_outcome outcome =
+        link_queue_put(q, &r, p->now, alone ? &in->buf : NULL, &p->carried);
     if (alone) {
         jet_buf_free(&in->buf); /* it is empty, or the message in it was dropped */
         in->buf = rest;
@@ -216,7 +220,7 @@ static void rest_when_quiet(link_inbound *in) {
 }
 
 link_event link_inbound_parse(link_inbound *in, jet_span *text) {
-    pass p = {.now = link_now(), .reads = in->reads};
+    pass p = {.now = link_now(), .reads = in->reads, .carried = {.pool = in->pool}};
     link_event event = LINK_EVENT_NONE;
     link_lock(&in->routes);
     while (event == LINK_EVENT_NONE && jet_buf_len(&in->buf)) {

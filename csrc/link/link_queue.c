@@ -17,7 +17,7 @@ void link_queue_init(link_queue *q, jet_pool *pool, size_t limit_messages, size_
 
 int link_queue_tell(link_queue *q) {
     link_assert_held(&q->lock);
-    if (!link_queue_has_enough(q)) return 0;
+    if (!link_queue_has_enough(q) && (q->scheduled || !q->carries)) return 0;
     link_gate_open(&q->gate);
     if (q->group == NULL || q->scheduled) return 0;
     q->scheduled = 1;
@@ -26,7 +26,7 @@ int link_queue_tell(link_queue *q) {
 
 /* There may be something for the takers. */
 static void notify(link_queue *q) {
-    if (link_queue_tell(q)) link_group_put(q->group, q, q);
+    if (link_queue_tell(q)) link_group_put(q->group, q, q, NULL, 0);
 }
 
 void link_queue_free(link_queue *q) {
@@ -46,12 +46,41 @@ void link_queue_reset(link_queue *q) {
     jet_chain_init(&q->chain);
     jet_chain_init(&q->ready);
     link_queue_note_ready(q);
+    q->carries = LINK_CARRIES_NONE;
     q->finished = 1;
     q->group = NULL;
 }
 
-static jet_status add(jet_chain *c, const jet_record *r, jet_buf *from) {
-    return from ? jet_chain_adopt(c, r, from) : jet_chain_append(c, r);
+/* Leave a message to the list of the group. It goes there only if the queue falls due with it, so it is
+ * the oldest one that waits. Returns 0 when it has to go into the queue. */
+static int carry(link_queue *q, const jet_record *r, jet_chain *carried) {
+    if (!q->takes_carried || q->scheduled || !carried) return 0;
+    if (q->carries || q->chain.count) return 0;
+    size_t bytes = jet_record_bytes(r);
+    if (bytes > LINK_CARRY_MAX || jet_chain_append(carried, r) != JET_OK) return 0;
+    q->carries = LINK_CARRIES_ONE;
+    link_queue_note(q, 1, bytes);
+    return 1;
+}
+
+static int add(link_queue *q, const jet_record *r, jet_buf *from, jet_chain *carried) {
+    if (from) return jet_chain_adopt(&q->chain, r, from) == JET_OK;
+    return carry(q, r, carried) || jet_chain_append(&q->chain, r) == JET_OK;
+}
+
+/* Drop the message that the list of the group carries, if there is one. Returns how many that were. */
+static size_t drop_carried(link_queue *q) {
+    size_t dropped = 0;
+    link_assert_held(&q->lock);
+    if (!q->takes_carried || !q->scheduled) return 0;
+    link_lock(&q->group->lock);
+    if (q->carries == LINK_CARRIES_ONE) {
+        q->carries = LINK_CARRIES_DROPPED;
+        link_queue_note(q, 0, 0);
+        dropped = 1;
+    }
+    link_unlock(&q->group->lock);
+    return dropped;
 }
 
 void link_queue_absorb(link_queue *q) { q->absorbs = 1; }
@@ -75,7 +104,8 @@ static int is_repeated(link_queue *q, const jet_record *r) {
     return q->heartbeat == before;
 }
 
-link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from) {
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from,
+                                jet_chain *carried) {
     link_put_outcome outcome = LINK_PUT_NOTHING;
     size_t count, size;
     link_assert_held(&q->lock);
@@ -91,7 +121,7 @@ link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, 
     size = q->chain.bytes + link_load(&q->ready_bytes);
     if ((q->limit_messages && count >= q->limit_messages) ||
         (q->limit_bytes && size + jet_record_bytes(r) > q->limit_bytes && count) ||
-        add(&q->chain, r, from) != JET_OK) {
+        !add(q, r, from, carried)) {
         q->dropped++;
         if (!q->slow && outcome == LINK_PUT_NOTHING) outcome = LINK_PUT_SLOW;
         q->slow = 1;
@@ -171,14 +201,14 @@ size_t link_queue_discard(link_queue *q) {
     jet_chain dropped; /* freed without the mutex: that may take long */
     jet_chain_init(&dropped);
     link_lock(&q->lock);
-    if (mine) {
+    if (mine && q->ready.count) {
         jet_chain_move(&dropped, &q->ready);
         link_queue_note_ready(q);
     }
     jet_chain_move(&dropped, &q->chain);
+    size_t n = dropped.count + drop_carried(q);
     link_unlock(&q->lock);
     if (mine) link_turn_leave(&q->take_turn);
-    size_t n = dropped.count;
     jet_chain_free(&dropped);
     return n;
 }
@@ -192,7 +222,8 @@ int link_queue_stop_after(link_queue *q, uint64_t max_messages) {
         size_t keep = max_messages > gone ? (size_t)(max_messages - gone) : 0;
         q->finished = 1;
         jet_chain_cut(&q->chain, keep > ready ? keep - (size_t)ready : 0);
-        if (mine) {
+        if (keep == 0) drop_carried(q);
+        if (mine && q->ready.count) {
             jet_chain_cut(&q->ready, keep);
             link_queue_note_ready(q);
         }
@@ -218,12 +249,14 @@ int link_queue_counts(link_queue *q, int may_wait, link_counts *now) {
     return 1;
 }
 
-void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it) {
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it,
+                           int takes_carried) {
     link_lock(&q->lock);
     q->least = 1;
     q->owner = owner;
     q->group = g;
     q->scheduled = has_it;
+    q->takes_carried = takes_carried;
     notify(q);
     link_unlock(&q->lock);
 }
@@ -231,18 +264,21 @@ void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it
 void link_queue_leave_group(link_queue *q) {
     link_lock(&q->lock);
     q->group = NULL;
+    q->takes_carried = 0;
     link_unlock(&q->lock);
 }
 
-link_rest link_queue_rest(link_queue *q, int ends, int may_wait) {
+link_rest link_queue_rest(link_queue *q, int goes_on, int ends, int may_wait) {
     link_rest rest = LINK_RESTS;
     if (!link_enter(&q->lock, may_wait)) return LINK_REST_BUSY;
     int more = q->chain.count || link_load(&q->ready_messages);
     q->least = 1; /* the thread that had it may have waited for more */
-    if (ends && q->finished && !more)
+    if (goes_on && more)
+        rest = LINK_REST_MORE;
+    else if (ends && q->finished && !more)
         rest = LINK_REST_OVER;
     else if (q->group && (more || link_queue_has_enough(q)))
-        link_group_put(q->group, q, q);
+        link_group_put(q->group, q, q, NULL, 0);
     else
         q->scheduled = 0;
     link_unlock(&q->lock);

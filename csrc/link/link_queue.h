@@ -11,38 +11,52 @@
 #include "link_group.h"
 #include "link_turn.h"
 
+/* Whether the list of its group carries a message of a queue. */
+typedef enum link_carries {
+    LINK_CARRIES_NONE,
+    LINK_CARRIES_ONE,
+    LINK_CARRIES_DROPPED /* one that is not to be handed out */
+} link_carries;
+
 typedef struct link_queue {
+    /* In front, up to `sid`, stands all that each message of a group touches: where thousands of queues
+     * have a message each, none of it is in the processor's cache, and every line counts. */
     link_mutex lock; /* guards what follows, up to `take_turn` */
-    link_gate gate;  /* where the taker waits */
-    jet_chain chain;
-    uint64_t sid;          /* the key under which messages come; 0: none yet */
-    uint64_t received;     /* messages put in, or dropped */
-    uint64_t dropped;
-    uint64_t max_messages; /* 0: no limit; after that many it is finished */
-    double last_put;       /* monotonic; of the last message, status or repeated heartbeat */
-    uint64_t last_reads;   /* the reader's count of receives then */
-    uint64_t heartbeat;    /* a hash of the heartbeat that came last; 0: a message came */
-    size_t least;          /* what the taker waits for, unless a status comes */
-    int slow;              /* inside an episode of dropping */
-    int finished;          /* nothing more will come */
-    int woken;             /* the taker shall return although nothing came */
-    int touched;           /* in the reader's list of queues to wake */
-    struct link_queue *next_touched;
+    int finished;    /* nothing more will come */
+    int woken;       /* the taker shall return although nothing came */
+    int scheduled;   /* due: in the list of the group, or with one of its threads */
+    int takes_carried; /* constant while it is in a group: see link_queue_join_group */
+    /* While it is in that list guarded by the group's mutex, before by the thread that found it due; so
+     * is `carries`. */
+    struct link_queue *next_due;
     link_group *group;     /* whose threads take from it; NULL: the one that waits */
-    struct link_queue *next_due; /* while it is in that list guarded by the group's mutex, before by
-                                  * the thread that found it due */
-    int scheduled;         /* due: in the list of the group, or with one of its threads */
     void *owner;           /* constant while it is in a group: for the binding */
+    const void *near[2];   /* the same: what the owner touches for each message, or NULL */
+    link_carries carries;  /* not beside `scheduled`: the compiler would read both at once */
     int absorbs;           /* constant: see link_queue_absorb */
+    int slow;              /* inside an episode of dropping */
+    int touched;           /* in the reader's list of queues to wake */
+    uint64_t received;     /* messages put in, or dropped */
+    uint64_t max_messages; /* 0: no limit; after that many it is finished */
     size_t limit_messages; /* constant; 0: no limit */
     size_t limit_bytes;    /* constant; 0: no limit */
-
-    link_turn take_turn;   /* guards the rest */
-    jet_chain ready;
-    double ready_since;  /* when the last message in there was received */
-    size_t ready_messages; /* in `ready` (atomic: others read it) */
-    size_t ready_bytes;     /* the same */
+    double last_put;       /* monotonic; of the last message, status or repeated heartbeat */
+    uint64_t last_reads;   /* the reader's count of receives then */
+    size_t least;          /* what the taker waits for, unless a status comes */
+    jet_chain chain;
+    size_t ready_messages; /* in `ready`, or carried by the list (atomic: others read it) */
+    size_t ready_bytes;    /* the same */
     uint64_t taken;        /* messages handed to the user (atomic) */
+
+    uint64_t sid; /* the key under which messages come; 0: none yet */
+    uint64_t dropped;
+    uint64_t heartbeat; /* a hash of the heartbeat that came last; 0: a message came */
+    link_gate gate;     /* where the taker waits */
+    struct link_queue *next_touched;
+
+    link_turn take_turn; /* guards the rest */
+    jet_chain ready;
+    double ready_since; /* when the last message in there was received */
 } link_queue;
 
 /* The results of putting a message in. */
@@ -64,6 +78,7 @@ typedef enum link_found {
 typedef enum link_rest {
     LINK_REST_BUSY, /* another thread holds the mutex: call again without the interpreter's lock */
     LINK_RESTS,
+    LINK_REST_MORE, /* there is more in it. The caller still has it, and goes on */
     LINK_REST_OVER  /* it is finished and empty. The caller still has it, and leaves the group */
 } link_rest;
 
@@ -91,8 +106,10 @@ void link_queue_reset(link_queue *q);
 
 /* Copy one message in, or take over `from`, the buffer that it was received in (NULL: copy), which is
  * empty afterwards: see jet_chain_adopt. Over a limit the newest one is dropped: what waits keeps its
- * order and its neighbours. The caller holds `lock`. */
-link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from);
+ * order and its neighbours. `carried`: what the list of its group will carry (NULL: nothing); a small
+ * message that the queue falls due with goes there. The caller holds `lock`. */
+link_put_outcome link_queue_put(link_queue *q, const jet_record *r, double now, jet_buf *from,
+                                jet_chain *carried);
 /* Whether its taker can stop waiting. The caller holds `lock`. */
 int link_queue_has_enough(const link_queue *q);
 /* If the taker can stop waiting, tell it. Returns whether the queue falls due with that: the caller
@@ -112,10 +129,14 @@ link_found link_queue_find(link_queue *q, size_t least, int patient, int arm, in
 /* After LINK_TIMEOUT, or when a signal ends the wait: stop waiting. Returns whether it was woken in
  * this very moment. */
 int link_queue_leave(link_queue *q);
-/* Publish the counts of `ready`, after it was changed. */
+/* Publish what is out of `chain` and not taken yet. */
+static inline void link_queue_note(link_queue *q, size_t messages, size_t bytes) {
+    link_store(&q->ready_messages, messages);
+    link_store(&q->ready_bytes, bytes);
+}
+/* The same for `ready`, after it was changed. */
 static inline void link_queue_note_ready(link_queue *q) {
-    link_store(&q->ready_messages, q->ready.count);
-    link_store(&q->ready_bytes, q->ready.bytes);
+    link_queue_note(q, q->ready.count, q->ready.bytes);
 }
 
 /* -- for any thread ----------------------------------------------------------------------------- */
@@ -140,12 +161,16 @@ int link_queue_counts(link_queue *q, int may_wait, link_counts *now);
 
 /* -- in a group --------------------------------------------------------------------------------- */
 
-/* From now on the threads of a group take from it. `has_it`: the caller is one of them and has the queue. */
-void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it);
+/* From now on the threads of a group take from it. `has_it`: the caller is one of them and has the queue.
+ * `takes_carried`: they, and none else, take from it, and they take what comes with the queue
+ * (link_group_take); else every message is in the queue. */
+void link_queue_join_group(link_queue *q, link_group *g, void *owner, int has_it,
+                           int takes_carried);
 /* Not any more. For the thread that has it. */
 void link_queue_leave_group(link_queue *q);
 /* For the thread that has it and took what there was: gives it back. It is put into the list at once
- * when there is more, else when something comes. With `ends` a finished one is left to the caller. */
-link_rest link_queue_rest(link_queue *q, int ends, int may_wait);
+ * when there is more, else when something comes. With `goes_on` one with more messages is left to the
+ * caller, with `ends` a finished one without. */
+link_rest link_queue_rest(link_queue *q, int goes_on, int ends, int may_wait);
 
 #endif

@@ -1,5 +1,5 @@
 from jetsync._core.inbound cimport Inbound
-from jetsync._core.link cimport link_due, link_group, link_queue, link_waiter
+from jetsync._core.link cimport link_carried, link_due, link_group, link_queue, link_rest, link_waiter
 from jetsync._core.mailbox cimport Mailbox
 
 
@@ -12,7 +12,7 @@ cdef class Task:
     cdef unsigned long thread   # that runs it; 0: none
     cdef bint has_begun
 
-    cdef bint run(self) except -1
+    cdef bint run(self, link_carried *carried, int *left) except -1
     cdef int move(self, Mailbox mailbox) except -1
 
 
@@ -23,6 +23,7 @@ cdef class Group:
 
     cdef int forget(self, Task task) except -1
     cdef link_due _take(self, link_waiter *waiter, bint comes, bint sleeps,
-                        link_queue **queue) noexcept
+                        link_queue **queue, link_carried *carried) noexcept
     cdef int _follow(self) except -1
-    cdef int _run(self, Task task) except -1
+    cdef int _run(self, Task task, link_carried *carried) except -1
+    cdef link_rest _rest(self, Task task, bint goes_on) noexcept

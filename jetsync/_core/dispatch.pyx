@@ -3,8 +3,8 @@
 from jetsync._core.gil cimport follow
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
-    LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_REST_BUSY, LINK_REST_OVER,
-    LINK_WOKEN, link_due, link_group, link_group_add, link_group_enter, link_group_free,
+    LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_REST_BUSY, LINK_REST_MORE,
+    LINK_REST_OVER, LINK_WOKEN, link_carried, link_due, link_group, link_group_add, link_group_enter, link_group_free,
     link_group_has_threads, link_group_init, link_group_missing, link_group_remove,
     link_group_reset, link_group_take, link_inbound, link_load, link_queue,
     link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
@@ -44,23 +44,29 @@ cdef class Task:
         """Whether the caller is the callback, or was called by it."""
         return self.thread == PyThread_get_thread_ident()
 
-    cdef bint run(self) except -1:
-        """Handle some of the messages; returns whether the task has ended. Without a step its mailbox
-        tells that."""
+    cdef bint run(self, link_carried *carried, int *left) except -1:
+        """Handle some of the messages, first the one that came with the queue, and count them off
+        `left`; returns whether the task has ended. Without a step its mailbox tells that."""
         cdef Mailbox box = self.mailbox
         cdef Msg msg
-        cdef int n
         if self.step is not None:
+            left[0] = 0
             mailbox = self.step()
             if mailbox is None:
                 return True
             if mailbox is not self.mailbox:
                 self.move(mailbox)
             return False
-        for n in range(TURN):
-            msg = box.take(0)
-            if msg is None:
-                break
+        while left[0]:
+            left[0] -= 1
+            if carried.is_there:
+                carried.is_there = False
+                msg = box.factory.make(&carried.record)
+                msg.since = carried.since
+            else:
+                msg = box.take(0)
+                if msg is None:
+                    break
             try:
                 self.callback(msg)
             except BaseException as error:  # user code may raise anything
@@ -76,7 +82,7 @@ cdef class Task:
             link_queue_leave_group(&self.mailbox.queue)
         self.mailbox = mailbox
         with nogil:
-            link_queue_join_group(&mailbox.queue, group, <void *>self, True)
+            link_queue_join_group(&mailbox.queue, group, <void *>self, True, False)
         return 0
 
 
@@ -116,9 +122,12 @@ cdef class Group:
     def begin(self, Task task not None):
         """Run the task whenever something is in its mailbox."""
         cdef link_queue *queue = &task.mailbox.queue
+        cdef bint calls = task.step is None
         task.has_begun = True
+        queue.near[0] = <void *>task.callback
+        queue.near[1] = <void *>task.mailbox.factory
         with nogil:
-            link_queue_join_group(queue, &self.group, <void *>task, False)
+            link_queue_join_group(queue, &self.group, <void *>task, False, calls)
 
     def remove(self, Task task not None):
         """Forget a task that has not begun; one that has is forgotten when its mailbox ends."""
@@ -137,6 +146,7 @@ cdef class Group:
         returns at once."""
         cdef link_waiter waiter
         cdef link_queue *queue
+        cdef link_carried carried
         cdef link_due due
         cdef bint needed, comes = True
         with nogil:
@@ -144,11 +154,11 @@ cdef class Group:
         if not needed:
             return
         while True:
-            due = self._take(&waiter, comes, False, &queue)
+            due = self._take(&waiter, comes, False, &queue, &carried)
             comes = False
             if due == LINK_DUE_NONE:
                 self._follow()
-                due = self._take(&waiter, False, True, &queue)
+                due = self._take(&waiter, False, True, &queue, &carried)
             if due == LINK_DUE_SLEEP:
                 with nogil:
                     while link_wakeup_sleep(&waiter.wakeup, -1) != LINK_WOKEN:
@@ -157,15 +167,16 @@ cdef class Group:
             elif due == LINK_DUE_END:
                 return
             else:
-                self._run(<Task>queue.owner)
+                self._run(<Task>queue.owner, &carried)
                 comes = True
 
     cdef link_due _take(self, link_waiter *waiter, bint comes, bint sleeps,
-                        link_queue **queue) noexcept:
-        cdef link_due due = link_group_take(&self.group, waiter, comes, sleeps, queue, False)
+                        link_queue **queue, link_carried *carried) noexcept:
+        cdef link_due due
+        due = link_group_take(&self.group, waiter, comes, sleeps, queue, carried, False)
         if due == LINK_DUE_BUSY:
             with nogil:
-                due = link_group_take(&self.group, waiter, comes, sleeps, queue, True)
+                due = link_group_take(&self.group, waiter, comes, sleeps, queue, carried, True)
         return due
 
     cdef int _follow(self) except -1:
@@ -175,31 +186,37 @@ cdef class Group:
             follow(reader, link_group_missing, &self.group, -1, False)
         return 0
 
-    cdef int _run(self, Task task) except -1:
-        """Give a task its turn."""
-        cdef bint over = True, ends = task.step is None
-        cdef link_queue *queue
-        cdef link_rest rest
+    cdef int _run(self, Task task, link_carried *carried) except -1:
+        """Give a task its turn, which goes on while there are messages."""
+        cdef int left = TURN
+        cdef bint over
+        cdef link_rest rest = LINK_REST_MORE
         problem = None
-        task.thread = PyThread_get_thread_ident()
-        try:
-            over = task.run()
-        except BaseException as error:
-            problem = error
-        task.thread = 0
-        queue = &task.mailbox.queue
-        if not over:
-            rest = link_queue_rest(queue, ends, False)
-            if rest == LINK_REST_BUSY:
-                with nogil:
-                    rest = link_queue_rest(queue, ends, True)
-            over = rest == LINK_REST_OVER
-        if over:
+        while rest == LINK_REST_MORE:
+            over = True
+            task.thread = PyThread_get_thread_ident()
+            try:
+                over = task.run(carried, &left)
+            except BaseException as error:
+                problem = error
+            task.thread = 0
+            rest = LINK_REST_OVER if over else self._rest(task, left > 0)
+        if rest == LINK_REST_OVER:
             with nogil:
-                link_queue_leave_group(queue)
+                link_queue_leave_group(&task.mailbox.queue)
             self.forget(task)
             task.ended(problem)
         return 0
+
+    cdef link_rest _rest(self, Task task, bint goes_on) noexcept:
+        """Give the queue of a task back, unless it goes on or has ended."""
+        cdef link_queue *queue = &task.mailbox.queue
+        cdef bint ends = task.step is None
+        cdef link_rest rest = link_queue_rest(queue, goes_on, ends, False)
+        if rest == LINK_REST_BUSY:
+            with nogil:
+                rest = link_queue_rest(queue, goes_on, ends, True)
+        return rest
 
     def abandon(self):
         """End it in a forked child: its threads do not exist there, and no old lock is taken."""

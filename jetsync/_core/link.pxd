@@ -3,7 +3,7 @@ from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport uint8_t, uint64_t
 
 from jetsync._core.csrc cimport (
-    jet_buf, jet_chain, jet_pool, jet_span, jet_status, jet_token_key, jet_websocket_part,
+    jet_buf, jet_chain, jet_pool, jet_record, jet_span, jet_status, jet_token_key, jet_websocket_part,
     jet_websocket_reader,
 )
 
@@ -69,6 +69,10 @@ cdef extern from "link_turn.h" nogil:
 cdef extern from "link_group.h" nogil:
     ctypedef struct link_group:
         pass
+    ctypedef struct link_carried:
+        bint is_there
+        jet_record record
+        double since
     ctypedef enum link_due:
         LINK_DUE_QUEUE
         LINK_DUE_NONE
@@ -81,6 +85,7 @@ cdef extern from "link_queue.h" nogil:
     ctypedef struct link_queue:
         link_group *group
         void *owner
+        const void *near[2]
         link_gate gate
         uint64_t sid
         link_turn take_turn
@@ -96,6 +101,7 @@ cdef extern from "link_queue.h" nogil:
     ctypedef enum link_rest:
         LINK_REST_BUSY
         LINK_RESTS
+        LINK_REST_MORE
         LINK_REST_OVER
     ctypedef struct link_counts:
         size_t messages
@@ -114,9 +120,10 @@ cdef extern from "link_queue.h" nogil:
     link_found link_queue_find(link_queue *q, size_t least, bint patient, bint arm, bint may_wait)
     bint link_queue_leave(link_queue *q)
     size_t link_queue_missing(void *queue) noexcept
-    void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint has_it)
+    void link_queue_join_group(link_queue *q, link_group *g, void *owner, bint has_it,
+                               bint takes_carried)
     void link_queue_leave_group(link_queue *q)
-    link_rest link_queue_rest(link_queue *q, bint ends, bint may_wait)
+    link_rest link_queue_rest(link_queue *q, bint goes_on, bint ends, bint may_wait)
     void link_queue_note_ready(link_queue *q)
     bint link_queue_wake(link_queue *q, bint may_wait)
     void link_queue_finish(link_queue *q)
@@ -135,7 +142,7 @@ cdef extern from "link_group.h" nogil:
     bint link_group_has_threads(link_group *g)
     size_t link_group_missing(void *group) noexcept
     link_due link_group_take(link_group *g, link_waiter *w, bint comes, bint sleeps,
-                             link_queue **q, bint may_wait)
+                             link_queue **q, link_carried *carried, bint may_wait)
 
 
 cdef extern from "link_pieces.h" nogil:

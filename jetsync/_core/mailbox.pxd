@@ -10,8 +10,8 @@ cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages w
 
 
 cdef class Mailbox:
+    cdef MessageFactory factory # beside what each message touches of the queue
     cdef link_queue queue
-    cdef MessageFactory factory
     cdef link_inbound *reader   # of the link that fills this; NULL: it has none
     cdef object inbound         # keeps `reader` alive
     cdef int vain               # how often a taker has read the link since a message came

@@ -102,6 +102,28 @@ def test_when_every_thread_is_kept_the_others_wait_and_lose_nothing(server):
     assert got == list(range(10))
 
 
+def test_a_callback_has_64_messages_in_a_row_before_the_next_has_its_turn(server):
+    hold, got = threading.Event(), []
+
+    def note(msg):
+        got.append((msg.subject, int(msg.data)))
+
+    with jetsync.connect(server.url, dispatch_threads=1) as nc:
+        nc.subscribe("hold", callback=lambda _msg: hold.wait(LONG))
+        subs = {name: nc.subscribe(name, callback=note) for name in ("g.1", "g.2")}
+        nc.publish("hold")
+        for n in range(100):
+            nc.publish("g.1", b"%d" % n)
+            if n < 3:
+                nc.publish("g.2", b"%d" % n)
+        nc.flush(LONG)
+        wait_until(lambda: [s.pending_messages for s in subs.values()] == [100, 3], timeout=LONG)
+        hold.set()
+        wait_until(lambda: len(got) == 103, timeout=LONG)
+    first = [("g.1", n) for n in range(64)]
+    assert got == [*first, *(("g.2", n) for n in range(3)), *(("g.1", n) for n in range(64, 100))]
+
+
 def test_threads_come_with_callbacks_and_go_with_them(server):
     with jetsync.connect(server.url, dispatch_threads=4) as nc:
         wait_until(lambda: not dispatching(), timeout=LONG)  # of the tests before

@@ -8,7 +8,7 @@
 static void put_one(link_queue *q, jet_span payload, int status, link_put_outcome want) {
     jet_record r = {S("a"), {NULL, 0}, {NULL, 0}, payload, status};
     link_lock(&q->lock);
-    CHECK(link_queue_put(q, &r, 1.0, NULL) == want);
+    CHECK(link_queue_put(q, &r, 1.0, NULL, NULL) == want);
     link_unlock(&q->lock);
 }
 
@@ -21,7 +21,7 @@ static link_counts counts_of(link_queue *q) {
 static void put_heartbeat(link_queue *q, jet_span header, double now) {
     jet_record r = {S("inbox.1"), {NULL, 0}, header, {NULL, 0}, 100};
     link_lock(&q->lock);
-    CHECK(link_queue_put(q, &r, now, NULL) == LINK_PUT_NOTHING);
+    CHECK(link_queue_put(q, &r, now, NULL, NULL) == LINK_PUT_NOTHING);
     link_unlock(&q->lock);
 }
 
@@ -63,18 +63,19 @@ static void check_woken_for_more(void) {
     link_group g;
     link_waiter w[2];
     link_queue q[2], *due;
+    link_carried carried;
     link_group_init(&g, 2);
     for (int i = 0; i < 2; i++) {
         CHECK(link_group_add(&g) && link_group_enter(&g));
         link_queue_init(&q[i], NULL, 0, 0);
-        CHECK(link_group_take(&g, &w[i], 1, 0, &due, 0) == LINK_DUE_NONE);
+        CHECK(link_group_take(&g, &w[i], 1, 0, &due, &carried, 0) == LINK_DUE_NONE);
     }
-    CHECK(link_group_take(&g, &w[1], 0, 1, &due, 0) == LINK_DUE_SLEEP);
-    for (int i = 0; i < 2; i++) link_group_put(&g, &q[i], &q[i]);
+    CHECK(link_group_take(&g, &w[1], 0, 1, &due, &carried, 0) == LINK_DUE_SLEEP);
+    for (int i = 0; i < 2; i++) link_group_put(&g, &q[i], &q[i], NULL, 0);
     CHECK(link_wakeup_sleep(&w[1].wakeup, 0) != LINK_WOKEN);
-    CHECK(link_group_take(&g, &w[0], 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[0]);
+    CHECK(link_group_take(&g, &w[0], 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[0]);
     CHECK(link_wakeup_sleep(&w[1].wakeup, 0) == LINK_WOKEN);
-    CHECK(link_group_take(&g, &w[1], 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[1]);
+    CHECK(link_group_take(&g, &w[1], 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[1]);
     link_queue_free(&q[0]), link_queue_free(&q[1]);
     link_group_free(&g);
 }
@@ -85,11 +86,12 @@ static void check_unneeded_threads(void) {
     link_group g;
     link_waiter w[THREADS];
     link_queue *due;
+    link_carried carried;
     link_group_init(&g, THREADS);
     for (int i = 0; i < THREADS; i++) CHECK(link_group_add(&g) && link_group_enter(&g));
     for (int i = 0; i < THREADS; i++) {
-        CHECK(link_group_take(&g, &w[i], 1, 0, &due, 0) == LINK_DUE_NONE);
-        if (i) CHECK(link_group_take(&g, &w[i], 0, 1, &due, 0) == LINK_DUE_SLEEP);
+        CHECK(link_group_take(&g, &w[i], 1, 0, &due, &carried, 0) == LINK_DUE_NONE);
+        if (i) CHECK(link_group_take(&g, &w[i], 0, 1, &due, &carried, 0) == LINK_DUE_SLEEP);
     }
     /* The first one still checks the list, so it is the first to end. */
     link_group_remove(&g);
@@ -100,7 +102,7 @@ static void check_unneeded_threads(void) {
     for (int i = 1; i < THREADS; i++) woken += link_wakeup_sleep(&w[i].wakeup, 0) == LINK_WOKEN;
     CHECK(woken == THREADS - 1);
     for (int i = 0; i < THREADS; i++)
-        CHECK(link_group_take(&g, &w[i], 0, 0, &due, 0) == LINK_DUE_END);
+        CHECK(link_group_take(&g, &w[i], 0, 0, &due, &carried, 0) == LINK_DUE_END);
     CHECK(!link_group_has_threads(&g));
     link_group_free(&g);
 }
@@ -109,33 +111,34 @@ static void check_unneeded_threads(void) {
  * for it; nothing is changed then. */
 static void check_busy(void) {
     link_queue q, *due;
+    link_carried carried;
     link_group g;
     link_counts now;
     link_waiter w;
     link_queue_init(&q, NULL, 0, 0);
     link_group_init(&g, 1);
     link_group_add(&g), link_group_enter(&g);
-    link_queue_join_group(&q, &g, NULL, 1);
+    link_queue_join_group(&q, &g, NULL, 1, 0);
     link_lock(&q.lock);
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_FIND_BUSY);
     CHECK(!link_queue_counts(&q, 0, &now) && !link_queue_wake(&q, 0));
-    CHECK(link_queue_rest(&q, 0, 0) == LINK_REST_BUSY);
+    CHECK(link_queue_rest(&q, 0, 0, 0) == LINK_REST_BUSY);
     CHECK(!q.woken && q.scheduled && link_group_missing(&g));
     link_unlock(&q.lock);
     link_lock(&g.lock);
-    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_BUSY);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_BUSY);
     link_unlock(&g.lock);
     /* Something came before its thread gave it back: it is due again. */
-    CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0, 0) == LINK_RESTS);
-    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q);
+    CHECK(link_queue_wake(&q, 0) && link_queue_rest(&q, 0, 0, 0) == LINK_RESTS);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q);
     CHECK(link_queue_find(&q, 1, 1, 1, 0) == LINK_NOTHING);
-    CHECK(link_queue_rest(&q, 1, 0) == LINK_RESTS && link_group_missing(&g));
+    CHECK(link_queue_rest(&q, 0, 1, 0) == LINK_RESTS && link_group_missing(&g));
     /* A finished one is left to its thread when that asks for it, with nothing in it. */
     link_queue_finish(&q);
-    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
-    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS && !link_group_missing(&g));
-    CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE);
-    CHECK(link_queue_rest(&q, 1, 0) == LINK_REST_OVER && link_group_missing(&g));
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE);
+    CHECK(link_queue_rest(&q, 0, 0, 0) == LINK_RESTS && !link_group_missing(&g));
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE);
+    CHECK(link_queue_rest(&q, 0, 1, 0) == LINK_REST_OVER && link_group_missing(&g));
     link_queue_leave_group(&q);
     link_group_free(&g);
     link_queue_free(&q);
@@ -147,9 +150,9 @@ static void check_due_with_one(void) {
     link_group g;
     link_queue_init(&q, NULL, 0, 0);
     link_group_init(&g, 1);
-    link_queue_join_group(&q, &g, NULL, 1);
+    link_queue_join_group(&q, &g, NULL, 1, 0);
     CHECK(link_queue_find(&q, 5, 1, 0, 0) == LINK_WAIT && link_queue_missing(&q) == 5);
-    CHECK(link_queue_rest(&q, 0, 0) == LINK_RESTS);
+    CHECK(link_queue_rest(&q, 0, 0, 0) == LINK_RESTS);
     put_one(&q, S("x"), 0, LINK_PUT_NOTHING);
     link_lock(&q.lock);
     CHECK(link_queue_tell(&q));
@@ -169,6 +172,7 @@ static void check_due_in_order(void) {
     link_group g, other;
     link_waiter w;
     link_queue *due;
+    link_carried carried;
     jet_span text;
     link_outbound_init(&o, 1000, 1000);
     link_inbound_init(&in, &o, 1 << 20);
@@ -178,9 +182,9 @@ static void check_due_in_order(void) {
     for (int i = 0; i < MANY; i++) {
         link_queue_init(&q[i], NULL, 0, 0);
         CHECK(link_inbound_add(&in, &q[i]) == (uint64_t)i + 1);
-        if (i) link_queue_join_group(&q[i], i == 3 ? &other : &g, NULL, 0);
+        if (i) link_queue_join_group(&q[i], i == 3 ? &other : &g, NULL, 0, 0);
     }
-    CHECK(link_group_take(&g, &w, 0, 1, &due, 0) == LINK_DUE_SLEEP);
+    CHECK(link_group_take(&g, &w, 0, 1, &due, &carried, 0) == LINK_DUE_SLEEP);
     /* 1 has no group, 4 another one; 3 has two messages and is due once. */
     CHECK(link_inbound_feed(&in, S("MSG s 3 0\r\n\r\nMSG s 1 0\r\n\r\nMSG s 2 0\r\n\r\n"
                                    "MSG s 4 0\r\n\r\nMSG s 3 0\r\n\r\nMSG s 5 0\r\n\r\n")) == JET_OK);
@@ -188,16 +192,103 @@ static void check_due_in_order(void) {
     CHECK(link_wakeup_sleep(&w.wakeup, 0) == LINK_WOKEN);
     static const int order[] = {2, 1, 4};
     for (int i = 0; i < 3; i++) {
-        CHECK(link_group_take(&g, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[order[i]]);
+        CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[order[i]]);
         CHECK(link_queue_find(due, 1, 0, 0, 0) == LINK_FOUND);
         CHECK(due->ready.count == (due == &q[2] ? 2u : 1u));
     }
     CHECK(link_group_missing(&g) && !q[0].touched && q[0].chain.count == 1);
-    CHECK(link_group_take(&other, &w, 0, 0, &due, 0) == LINK_DUE_QUEUE && due == &q[3]);
+    CHECK(link_group_take(&other, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[3]);
     for (int i = 0; i < MANY; i++) link_queue_free(&q[i]);
     link_group_free(&g), link_group_free(&other);
     link_inbound_free(&in);
     link_outbound_free(&o);
+}
+
+/* What the list of a group carries: the message that a queue falls due with, counted as one that waits. */
+static void check_carried(void) {
+    jet_pool pool = {{NULL}, 0, 0, {NULL}, 0, 0};
+    static uint8_t large[LINK_CARRY_MAX + 1];
+    link_queue q[2], *due;
+    link_outbound o;
+    link_inbound in;
+    link_group g;
+    link_carried carried;
+    link_waiter w;
+    jet_span text;
+    jet_record r = {S("s"), {NULL, 0}, {NULL, 0}, {large, sizeof large}, 0};
+    link_outbound_init(&o, 1000, 1000);
+    link_inbound_init(&in, &o, 1 << 20);
+    in.pool = &pool;
+    link_group_init(&g, 1);
+    link_group_add(&g), link_group_enter(&g);
+    for (int i = 0; i < 2; i++) {
+        link_queue_init(&q[i], &pool, 2, 0);
+        CHECK(link_inbound_add(&in, &q[i]) == (uint64_t)i + 1);
+        link_queue_join_group(&q[i], &g, NULL, 0, 1);
+    }
+    /* What follows the first message is in the queue, and the limit counts both. */
+    CHECK(link_inbound_feed(&in, S("MSG s 2 1\r\na\r\nHMSG s 1 r 12 13\r\nNATS/1.0\r\n\r\nb\r\n"
+                                   "MSG s 2 1\r\nc\r\nMSG s 2 1\r\nd\r\n")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_SLOW && text.len == 2);
+    CHECK(q[1].chain.count == 1 && q[0].chain.count == 0 && g.carried.count == 2);
+    CHECK(counts_of(&q[1]).messages == 2 && counts_of(&q[1]).bytes == 4 && q[1].dropped == 1);
+    CHECK(counts_of(&q[0]).messages == 1 && counts_of(&q[0]).bytes == 15);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[1]);
+    CHECK(carried.is_there && same(carried.record.payload, S("a")) && carried.since == q[1].last_put);
+    CHECK(counts_of(&q[1]).messages == 1 && link_load(&q[1].taken) == 1);
+    CHECK(link_queue_rest(&q[1], 1, 1, 0) == LINK_REST_MORE); /* it has another: its turn goes on */
+    CHECK(link_queue_rest(&q[1], 0, 1, 0) == LINK_RESTS); /* its turn is over: behind those that wait */
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[0]);
+    CHECK(carried.is_there && same(carried.record.payload, S("b")) && g.carried.count == 0);
+    CHECK(same(carried.record.subject, S("s")) && same(carried.record.reply, S("r")));
+    CHECK(same(carried.record.header, S("NATS/1.0\r\n\r\n")));
+    CHECK(link_queue_rest(&q[0], 0, 1, 0) == LINK_RESTS);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[1]);
+    CHECK(!carried.is_there);
+    take_one(&q[1], S("c"));
+    CHECK(link_queue_rest(&q[1], 1, 1, 0) == LINK_RESTS && link_group_missing(&g) == 1);
+    /* One that is dropped meanwhile is not handed out; the next one is. */
+    for (int i = 0; i < 2; i++) {
+        CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\ne\r\nMSG s 1 1\r\nf\r\n")) == JET_OK);
+        CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE);
+        CHECK(i || (link_queue_discard(&q[0]) == 2 && counts_of(&q[0]).messages == 0));
+        CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[0]);
+        CHECK(carried.is_there == i && link_queue_discard(&q[0]) == (size_t)i);
+        CHECK(link_queue_rest(&q[0], 0, 1, 0) == LINK_RESTS && link_load(&q[0].taken) == 1u + (unsigned)i);
+    }
+    /* Without memory in the list, and when it is large, a message goes into the queue. */
+    CHECK(link_inbound_feed(&in, S("MSG s 1 1\r\ng\r\n")) == JET_OK);
+    jet_pool_free(&pool);
+    fail_allocation(1);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE && g.carried.count == 0);
+    CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && !carried.is_there);
+    take_one(&q[0], S("g"));
+    CHECK(link_queue_rest(&q[0], 0, 1, 0) == LINK_RESTS);
+    jet_chain list = {.pool = &pool};
+    link_lock(&q[0].lock);
+    CHECK(link_queue_put(&q[0], &r, 1.0, NULL, &list) == LINK_PUT_NOTHING && list.count == 0);
+    link_unlock(&q[0].lock);
+    CHECK(link_queue_discard(&q[0]) == 1);
+    /* The last one of a count is handed out; one beyond it is not. */
+    for (int i = 0; i < 2; i++) {
+        CHECK(link_inbound_feed(&in, S("MSG s 2 1\r\nh\r\n")) == JET_OK);
+        CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE && g.carried.count == 1);
+        uint64_t gone = link_load(&q[1].taken) + q[1].dropped;
+        CHECK(!link_queue_stop_after(&q[1], gone + 1u - (unsigned)i));
+        CHECK(link_group_take(&g, &w, 0, 0, &due, &carried, 0) == LINK_DUE_QUEUE && due == &q[1]);
+        CHECK(carried.is_there == !i && link_queue_rest(&q[1], 0, 1, 0) == LINK_REST_OVER);
+        link_queue_leave_group(&q[1]);
+        q[1].finished = 0, q[1].max_messages = 0;
+        link_queue_join_group(&q[1], &g, NULL, 0, 1);
+    }
+    /* What is carried at the end goes with the group. */
+    CHECK(link_inbound_feed(&in, S("MSG s 2 1\r\ni\r\n")) == JET_OK);
+    CHECK(link_inbound_parse(&in, &text) == LINK_EVENT_NONE && g.carried.count == 1);
+    link_group_free(&g);
+    for (int i = 0; i < 2; i++) link_queue_free(&q[i]);
+    link_inbound_free(&in);
+    link_outbound_free(&o);
+    jet_pool_free(&pool);
 }
 
 void suite_queue(void) {
@@ -206,6 +297,7 @@ void suite_queue(void) {
     check_busy();
     check_due_with_one();
     check_due_in_order();
+    check_carried();
     check_woken_for_more();
     check_unneeded_threads();
     link_queue_init(&q, &pool, 3, 0);

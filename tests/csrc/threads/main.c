@@ -90,9 +90,9 @@ int main(int argc, char **argv) {
         sids[k] = link_inbound_add(&in, &queues[k]);
     }
     link_group_init(&group, 2);
-    CHECK(link_group_add(&group) && link_group_add(&group)); /* the second stands for others */
+    CHECK(link_group_add(&group) && link_group_add(&group));
     CHECK(link_group_enter(&group) && link_group_enter(&group)); /* the two workers */
-    link_queue_join_group(&queues[3], &group, NULL, 0);
+    for (int k = 3; k < QUEUES; k++) link_queue_join_group(&queues[k], &group, NULL, 0, k == 4);
     pthread_create(&thread[n++], NULL, worker, NULL);
     pthread_create(&thread[n++], NULL, worker, NULL);
     link_queue_init(&idle, NULL, 0, 0);
@@ -110,9 +110,10 @@ int main(int argc, char **argv) {
 
     /* No taker consumed the third queue: it holds what fits. */
     CHECK(taken[0] == queues[0].received && taken[0] == queues[0].taken && !queues[0].dropped);
-    CHECK(taken[1] + queues[1].dropped + discarded == queues[1].received);
+    CHECK(taken[1] + queues[1].dropped + discarded[1] == queues[1].received);
     CHECK(queues[2].chain.count + queues[2].dropped == queues[2].received);
     CHECK(taken[3] + queues[3].dropped == queues[3].received);
+    CHECK(taken[4] + queues[4].dropped + discarded[4] == queues[4].received);
     CHECK(events > 0 && frames_arrived > 0 && taken[0] > rounds);
     for (int k = 0; k < QUEUES; k++) link_queue_free(&queues[k]);
     link_group_free(&group);

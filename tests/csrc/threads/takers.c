@@ -1,8 +1,8 @@
 /* Those who take messages, and those who look. */
 #include "world.h"
 
-size_t taken[QUEUES], discarded;
-static uint64_t last_number[QUEUES]; /* guarded by the take turn of the queue */
+size_t taken[QUEUES], discarded[QUEUES];
+static uint64_t last_number[QUEUES]; /* guarded by the take turn of the queue; the last one by having it */
 
 /* Take the turn; 0 when that took too long. */
 static int take_turn(link_turn *t, double deadline) {
@@ -79,18 +79,23 @@ void *taker(void *queue) {
     return NULL;
 }
 
-static int deal(link_queue *q) {
+static void see(size_t k, const jet_record *r) {
+    uint64_t number;
+    CHECK(jet_scan_leading_u64(r->payload, &number) > 0);
+    CHECK(number >= last_number[k]);
+    last_number[k] = number;
+    taken[k]++;
+}
+
+static int deal(link_queue *q, const link_carried *carried) {
     size_t k = (size_t)(q - queues);
+    if (carried->is_there) see(k, &carried->record);
     if (!link_turn_try(&q->take_turn)) return 0;
     link_queue_find(q, 1, 0, 0, 1);
     jet_record r;
-    uint64_t number;
     for (int n = 0; n < 20 && jet_chain_peek(&q->ready, &r); n++) {
-        CHECK(jet_scan_leading_u64(r.payload, &number) > 0);
-        CHECK(number >= last_number[k]);
-        last_number[k] = number;
+        see(k, &r);
         jet_chain_drop(&q->ready, &r);
-        taken[k]++;
     }
     link_queue_note_ready(q);
     link_turn_leave(&q->take_turn);
@@ -99,24 +104,40 @@ static int deal(link_queue *q) {
 }
 
 /* As a binding does it: with the interpreter's lock if that takes no time, else without. */
-static link_due take_due(link_waiter *w, int comes, int sleeps, link_queue **q) {
-    link_due due = link_group_take(&group, w, comes, sleeps, q, 0);
-    return due == LINK_DUE_BUSY ? link_group_take(&group, w, comes, sleeps, q, 1) : due;
+static link_due take_due(link_waiter *w, int comes, int sleeps, link_queue **q,
+                         link_carried *carried) {
+    link_due due = link_group_take(&group, w, comes, sleeps, q, carried, 0);
+    return due == LINK_DUE_BUSY ? link_group_take(&group, w, comes, sleeps, q, carried, 1) : due;
+}
+
+static link_rest give_back(link_queue *q, int goes_on) {
+    link_rest rest = link_queue_rest(q, goes_on, 0, 0);
+    return rest == LINK_REST_BUSY ? link_queue_rest(q, goes_on, 0, 1) : rest;
+}
+
+/* As a turn ends: it goes on with what came behind the message that the list carried. */
+static void end_turn(link_queue *q) {
+    static const link_carried nothing;
+    if (give_back(q, 1) != LINK_REST_MORE) return;
+    deal(q, &nothing);
+    give_back(q, 0);
 }
 
 void *worker(void *unused) {
+    static atomic_int over;
     link_waiter w;
     link_queue *q;
+    link_carried carried;
     size_t dealt = 0;
     for (int comes = 1;;) {
-        link_due due = take_due(&w, comes, 0, &q);
+        link_due due = take_due(&w, comes, 0, &q, &carried);
         comes = 0;
         if (due == LINK_DUE_NONE) {
             if (link_reader_turn_take(&in.turn, 0)) {
                 link_inbound_follow(&in, link_group_missing, &group, link_now() + 0.0005, 0);
                 link_inbound_leave(&in, 0.0005);
             }
-            due = take_due(&w, 0, 1, &q);
+            due = take_due(&w, 0, 1, &q, &carried);
         }
         if (due == LINK_DUE_SLEEP) {
             while (link_wakeup_sleep(&w.wakeup, -1) != LINK_WOKEN) continue;
@@ -125,16 +146,17 @@ void *worker(void *unused) {
             return unused;
         } else {
             comes = 1;
-            if (deal(q)) {
+            if (deal(q, &carried)) {
                 link_queue_leave_group(q);
+                if (atomic_fetch_add(&over, 1) == 0) continue; /* both threads end with the other one */
                 link_group_remove(&group);
                 link_group_remove(&group);
             } else {
                 if (++dealt % 3 == 0) { /* as a task does that goes on with another queue */
                     link_queue_leave_group(q);
-                    link_queue_join_group(q, &group, NULL, 1);
+                    link_queue_join_group(q, &group, NULL, 1, q == &queues[4]);
                 }
-                if (link_queue_rest(q, 0, 0) == LINK_REST_BUSY) link_queue_rest(q, 0, 1);
+                end_turn(q);
             }
         }
     }
@@ -218,7 +240,8 @@ void *manager(void *unused) {
         link_turn_leave(&asking->take_turn);
         atomic_store(&token, 0);
         if (i % 3 == 0) link_outbound_nudge(&out);
-        if (i % 5 == 0) discarded += link_queue_discard(&queues[1]);
+        if (i % 5 == 0) discarded[1] += link_queue_discard(&queues[1]);
+        if (i % 2 == 0) discarded[4] += link_queue_discard(&queues[4]);
         if (i % 3 == 0) take(&queues[3], 3, 0); /* beside its worker */
         if (i % 4 == 0) link_queue_finish(asking);
         link_inbound_remove_reply(&in, mine, 1);

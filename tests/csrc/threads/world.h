@@ -26,12 +26,13 @@
         }                                                                           \
     } while (0)
 
-enum { QUEUES = 4, PUBLISHERS = 3, LOOKERS = 7, REPLY_SID = 1000000 };
+enum { QUEUES = 5, PUBLISHERS = 3, LOOKERS = 7, REPLY_SID = 1000000 };
 
 extern link_inbound in;
 extern link_outbound out;
 extern link_queue queues[QUEUES], idle; /* the first has two takers, the second one, the third none; the
-                                     fourth belongs to the group */
+                                     fourth and the fifth belong to the group, whose list carries messages
+                                     of the fifth */
 extern uint64_t sids[QUEUES];
 extern size_t rounds;             /* of messages per link */
 extern jet_pool pool;              /* of all queues */
@@ -59,9 +60,9 @@ void *looker(void *which);
 void *manager(void *unused);
 void *publisher(void *number);
 void *acknowledger(void *unused);
-/* One of two threads of a group, which takes from the fourth queue. */
+/* One of two threads of a group, which take from the last two queues. */
 void *worker(void *unused);
 extern link_group group;
-extern size_t taken[QUEUES], discarded;
+extern size_t taken[QUEUES], discarded[QUEUES];
 
 #endif
