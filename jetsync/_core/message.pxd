@@ -43,7 +43,6 @@ cdef class MessageFactory:
     cdef object owner           # weak, or None
     cdef object context         # the same
     cdef str last_subject
-    cdef bytes last_subject_bytes
 
     cdef Msg make(self, jet_record *r)
     cdef tuple owners(self)

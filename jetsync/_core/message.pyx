@@ -10,7 +10,10 @@ from libc.string cimport memcmp, memset
 from jetsync._counted import counted
 from jetsync._core.csrc cimport (
     JET_OK, bytes_of, jet_header_description, jet_jsack, jet_jsack_parse, jet_puback,
-    jet_puback_parse, span_of, span_of_bytes,
+    jet_puback_parse, jet_span, span_of, span_of_bytes,
+)
+from jetsync._core.encoding cimport (
+    PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_IS_COMPACT_ASCII,
 )
 from jetsync._core.headers cimport received
 
@@ -206,6 +209,13 @@ def _rebuild(type_, subject, data, reply, raw_headers, status):
     return m
 
 
+cdef inline bint is_ascii_of(str text, jet_span s) noexcept:
+    """Whether they are equal, and ASCII. One object is looked at and no copy of its bytes, which for
+    thousands of subscriptions would not be in the processor's cache either."""
+    return (PyUnicode_IS_COMPACT_ASCII(text) and <size_t>PyUnicode_GET_LENGTH(text) == s.len
+            and memcmp(PyUnicode_1BYTE_DATA(text), s.ptr, s.len) == 0)
+
+
 cdef class MessageFactory:
     def __init__(self, msg_type=Msg, owner=None, context=None):
         self.msg_type = msg_type
@@ -215,24 +225,18 @@ cdef class MessageFactory:
         self.owner = None if owner is None else PyWeakref_NewRef(owner, None)
         self.context = None if context is None else PyWeakref_NewRef(context, None)
         self.last_subject = ""
-        self.last_subject_bytes = b""
 
     cdef Msg make(self, jet_record *r):
         """Build one message; the record may go away afterwards."""
         cdef Msg m
-        cdef str subject
         if self.plain:
             m = Msg.__new__(Msg)
         else:
             m = <Msg>jetsync_new(self.msg_type, EMPTY)
         # Most subscriptions see the same subject many times in a row: keep its str.
-        if (r.subject.len != <size_t>len(self.last_subject_bytes)
-                or memcmp(r.subject.ptr, <const char *>self.last_subject_bytes, r.subject.len)):
-            # Both or none are kept: what raises here leaves the subject before, with its bytes.
-            subject = PyUnicode_DecodeUTF8(
+        if not is_ascii_of(self.last_subject, r.subject):
+            self.last_subject = PyUnicode_DecodeUTF8(
                 <const char *>r.subject.ptr, r.subject.len, "surrogateescape")
-            self.last_subject_bytes = bytes_of(r.subject)
-            self.last_subject = subject
         m.subject = self.last_subject
         if r.payload.len:
             m.data = PyBytes_FromStringAndSize(<const char *>r.payload.ptr, r.payload.len)
