@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from jetsync.cli import values
+from jetsync.cli import bench_flags as flags
 from jetsync.cli.bench_peer import bench_peer, publish_to
 from jetsync.cli.bench_run import PATIENCE, Part, measure
-from jetsync.cli.failure import CommandError
+from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.registry import Argument, Command, argument
+from jetsync.cli.registry import Command, argument
 
 __all__ = ["COMMANDS"]
 
@@ -33,22 +33,45 @@ def _given(args: argparse.Namespace) -> str | None:
     return subject
 
 
+def _name(given: str | None, exists: Callable[[str], object]) -> str:
+    """The name of what is made for the run. One that the user gives must be free: a stream or
+    bucket that is there already would be filled and deleted."""
+    from jetsync.errors import BucketNotFoundError, StreamNotFoundError
+
+    if given is None:
+        return f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
+    try:
+        exists(given)
+    except (BucketNotFoundError, StreamNotFoundError):
+        return given
+    raise CommandError(f"{given} exists: a run makes and deletes its own, so give another name.")
+
+
 @contextmanager
 def _stream(invocation: Invocation) -> Iterator[tuple[Any, str]]:
     """A stream for the run, and its subject."""
     args, js = invocation.args, invocation.jetstream()
-    name = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
+    name, given = _name(args.stream, js.stream), _given(args)
     stream = js.create_stream(
         name=name,
-        subjects=[_given(args) or f"{name}.>"],
+        subjects=[(f"{given}.>" if args.multisubject else given) if given else f"{name}.>"],
         storage=args.storage,
         num_replicas=args.replicas,
+        max_bytes=-1 if args.maxbytes is None else args.maxbytes,
         duplicate_window=10.0,
     )
     try:
-        yield stream, _given(args) or f"{name}.x"
+        yield stream, given or f"{name}.x"
     finally:
         stream.delete()
+
+
+def _subjects(args: argparse.Namespace, subject: str) -> Callable[[int], str]:
+    """Return the function that gives a message its subject by its number: one for all, or many."""
+    if not args.multisubject:
+        return lambda number: subject
+    most = args.multisubjectmax
+    return lambda number: f"{subject}.{number % most}"
 
 
 def _subject(invocation: Invocation) -> str | None:
@@ -58,22 +81,29 @@ def _subject(invocation: Invocation) -> str | None:
     subject: str | None = invocation.args.subject
     if subject is None:
         return None
+    taken = f"{subject}.>" if vars(invocation.args).get("multisubject") else subject
     try:
-        stream = invocation.jetstream().stream_name_by_subject(subject)
+        stream = invocation.jetstream().stream_name_by_subject(taken)
     except (APIError, NoRespondersError, PermissionsError, StreamNotFoundError):
         return subject  # no stream, no JetStream, or it is not for this user to know
     raise CommandError(
-        f"stream {stream} takes what is published on {subject!r}: give another subject."
+        f"stream {stream} takes what is published on {taken!r}: give another subject."
     )
 
 
 def _pub(invocation: Invocation) -> None:
     subject = _subject(invocation) or f"jetsync.bench.{uuid.uuid4().hex[:12]}"
 
+    subjects = _subjects(invocation.args, subject)
+
     def work(part: Part) -> int:
         publish, data = part.nc.publish, part.data
-        for _ in part.turns():
-            publish(subject, data)
+        if invocation.args.multisubject:
+            for number in part.turns():
+                publish(subjects(number), data)
+        else:
+            for _ in part.turns():
+                publish(subject, data)
         invocation.flush(part.nc, PATIENCE)
         return part.messages
 
@@ -85,6 +115,10 @@ def _sub(invocation: Invocation) -> None:
     subject of the user each receives all that others publish. The time of a client begins with its
     first message."""
     given = invocation.args.subject
+    if invocation.args.multisubject:
+        if given is None:
+            raise UsageError("--multisubject goes with a SUBJECT: its tokens follow it.")
+        given = f"{given}.>"
     if given is not None:
 
         def receive(part: Part) -> int:
@@ -136,15 +170,16 @@ def _req(invocation: Invocation) -> None:
 
 def _js_pub(invocation: Invocation) -> None:
     with _stream(invocation) as (_, subject):
+        subjects = _subjects(invocation.args, subject)
 
         def one_by_one(part: Part) -> int:
             js = part.nc.jetstream()
-            for _ in part.turns():
-                js.publish(subject, part.data)
+            for number in part.turns():
+                js.publish(subjects(number), part.data)
             return part.messages
 
         def many(part: Part) -> int:
-            messages = ((subject, part.data) for _ in part.turns())
+            messages = ((subjects(number), part.data) for number in part.turns())
             report = part.nc.jetstream().publish_many(
                 messages, timeout=PATIENCE, max_pending=invocation.args.batch
             )
@@ -157,7 +192,8 @@ def _js_pub(invocation: Invocation) -> None:
 def _filled(invocation: Invocation, stream: Any, subject: str) -> None:
     args = invocation.args
     data = b"x" * args.size
-    messages = ((subject, data) for _ in range(args.msgs))
+    subjects = _subjects(args, subject)
+    messages = ((subjects(number), data) for number in range(args.msgs))
     report = invocation.jetstream().publish_many(messages, timeout=PATIENCE, msg_id=None)
     report.raise_for_failed()
 
@@ -165,10 +201,10 @@ def _filled(invocation: Invocation, stream: Any, subject: str) -> None:
 def _js_fetch(invocation: Invocation) -> None:
     with _stream(invocation) as (stream, subject):
         _filled(invocation, stream, subject)
-        stream.create_consumer(durable_name="bench", name="bench", max_ack_pending=-1)
+        stream.create_consumer(durable_name=invocation.args.consumer, max_ack_pending=-1)
 
         def work(part: Part) -> int:
-            consumer = part.nc.jetstream().consumer(stream.name, "bench")
+            consumer = part.nc.jetstream().consumer(stream.name, invocation.args.consumer)
             done, most = 0, invocation.args.batch
             while done < part.messages:
                 batch = consumer.fetch(min(most, part.messages - done), timeout=5.0)
@@ -185,11 +221,11 @@ def _js_fetch(invocation: Invocation) -> None:
 def _js_consume(invocation: Invocation) -> None:
     with _stream(invocation) as (stream, subject):
         _filled(invocation, stream, subject)
-        stream.create_consumer(durable_name="bench", name="bench", max_ack_pending=-1)
+        stream.create_consumer(durable_name=invocation.args.consumer, max_ack_pending=-1)
 
         def work(part: Part) -> int:
             done = 0
-            consumer = part.nc.jetstream().consumer(stream.name, "bench")
+            consumer = part.nc.jetstream().consumer(stream.name, invocation.args.consumer)
             most = invocation.args.batch
             with consumer.messages(stop_after=part.messages, max_messages=most) as messages:
                 for msg in messages:
@@ -205,8 +241,14 @@ def _js_consume(invocation: Invocation) -> None:
 def _bucket(invocation: Invocation) -> Iterator[str]:
     """A bucket for the run."""
     args, js = invocation.args, invocation.jetstream()
-    bucket = f"JETSYNC_BENCH_{uuid.uuid4().hex[:12]}"
-    js.create_key_value(bucket=bucket, storage=args.storage, replicas=args.replicas)
+    bucket = _name(args.bucket, js.key_value)
+    js.create_key_value(
+        bucket=bucket,
+        storage=args.storage,
+        replicas=args.replicas,
+        history=args.history,
+        max_bytes=-1 if args.maxbytes is None else args.maxbytes,
+    )
     try:
         yield bucket
     finally:
@@ -246,60 +288,26 @@ def _kv_get(invocation: Invocation) -> None:
     _kv_work(invocation, "kv-get", lambda kv, key, data: kv.get(key))
 
 
-def _sizes(messages: int) -> tuple[Any, ...]:
-    return (
-        argument("--clients", type=values.count, default=1, help="connections (default: 1)"),
-        argument(
-            "--msgs",
-            type=values.count,
-            default=messages,
-            help="messages in all (default: %(default)s)",
-        ),
-        argument("--size", type=values.size, default=128, help="of a message (default: 128)"),
-        argument("--csv", metavar="FILE", help="write the figures of each client to a file"),
-        *_TAKEN,
-    )
-
-
-def _batch(what: str, default: int | None) -> Argument:
-    told = f"{what} (default: {default or 'as many as the library does'})"
-    return argument("--batch", type=values.count, default=default, metavar="N", help=told)
-
-
-_SUBJECT = argument("SUBJECT", nargs="?", help="default: one of its own")
-_TAKEN = (
-    # Of the nats command: nothing is drawn here, and the stream is always a new one.
-    argument("--progress", action="store_true", help=argparse.SUPPRESS),
-    argument("--no-progress", action="store_true", help=argparse.SUPPRESS),
-    argument("--create", action="store_true", help=argparse.SUPPRESS),
-    argument("--purge", action="store_true", help=argparse.SUPPRESS),
-)
-_SLEEP = argument("--sleep", type=values.pause, metavar="TIME", help="pause behind a message")
-_STORAGE = (
-    argument("--storage", choices=("file", "memory"), default="file", help="(default: file)"),
-    argument("--replicas", type=values.count, default=1, metavar="N", help="(default: 1)"),
-)
-
 COMMANDS = (
     Command(
         "pub",
         "publish without confirmation",
         _pub,
-        (_SUBJECT, *_sizes(100_000), _SLEEP),
+        (flags.SUBJECT, *flags.sizes(100_000), *flags.MANY, flags.SLEEP),
         example="jetsync bench pub --clients 2 --msgs 1000000",
     ),
     Command(
         "sub",
         "receive what another process publishes",
         _sub,
-        (_SUBJECT, *_sizes(100_000)),
+        (flags.SUBJECT, *flags.sizes(100_000), flags.MULTI),
         example="jetsync bench sub --size 1KiB",
     ),
     Command(
         "req",
         "send requests and wait for each answer",
         _req,
-        (_SUBJECT, *_sizes(10_000), _SLEEP),
+        (flags.SUBJECT, *flags.sizes(10_000), flags.SLEEP),
         example="jetsync bench req --clients 4",
         other=("service request",),
     ),
@@ -308,11 +316,11 @@ COMMANDS = (
         "publish to a stream, confirmed",
         _js_pub,
         (
-            _SUBJECT,
-            *_sizes(100_000),
-            _SLEEP,
-            *_STORAGE,
-            _batch("unconfirmed at a time", None),
+            flags.SUBJECT,
+            *flags.sizes(100_000),
+            flags.SLEEP,
+            *flags.STREAM,
+            flags.batch("unconfirmed at a time", None),
             argument("--sync", action="store_true", help="wait for each confirmation"),
         ),
         example="jetsync bench js-pub --replicas 3",
@@ -322,7 +330,12 @@ COMMANDS = (
         "js-fetch",
         "fetch from a stream in batches, and acknowledge",
         _js_fetch,
-        (*_sizes(100_000), *_STORAGE, _batch("fetched at a time", _FETCH)),
+        (
+            *flags.sizes(100_000),
+            *flags.STREAM,
+            flags.CONSUMER,
+            flags.batch("fetched at a time", _FETCH),
+        ),
         example="jetsync bench js-fetch --size 1KiB",
         other=("js fetch",),
     ),
@@ -330,7 +343,12 @@ COMMANDS = (
         "js-consume",
         "read a stream message by message, and acknowledge",
         _js_consume,
-        (*_sizes(100_000), *_STORAGE, _batch("asked for ahead", None)),
+        (
+            *flags.sizes(100_000),
+            *flags.STREAM,
+            flags.CONSUMER,
+            flags.batch("asked for ahead", None),
+        ),
         example="jetsync bench js-consume --storage memory",
         other=("js consume",),
     ),
@@ -338,14 +356,14 @@ COMMANDS = (
         "kv",
         "write values and read them again",
         _kv,
-        (*_sizes(10_000), *_STORAGE, _SLEEP),
+        (*flags.sizes(10_000), *flags.BUCKET, flags.SLEEP),
         example="jetsync bench kv --clients 4",
     ),
     Command(
         "kv-put",
         "write values",
         _kv_put,
-        (*_sizes(10_000), *_STORAGE, _SLEEP),
+        (*flags.sizes(10_000), *flags.BUCKET, flags.SLEEP),
         example="jetsync bench kv-put --size 1KiB",
         other=("kv put",),
     ),
@@ -353,7 +371,7 @@ COMMANDS = (
         "kv-get",
         "read values that are there",
         _kv_get,
-        (*_sizes(10_000), *_STORAGE, _SLEEP),
+        (*flags.sizes(10_000), *flags.BUCKET, flags.SLEEP),
         example="jetsync bench kv-get --clients 4",
         other=("kv get",),
     ),

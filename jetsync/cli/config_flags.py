@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +12,27 @@ from typing import Any
 from jetsync.cli import values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.flags import Argument, argument
+from jetsync.cli.output import Table
 
-__all__ = ["CONFIG", "CONSUMER", "DEFAULTS", "STREAM", "config_fields", "flag"]
+__all__ = [
+    "BUCKET",
+    "BUCKET_REMOVALS",
+    "CONFIG",
+    "CONSUMER",
+    "DEFAULTS",
+    "MIRROR",
+    "REMOVALS",
+    "STREAM",
+    "changes",
+    "config_fields",
+    "flag",
+    "is_given",
+]
 
 
 def flag(field: str, *names: str, **options: Any) -> Argument:
-    """Declare a flag for a field; without the flag the field keeps its value."""
+    """Declare a flag for a field, or for a part of one ("republish.dest"); without the flag it
+    keeps its value."""
     return argument(*names, dest=f"field_{field}", default=argparse.SUPPRESS, **options)
 
 
@@ -34,7 +50,11 @@ def _source(text: str) -> dict[str, str]:
 
 
 def _work(text: str) -> str:
-    return {"work": "workqueue"}.get(text, text)
+    return {"work": "workqueue", "workq": "workqueue"}.get(text, text)
+
+
+def _storage(text: str) -> str:
+    return {"f": "file", "m": "memory"}.get(text, text)
 
 
 DEFAULTS = argument("--defaults", action="store_true", help=argparse.SUPPRESS)
@@ -42,10 +62,63 @@ DEFAULTS = argument("--defaults", action="store_true", help=argparse.SUPPRESS)
 
 CONFIG = argument("--config", metavar="FILE", help='configuration as JSON, "-": standard input')
 
+_STORAGE = flag(
+    "storage", "--storage", type=_storage, choices=("file", "memory"), help="where it is kept"
+)
+_PLACEMENT = (
+    flag("placement.cluster", "--cluster", metavar="NAME", help="place it in this cluster"),
+    flag(
+        "placement.tags",
+        "--tag",
+        action="append",
+        metavar="TAG",
+        help="place it on servers with this tag; may be repeated",
+        other=("--tags",),
+    ),
+)
+_REPUBLISH = (
+    flag(
+        "republish.src",
+        "--republish-source",
+        metavar="SUBJECT",
+        help="publish these again once they are stored (default: all)",
+    ),
+    flag(
+        "republish.dest",
+        "--republish-destination",
+        metavar="SUBJECT",
+        help='where they are published again, such as "copy.>"',
+    ),
+    flag(
+        "republish.headers_only",
+        "--republish-headers",
+        action="store_true",
+        help="publish only their headers again",
+    ),
+)
+_METADATA = flag(
+    "metadata", "--metadata", action="append", metavar="KEY=VALUE", help="may be repeated"
+)
+
+
+def _removal(field: str, name: str, help: str) -> Argument:
+    return flag(field, name, action="store_const", const=None, help=help)
+
+
+BUCKET_REMOVALS = (
+    _removal("mirror", "--no-mirror", "be a copy no longer"),
+    _removal("republish", "--no-republish", "publish nothing again"),
+)
+REMOVALS = (
+    *BUCKET_REMOVALS,
+    _removal("subject_transform", "--no-transform", "keep subjects as they are"),
+)
+"""Flags that take a field away; they go with a stream that exists."""
+
 STREAM = (
     flag("subjects", "--subjects", type=_listed, metavar="A,B", help="subjects it stores"),
     flag("description", "--description", metavar="TEXT", help="what it is for"),
-    flag("storage", "--storage", choices=("file", "memory"), help="where messages are kept"),
+    _STORAGE,
     flag("num_replicas", "--replicas", type=int, metavar="N", help="copies in a cluster"),
     flag(
         "retention",
@@ -72,13 +145,14 @@ STREAM = (
     ),
     flag("compression", "--compression", choices=("none", "s2"), help="of the files"),
     flag("first_seq", "--first-sequence", type=int, metavar="SEQ", help="begin with this number"),
-    flag("mirror", "--mirror", type=_source, metavar="STREAM", help="copy this stream"),
+    flag("mirror.name", "--mirror", metavar="STREAM", completes="stream", help="copy this stream"),
     flag(
         "sources",
         "--source",
         type=_source,
         action="append",
         metavar="STREAM",
+        completes="stream",
         help="take messages from this stream; may be repeated",
     ),
     _switch("allow_direct", "--allow-direct", "any replica may answer reads"),
@@ -101,17 +175,75 @@ STREAM = (
         help="life of the markers of messages whose time is over",
     ),
     flag("persist_mode", "--persist-mode", choices=("default", "async"), help="when it is stored"),
-    flag("placement_cluster", "--cluster", metavar="NAME", help="place it in this cluster"),
     flag(
-        "placement_tags",
-        "--tag",
-        action="append",
-        metavar="TAG",
-        help="place it on servers with this tag; may be repeated",
-        other=("--tags",),
+        "subject_transform.src",
+        "--transform-source",
+        metavar="SUBJECT",
+        help="rename these before they are stored (default: all)",
     ),
-    flag("metadata", "--metadata", action="append", metavar="KEY=VALUE", help="may be repeated"),
+    flag(
+        "subject_transform.dest",
+        "--transform-destination",
+        metavar="SUBJECT",
+        help='their new subject, such as "a.{{wildcard(1)}}"',
+    ),
+    *_REPUBLISH,
+    flag(
+        "consumer_limits.inactive_threshold",
+        "--limit-consumer-inactive",
+        type=values.duration,
+        metavar="TIME",
+        help="longest --inactive-threshold of its consumers",
+    ),
+    flag(
+        "consumer_limits.max_ack_pending",
+        "--limit-consumer-max-pending",
+        type=int,
+        metavar="N",
+        help="highest --max-pending of its consumers",
+    ),
+    *_PLACEMENT,
+    _METADATA,
 )
+
+BUCKET = (
+    flag("history", "--history", type=values.count, metavar="N", help="values kept for each key"),
+    flag("ttl", "--ttl", type=values.duration, metavar="TIME", help="life of a value"),
+    flag("replicas", "--replicas", type=values.count, metavar="N", help="copies in a cluster"),
+    flag(
+        "max_value_size", "--max-value-size", type=values.size, metavar="SIZE", help="of one value"
+    ),
+    flag("max_bytes", "--max-bucket-size", type=values.size, metavar="SIZE", help="of all values"),
+    flag("description", "--description", metavar="TEXT", help="what it is for"),
+    _STORAGE,
+    flag(
+        "limit_marker_ttl",
+        "--marker-ttl",
+        type=values.duration,
+        metavar="TIME",
+        help="life of delete markers",
+    ),
+    _switch("compression", "--compress", "compress the files"),
+    flag(
+        "sources",
+        "--source",
+        type=_source,
+        action="append",
+        metavar="BUCKET",
+        completes="bucket",
+        help="take the values of this bucket too; may be repeated",
+    ),
+    *_REPUBLISH,
+    *_PLACEMENT,
+    _METADATA,
+)
+"""Fields of a key-value bucket."""
+
+MIRROR = (
+    flag("mirror.name", "--mirror", metavar="BUCKET", completes="bucket", help="copy this bucket"),
+    flag("mirror.domain", "--mirror-domain", metavar="NAME", help="JetStream domain of that one"),
+)
+"""Flags of a new bucket: a mirror does not change its origin."""
 
 CONSUMER = (
     flag("description", "--description", metavar="TEXT", help="what it is for"),
@@ -168,28 +300,62 @@ CONSUMER = (
     flag("deliver_group", "--deliver-group", metavar="NAME", help="push: queue group"),
     flag("idle_heartbeat", "--heartbeat", type=values.duration, metavar="TIME", help="push"),
     _switch("flow_control", "--flow-control", "push: flow control"),
-    flag("metadata", "--metadata", action="append", metavar="KEY=VALUE", help="may be repeated"),
+    _METADATA,
 )
 
+_NEEDED = {
+    "republish": ("dest", "--republish-destination"),
+    "subject_transform": ("dest", "--transform-destination"),
+    "mirror": ("name", "--mirror"),
+}
+"""The part without which the others of a field mean nothing, and its flag."""
 
-def config_fields(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
+
+def is_given(args: argparse.Namespace) -> bool:
+    """Return whether there is a flag for a field, or a file."""
+    return bool(getattr(args, "config", None)) or any(
+        name.startswith("field_") for name in vars(args)
+    )
+
+
+def config_fields(args: argparse.Namespace, kind: Any, before: Any = None) -> dict[str, Any]:
     """Return the fields that the file and the flags give; flags win. ``kind`` is the class of the
-    configuration, which reads the file as a server writes it."""
+    configuration, which reads the file as a server writes it; ``before`` the configuration that is
+    changed, of which parts without a flag stay. Raises UsageError."""
+    found = _from_file(getattr(args, "config", None), kind)
     given = {
         name.removeprefix("field_"): value
         for name, value in vars(args).items()
         if name.startswith("field_")
     }
-    placement = {
-        name: given.pop(f"placement_{name}")
-        for name in ("cluster", "tags")
-        if f"placement_{name}" in given
-    }
-    if placement:
-        given["placement"] = placement
     if "metadata" in given:
         given["metadata"] = values.metadata(given["metadata"])
-    return {**_from_file(getattr(args, "config", None), kind), **given}
+    parts: dict[str, dict[str, Any]] = {}
+    for name in [one for one in given if "." in one]:
+        field, _, part = name.partition(".")
+        parts.setdefault(field, {})[part] = given.pop(name)
+    for field, changes in parts.items():
+        if field in given:
+            raise UsageError("a --no- flag removes what other flags set: give only one of them.")
+        whole = {**_parts_of(found.get(field, getattr(before, field, None))), **changes}
+        part, name = _NEEDED.get(field, ("", ""))
+        if part and not whole.get(part):
+            raise UsageError(f"the flags that belong to {name} go with it only: give it too.")
+        given[field] = whole
+    return {**found, **given}
+
+
+def changes(before: Any, changed: Mapping[str, Any]) -> Table:
+    """Return what would be changed of a configuration, for ``--dry-run``."""
+    rows = [(name, getattr(before, name), value) for name, value in changed.items()]
+    return Table(("FIELD", "NOW", "THEN"), rows, "nothing would change")
+
+
+def _parts_of(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    names = [one.name for one in dataclasses.fields(value) if not one.name.startswith("_")]
+    return {name: getattr(value, name) for name in names}
 
 
 def _from_file(path: str | None, kind: Any) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
 from jetsync.cli import consumer_views as views
 from jetsync.cli import values
-from jetsync.cli.config_flags import CONFIG, CONSUMER, DEFAULTS, config_fields
+from jetsync.cli.config_flags import CONFIG, CONSUMER, DEFAULTS, changes, config_fields
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
-from jetsync.cli.failure import UsageError
+from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.flags import ALL, NO_SELECT
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
 
@@ -69,7 +71,15 @@ def _edit(invocation: Invocation) -> None:
     if not fields:
         raise UsageError("nothing to change: give a flag, or --config.")
     before = _consumer(invocation).cached_info.config
-    changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
+    after = dataclasses.replace(before, **fields)
+    changed = {
+        name: getattr(after, name)
+        for name in fields
+        if getattr(before, name) != getattr(after, name)
+    }
+    if args.dry_run:
+        invocation.out.show(changed, changes(before, changed))
+        return
     if "filter_subjects" in changed and before.filter_subject:
         changed["filter_subject"] = None
     # Of a consumer that was restored the server answers the first change with what was before it.
@@ -153,6 +163,17 @@ def _report(invocation: Invocation) -> None:
     invocation.out.show(found, lambda: views.report(found))
 
 
+def _leader_step_down(invocation: Invocation) -> None:
+    args = invocation.args
+    cluster = _consumer(invocation).cached_info.cluster
+    if cluster is None or not cluster.replicas:
+        raise CommandError(f"consumer {args.consumer} has one replica: there is no other leader.")
+    invocation.jetstream().step_down_consumer_leader(args.stream, args.consumer)
+    invocation.out.show(
+        {"stepped_down": args.consumer}, f"the leader of consumer {args.consumer} stepped down"
+    )
+
+
 def _unpin(invocation: Invocation) -> None:
     args = invocation.args
     invocation.jetstream().unpin_consumer(args.stream, args.consumer, args.group)
@@ -161,9 +182,10 @@ def _unpin(invocation: Invocation) -> None:
 
 def _reset(invocation: Invocation) -> None:
     args = invocation.args
-    where = "what is not acknowledged" if args.seq is None else f"sequence {args.seq:,}"
+    seq = args.seq or args.sequence
+    where = "what is not acknowledged" if seq is None else f"sequence {seq:,}"
     confirm(invocation, f"Let consumer {args.consumer} deliver again from {where} on?")
-    info = invocation.jetstream().reset_consumer(args.stream, args.consumer, args.seq)
+    info = invocation.jetstream().reset_consumer(args.stream, args.consumer, seq)
     invocation.out.show(info, lambda: views.fields(info))
 
 
@@ -186,7 +208,12 @@ COMMANDS = (
         "ls",
         "list the consumers of a stream",
         _ls,
-        (_STREAM, argument("-n", "--names", action="store_true", help="names only")),
+        (
+            _STREAM,
+            argument("-n", "--names", action="store_true", help="names only"),
+            ALL,
+            NO_SELECT,
+        ),
         example="jetsync consumer ls ORDERS",
         aliases=("list",),
         other=("l",),
@@ -195,9 +222,9 @@ COMMANDS = (
         "info",
         "show configuration and state of a consumer",
         _info,
-        _BOTH,
+        (*_BOTH, ALL, NO_SELECT),
         example="jetsync consumer info ORDERS billing",
-        other=("nfo",),
+        other=("nfo", "state"),
     ),
     Command(
         "add",
@@ -221,7 +248,13 @@ COMMANDS = (
         "edit",
         "change the configuration of a consumer",
         _edit,
-        (*_BOTH, UNASKED, CONFIG, *CONSUMER),
+        (
+            *_BOTH,
+            argument("--dry-run", action="store_true", help="show what would change"),
+            UNASKED,
+            CONFIG,
+            *CONSUMER,
+        ),
         example="jetsync consumer edit ORDERS billing --max-pending 5000",
         aliases=("update",),
     ),
@@ -274,6 +307,14 @@ COMMANDS = (
         example="jetsync consumer report ORDERS",
     ),
     Command(
+        "step-down",
+        "make the leader of a consumer hand over to another replica",
+        _leader_step_down,
+        (*_BOTH, UNASKED),
+        example="jetsync consumer step-down ORDERS billing",
+        other=("stepdown", "elect", "cluster step-down", "cluster down"),
+    ),
+    Command(
         "unpin",
         "take the pin of a priority group from the client that has it",
         _unpin,
@@ -287,6 +328,7 @@ COMMANDS = (
         (
             *_BOTH,
             argument("SEQ", nargs="?", type=values.count, help="sequence in the stream"),
+            argument("--sequence", type=values.count, help=argparse.SUPPRESS),
             FORCE,
         ),
         example="jetsync consumer reset ORDERS billing 100 --force",

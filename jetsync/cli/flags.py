@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["COMPRESS", "CONNECTION", "HEADER", "OUTPUT", "SIGN_IN", "Argument", "argument"]
+__all__ = [
+    "ALL",
+    "COMPRESS",
+    "CONNECTION",
+    "HEADER",
+    "NO_SELECT",
+    "OUTPUT",
+    "PROGRESS",
+    "SIGN_IN",
+    "Argument",
+    "argument",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,14 @@ HEADER = argument(
     default=[],
     help="add a header; may be repeated",
 )
+# Flags of the ``nats`` command that change nothing here, and are not shown.
+ALL = argument("-a", "--all", action="store_true", help=argparse.SUPPRESS)
+"""The ``nats`` command hides streams of buckets without it; here they are always listed."""
+NO_SELECT = argument("--no-select", action="store_true", help=argparse.SUPPRESS)
+"""The ``nats`` command asks for a stream that is not named; here it has to be named."""
+PROGRESS = argument("--progress", action=argparse.BooleanOptionalAction, help=argparse.SUPPRESS)
+"""Progress is drawn where a person looks at it."""
+
 COMPRESS = argument(
     "--compress",
     dest="compression",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from jetsync._counted import counted
-from jetsync._printable import printable
+from jetsync.cli import kv_views as views
 from jetsync.cli import values
+from jetsync.cli.config_flags import (
+    BUCKET,
+    BUCKET_REMOVALS,
+    MIRROR,
+    config_fields,
+    is_given,
+)
 from jetsync.cli.confirm import FORCE, confirm
-from jetsync.cli.flags import COMPRESS, Argument, argument
+from jetsync.cli.failure import UsageError
+from jetsync.cli.flags import argument
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.output import Fields, Table
 from jetsync.cli.registry import Command
 
 __all__ = ["COMMANDS"]
@@ -18,28 +26,10 @@ __all__ = ["COMMANDS"]
 _BUCKET = argument("BUCKET", completes="bucket", help="name of the bucket")
 _KEY = argument("KEY", help="the key")
 _VALUE = argument("VALUE", nargs="?", default="-", help='the value (default: "-", standard input)')
-_CONFIG: tuple[Argument, ...] = (
-    argument("--history", type=values.count, metavar="N", help="values kept for each key"),
-    argument("--ttl", type=values.duration, metavar="TIME", help="life of a value"),
-    argument("--replicas", type=values.count, metavar="N", help="copies in a cluster"),
-    argument("--max-value-size", type=values.size, metavar="SIZE", help="of one value"),
-    argument("--max-bucket-size", type=values.size, metavar="SIZE", help="of all values"),
-    argument("--description", metavar="TEXT", help="what it is for"),
-    argument("--storage", choices=("file", "memory"), help="where values are kept"),
-    argument("--marker-ttl", type=values.duration, metavar="TIME", help="life of delete markers"),
-    COMPRESS,
-)
-_NAMES = {"max_bucket_size": "max_bytes", "marker_ttl": "limit_marker_ttl"}
 
 
 def _bucket(invocation: Invocation) -> Any:
     return invocation.jetstream().key_value(invocation.args.bucket)
-
-
-def _fields(invocation: Invocation) -> dict[str, Any]:
-    args = vars(invocation.args)
-    names = [one.options.get("dest") or one.names[0][2:].replace("-", "_") for one in _CONFIG]
-    return {_NAMES.get(name, name): args[name] for name in names if args[name] is not None}
 
 
 def _ls(invocation: Invocation) -> None:
@@ -57,51 +47,44 @@ def _ls(invocation: Invocation) -> None:
     if args.names:
         invocation.out.names([status.bucket for status in found], "no buckets")
         return
-    invocation.out.show(
-        [_status(status) for status in found],
-        Table(
-            ("BUCKET", ">VALUES", ">SIZE", ">HISTORY", "TTL", "DESCRIPTION"),
-            [
-                (
-                    status.bucket,
-                    status.stream_info.state.messages,
-                    values.format_size(status.stream_info.state.bytes),
-                    status.stream_info.config.max_msgs_per_subject,
-                    values.format_duration(status.stream_info.config.max_age)
-                    if status.stream_info.config.max_age
-                    else "none",
-                    status.stream_info.config.description,
-                )
-                for status in found
-            ],
-            "no buckets",
-        ),
-    )
+    invocation.out.show([views.status(one) for one in found], lambda: views.table(found))
+
+
+def _show(invocation: Invocation, bucket: Any) -> None:
+    found = bucket.status()
+    invocation.out.show(views.status(found), lambda: views.fields(found))
 
 
 def _add(invocation: Invocation) -> None:
-    kv = invocation.jetstream().create_key_value(
-        bucket=invocation.args.bucket, **_fields(invocation)
-    )
-    _show_status(invocation, kv.status())
+    from jetsync.kv.config import KeyValueConfig
+
+    args = invocation.args
+    fields = config_fields(args, KeyValueConfig)
+    kv = invocation.jetstream().create_key_value(bucket=args.bucket, **fields)
+    _show(invocation, kv)
 
 
 def _edit(invocation: Invocation) -> None:
-    js = invocation.jetstream()
+    from jetsync.kv.config import KeyValueConfig
+
+    if not is_given(invocation.args):
+        raise UsageError("nothing to change: give a flag.")
     kv = _bucket(invocation)
-    js.update_key_value(kv.status().config, **_fields(invocation))
-    _show_status(invocation, kv.status())
+    before = kv.status().config
+    fields = config_fields(invocation.args, KeyValueConfig, before)
+    invocation.jetstream().update_key_value(before, **fields)
+    _show(invocation, kv)
 
 
 def _info(invocation: Invocation) -> None:
-    _show_status(invocation, _bucket(invocation).status())
+    _show(invocation, _bucket(invocation))
 
 
 def _get(invocation: Invocation) -> None:
     args = invocation.args
     entry = _bucket(invocation).get(args.key, revision=args.revision)
     if invocation.out.json:
-        invocation.out.item(_entry(entry), str)
+        invocation.out.item(views.entry(entry), str)
     else:
         shown = invocation.out.is_terminal and not args.raw
         text = f"{values.body_text(entry.value)}\n".encode() if shown else entry.value
@@ -161,7 +144,7 @@ def _watch(invocation: Invocation) -> None:
         resume_from_revision=args.revision,
     ) as watcher:
         for number, entry in enumerate((one for one in watcher if one is not None), 1):
-            out.item(_entry(entry), lambda entry=entry: _line(out, entry))  # type: ignore[misc]
+            out.item(views.entry(entry), lambda entry=entry: views.line(out, entry))  # type: ignore[misc]
             if number == args.count:
                 return
 
@@ -175,79 +158,15 @@ def _compact(invocation: Invocation) -> None:
     )
 
 
-def _entry(entry: Any) -> dict[str, object]:
-    return {
-        "bucket": entry.bucket,
-        "key": entry.key,
-        "revision": entry.revision,
-        "operation": entry.operation,
-        "created": entry.created,
-        **values.body(entry.value or b""),
-    }
+def _show_entries(invocation: Invocation, found: list[Any]) -> None:
+    invocation.out.show([views.entry(one) for one in found], lambda: views.entries(found))
 
 
-def _line(out: Any, entry: Any) -> str:
-    title = out.style("bold", printable(entry.key))
-    head = f"[{entry.revision:,}] {entry.operation.value} {title}"
-    return head if entry.operation != "PUT" else f"{head}: {values.body_text(entry.value)}"
-
-
-def _show_entries(invocation: Invocation, entries: list[Any]) -> None:
-    invocation.out.show(
-        [_entry(entry) for entry in entries],
-        Table(
-            ("KEY", ">REVISION", "OPERATION", "CREATED", "VALUE"),
-            [
-                (
-                    entry.key,
-                    entry.revision,
-                    entry.operation,
-                    values.format_time(entry.created),
-                    _short(entry.value or b""),
-                )
-                for entry in entries
-            ],
-            "nothing",
-        ),
-    )
-
-
-def _short(data: bytes) -> str:
-    text = data[:60].decode("utf-8", "backslashreplace")
-    return text + ("..." if len(data) > 60 else "")
-
-
-def _status(status: Any) -> dict[str, object]:
-    return {"config": status.config, "stream_info": status.stream_info}
-
-
-def _show_status(invocation: Invocation, status: Any) -> None:
-    info = status.stream_info
-    invocation.out.show(
-        _status(status),
-        lambda: Fields(
-            f"Bucket {status.bucket}, created {values.format_time(info.created)}",
-            {
-                "Configuration": {
-                    "Description": info.config.description,
-                    "History": info.config.max_msgs_per_subject,
-                    "TTL": values.format_duration(info.config.max_age)
-                    if info.config.max_age
-                    else "none",
-                    "Value size": values.format_size(info.config.max_msg_size),
-                    "Size": values.format_size(info.config.max_bytes),
-                    "Storage": info.config.storage,
-                    "Replicas": info.config.num_replicas,
-                    "Compressed": str(info.config.compression) != "none",
-                },
-                "State": {
-                    "Values": info.state.messages,
-                    "Bytes": values.format_size(info.state.bytes),
-                    "Revision": info.state.last_seq,
-                },
-            },
-        ),
-    )
+def _revert(invocation: Invocation) -> None:
+    args, bucket = invocation.args, _bucket(invocation)
+    entry = bucket.get(args.key, revision=args.revision)
+    confirm(invocation, f"Write the value of revision {args.revision:,} to key {args.key} again?")
+    _written(invocation, bucket.put(args.key, entry.value))
 
 
 _REVISION = argument("--revision", type=values.count, metavar="N", help="of this revision")
@@ -259,7 +178,12 @@ COMMANDS = (
         _ls,
         (
             argument("BUCKET", nargs="?", completes="bucket", help="list the keys of this one"),
-            argument("--values", action="store_true", help="show values as well"),
+            argument(
+                "--values",
+                action="store_true",
+                help="show values as well",
+                other=("-v", "--verbose", "--display-value"),
+            ),
             argument("-n", "--names", action="store_true", help="names of buckets only"),
         ),
         example="jetsync kv ls CONFIG --values",
@@ -269,15 +193,16 @@ COMMANDS = (
         "add",
         "create a bucket",
         _add,
-        (argument("BUCKET", help="its name"), *_CONFIG),
-        example="jetsync kv add CONFIG --history 5 --replicas 3",
+        (argument("BUCKET", help="its name"), *BUCKET, *MIRROR),
+        example="jetsync kv add CONFIG --history 5 --replicas 3\n"
+        "jetsync kv add NEAR --mirror CONFIG --mirror-domain hub",
         other=("new",),
     ),
     Command(
         "edit",
         "change the configuration of a bucket",
         _edit,
-        (_BUCKET, *_CONFIG),
+        (_BUCKET, *BUCKET, *BUCKET_REMOVALS),
         example="jetsync kv edit CONFIG --ttl 30d",
     ),
     Command(
@@ -355,6 +280,18 @@ COMMANDS = (
         example="jetsync kv history CONFIG colour",
     ),
     Command(
+        "revert",
+        "write a value that a key had before once more",
+        _revert,
+        (
+            _BUCKET,
+            _KEY,
+            argument("REVISION", type=values.count, help="the revision of that value"),
+            FORCE,
+        ),
+        example="jetsync kv revert CONFIG colour 7 --force",
+    ),
+    Command(
         "watch",
         "print values as they are written",
         _watch,
@@ -370,6 +307,7 @@ COMMANDS = (
             ),
             argument("--revision", type=values.count, metavar="N", help="begin with this revision"),
             argument("--no-deletes", action="store_true", help="leave out deletions"),
+            argument("--deletes", action="store_true", help=argparse.SUPPRESS),  # the default
             argument("--count", type=values.count, metavar="N", help="end after so many"),
         ),
         example="jetsync kv watch CONFIG 'service.>'",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync.cli import values
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
-from jetsync.cli.flags import COMPRESS, HEADER, argument
+from jetsync.cli.flags import COMPRESS, HEADER, PROGRESS, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.progress import progress
@@ -293,6 +293,7 @@ COMMANDS = (
             HEADER,
             argument("--chunk-size", type=values.size, metavar="SIZE", help="bytes of a message"),
             UNASKED,
+            PROGRESS,
         ),
         example="jetsync object put FILES ./report.pdf",
     ),
@@ -305,6 +306,7 @@ COMMANDS = (
             _NAME,
             argument("-O", "--output", metavar="FILE", help='default: its name; "-": stdout'),
             argument("-f", "--force", action="store_true", help="replace the file"),
+            PROGRESS,
         ),
         example="jetsync object get FILES report.pdf --output /tmp/report.pdf",
     ),

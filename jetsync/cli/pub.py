@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 import uuid
 from typing import Any
@@ -19,6 +20,11 @@ __all__ = ["COMMANDS"]
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
     args = invocation.args
+    if args.schedule_dest is not None and args.schedule_subject is None:
+        # As the nats command has it: SUBJECT is where the schedule is stored.
+        args.subject, args.schedule_subject = args.schedule_dest, args.subject
+    if args.force_stdin and args.body is None:
+        args.body = "-"
     scheduled = args.at is not None or args.every is not None
     stored = args.js or args.id is not None or args.ttl is not None or scheduled
     _check(args, scheduled)
@@ -133,6 +139,8 @@ COMMANDS = (
                 metavar="SUBJECT",
                 help="where that schedule is stored (default: SUBJECT.schedules.ID)",
             ),
+            argument("--schedule-dest", metavar="SUBJECT", help=argparse.SUPPRESS),
+            argument("--force-stdin", action="store_true", help=argparse.SUPPRESS),
             argument(
                 "--file",
                 metavar="FILE",

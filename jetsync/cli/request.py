@@ -20,12 +20,20 @@ def run(invocation: Invocation) -> None:
     args, nc = invocation.args, invocation.connect()
     data, given = values.read_body(args.body), values.headers(args.header)
     started = time.monotonic()
-    if args.replies == 1:
+    if args.replies == 1 and not args.wait_for_empty:
         _print(invocation, nc.request(args.subject, data, headers=given), started)
         return
-    most = args.replies or None
+    # With --wait-for-empty the empty reply tells that there are no more.
+    most = None if args.wait_for_empty else args.replies or None
     replies = 0
-    for msg in nc.request_many(args.subject, data, headers=given, max_messages=most):
+    for msg in nc.request_many(
+        args.subject,
+        data,
+        headers=given,
+        max_messages=most,
+        stall=args.reply_timeout,
+        sentinel=True if args.wait_for_empty else None,
+    ):
         replies += 1
         _print(invocation, msg, started)
     if most is not None and replies < most:
@@ -59,6 +67,15 @@ COMMANDS = (
                 default=1,
                 metavar="N",
                 help="wait for N replies, 0: for all until the timeout (default: 1)",
+            ),
+            argument(
+                "--reply-timeout",
+                type=values.pause,
+                metavar="TIME",
+                help="end when no further reply came for so long",
+            ),
+            argument(
+                "--wait-for-empty", action="store_true", help="wait for replies until an empty one"
             ),
             argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 
 from jetsync.cli import values
@@ -32,7 +33,7 @@ def run(invocation: Invocation) -> int:
                 )
             ) as nc:
                 connected = time.monotonic() - begun
-                times = sorted(nc.rtt() for _ in range(args.count))
+                times = sorted(nc.rtt() for _ in range(args.pings or args.count))
         except ConnectError as error:
             wrong += 1
             rows.append((url, "-", "-", "-", str(error)))
@@ -57,7 +58,10 @@ COMMANDS = (
         "rtt",
         "measure how long an answer of each server takes",
         run,
-        (argument("--count", type=values.count, default=5, help="pings for each (default: 5)"),),
+        (
+            argument("COUNT", nargs="?", type=values.count, default=5, help="pings (default: 5)"),
+            argument("--count", dest="pings", type=values.count, help=argparse.SUPPRESS),
+        ),
         example="jetsync rtt --server nats://a:4222,nats://b:4222",
     ),
 )

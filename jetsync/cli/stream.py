@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from jetsync._counted import counted
 from jetsync.cli import stream_data, values
 from jetsync.cli import stream_views as views
-from jetsync.cli.config_flags import CONFIG, DEFAULTS, STREAM, config_fields
+from jetsync.cli.config_flags import (
+    CONFIG,
+    DEFAULTS,
+    REMOVALS,
+    STREAM,
+    changes,
+    config_fields,
+    is_given,
+)
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.flags import ALL, NO_SELECT
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Table
-from jetsync.cli.registry import Command, argument
+from jetsync.cli.registry import Argument, Command, argument
 from jetsync.errors import MessageNotFoundError
 
 __all__ = ["COMMANDS"]
@@ -51,18 +63,19 @@ def _edit(invocation: Invocation) -> None:
     from jetsync.jetstream.config.stream import StreamConfig
 
     args, js = invocation.args, invocation.jetstream()
-    fields = config_fields(args, StreamConfig)
-    if not fields:
+    if not is_given(args):
         raise UsageError("nothing to change: give a flag, or --config.")
     before = js.stream(args.stream).cached_info.config
+    fields = config_fields(args, StreamConfig, before)
+    fields["name"] = before.name
+    after = dataclasses.replace(before, **fields)
     changed = {
-        name: value
-        for name, value in fields.items()
-        if name != "name" and getattr(before, name) != value
+        name: getattr(after, name)
+        for name in fields
+        if getattr(before, name) != getattr(after, name)
     }
     if args.dry_run:
-        rows = [(name, getattr(before, name), value) for name, value in changed.items()]
-        invocation.out.show(changed, Table(("FIELD", "NOW", "THEN"), rows, "nothing would change"))
+        invocation.out.show(changed, changes(before, changed))
         return
     info = js.update_stream(before, **changed).cached_info
     invocation.out.show(info, lambda: views.fields(info))
@@ -83,6 +96,15 @@ def _purge(invocation: Invocation) -> None:
     number = stream.purge(subject=args.subject, keep=args.keep, seq=args.seq)
     invocation.out.show(
         {"purged": number}, f"removed {counted(number, 'message', form=',')} from {args.stream}"
+    )
+
+
+def _rmm(invocation: Invocation) -> None:
+    args = invocation.args
+    confirm(invocation, f"Remove message {args.seq:,} of stream {args.stream}?")
+    invocation.jetstream().stream(args.stream).delete_msg(args.seq, secure=not args.no_erase)
+    invocation.out.show(
+        {"deleted": args.seq}, f"removed message {args.seq:,} of stream {args.stream}"
     )
 
 
@@ -135,16 +157,48 @@ def _read(stream: Any, first: int, count: int, subject: str | None) -> list[Any]
 def _subjects(invocation: Invocation) -> None:
     args = invocation.args
     stream = invocation.jetstream().stream(args.stream)
-    found = stream.info(subjects_filter=args.filter).state.subjects or {}
-    rows = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    found = stream.info(subjects_filter=args.only or args.filter).state.subjects or {}
+    by_name = args.sort in ("name", "subjects")
+    rows = sorted(found.items(), key=lambda item: (0 if by_name else -item[1], item[0]))
+    if args.reverse:
+        rows.reverse()
+    if args.names:
+        invocation.out.names([subject for subject, _ in rows], "no subjects")
+        return
     invocation.out.show(dict(rows), Table(("SUBJECT", ">MESSAGES"), rows, "no subjects"))
 
 
 def _report(invocation: Invocation) -> None:
-    found = sorted(
-        invocation.jetstream().streams(), key=lambda info: (-info.state.bytes, info.config.name)
+    args = invocation.args
+    found = [
+        info
+        for info in invocation.jetstream().streams(args.subject)
+        if args.cluster is None or (info.cluster and info.cluster.name == args.cluster)
+    ]
+    found.sort(key=lambda info: (_RANKS[args.order](info), info.config.name))
+    invocation.out.show(found, lambda: views.report(found, raw=args.raw))
+
+
+_RANKS: dict[str, Callable[[Any], object]] = {
+    "bytes": lambda info: -info.state.bytes,
+    "consumers": lambda info: -info.state.consumer_count,
+    "messages": lambda info: -info.state.messages,
+    "name": lambda info: info.config.name,
+    "storage": lambda info: info.config.storage,
+}
+
+
+def _order(name: str, short: str, help: str) -> Argument:
+    """A flag of a report for its order; the last one of a line wins."""
+    return argument(
+        short,
+        f"--{name}",
+        action="store_const",
+        const=name,
+        dest="order",
+        default="bytes",
+        help=help,
     )
-    invocation.out.show(found, lambda: views.report(found))
 
 
 def _gaps(invocation: Invocation) -> None:
@@ -182,6 +236,7 @@ COMMANDS = (
         "list streams",
         _ls,
         (
+            ALL,
             argument("--subject", metavar="FILTER", help="only those that store such subjects"),
             argument("-n", "--names", action="store_true", help="names only"),
         ),
@@ -193,9 +248,9 @@ COMMANDS = (
         "info",
         "show configuration and state of a stream",
         _info,
-        (_STREAM,),
+        (_STREAM, ALL, NO_SELECT),
         example="jetsync stream info ORDERS --json",
-        other=("nfo", "i"),
+        other=("nfo", "i", "state"),
     ),
     Command(
         "add",
@@ -221,6 +276,7 @@ COMMANDS = (
             UNASKED,
             CONFIG,
             *STREAM,
+            *REMOVALS,
         ),
         example="jetsync stream edit ORDERS --max-bytes 10GiB --dry-run",
         aliases=("update",),
@@ -260,6 +316,18 @@ COMMANDS = (
         example="jetsync stream get ORDERS 17",
     ),
     Command(
+        "rmm",
+        "remove one message of a stream, and overwrite it on the disk",
+        _rmm,
+        (
+            _STREAM,
+            argument("SEQ", type=values.count, help="its sequence"),
+            argument("--no-erase", action="store_true", help="do not overwrite it"),
+            FORCE,
+        ),
+        example="jetsync stream rmm ORDERS 17 --force",
+    ),
+    Command(
         "view",
         "print messages of a stream in order",
         _view,
@@ -275,7 +343,19 @@ COMMANDS = (
         "subjects",
         "list the subjects of a stream with their numbers of messages",
         _subjects,
-        (_STREAM, argument("--filter", default=">", help="only subjects like this")),
+        (
+            _STREAM,
+            argument("FILTER", nargs="?", default=">", help="only subjects like this"),
+            argument("--filter", dest="only", help=argparse.SUPPRESS),
+            argument(
+                "--sort",
+                choices=("messages", "name", "count", "subjects"),
+                default="messages",
+                help="the most messages first, or by name (default: messages)",
+            ),
+            argument("-R", "--reverse", action="store_true", help="the other way round"),
+            argument("-n", "--names", action="store_true", help="subjects only"),
+        ),
         example="jetsync stream subjects ORDERS",
         other=("subj",),
     ),
@@ -283,7 +363,17 @@ COMMANDS = (
         "report",
         "show size, replicas and health of all streams, the largest first",
         _report,
-        example="jetsync stream report",
+        (
+            ALL,
+            argument("--subject", metavar="FILTER", help="only those that store such subjects"),
+            argument("--cluster", metavar="NAME", help="only those in this cluster"),
+            _order("consumers", "-o", "those with the most consumers first"),
+            _order("messages", "-m", "those with the most messages first"),
+            _order("name", "-n", "by name"),
+            _order("storage", "-t", "by storage"),
+            argument("-r", "--raw", action="store_true", help="bytes as numbers, without units"),
+        ),
+        example="jetsync stream report --messages",
     ),
     Command(
         "gaps",
@@ -304,8 +394,8 @@ COMMANDS = (
         "step-down",
         "make the leader of a stream hand over to another replica",
         _leader_step_down,
-        (_STREAM,),
+        (_STREAM, UNASKED),
         example="jetsync stream step-down ORDERS",
-        other=("stepdown", "sd", "elect", "down", "d"),
+        other=("stepdown", "sd", "elect", "down", "d", "cluster step-down", "cluster down"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,6 +13,7 @@ from jetsync.cli import stream_views as views
 from jetsync.cli import values
 from jetsync.cli.config_flags import CONFIG, STREAM, config_fields
 from jetsync.cli.failure import CommandError, UsageError
+from jetsync.cli.flags import PROGRESS
 from jetsync.cli.interrupts import deferred
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.progress import progress
@@ -211,6 +213,8 @@ COMMANDS = (
             _STREAM,
             argument("FOLDER", help="where to write; must not hold a backup"),
             argument("--no-consumers", action="store_true", help="leave its consumers out"),
+            argument("--consumers", action="store_true", help=argparse.SUPPRESS),  # the default
+            PROGRESS,
             argument("--check", action="store_true", help="check every message first"),
             argument(
                 "--chunk-size",
@@ -229,7 +233,7 @@ COMMANDS = (
         "restore",
         "make a stream of a backup",
         _restore,
-        (argument("FOLDER", help="folder of a backup"), CONFIG, *STREAM),
+        (argument("FOLDER", help="folder of a backup"), CONFIG, *STREAM, PROGRESS),
         example="jetsync stream restore backups/orders --replicas 3",
         description="Make a stream of a backup, of jetsync or of the nats command. Flags replace "
         "fields of its configuration; the name stays.",

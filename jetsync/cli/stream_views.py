@@ -10,9 +10,21 @@ from jetsync.cli import values
 from jetsync.cli.output import Fields, Output, Table
 
 if TYPE_CHECKING:
+    from jetsync.jetstream.config.stream import Placement, RePublish, StreamConfig
     from jetsync.jetstream.config.stream_info import ClusterInfo, StreamInfo
 
-__all__ = ["EMPTY", "fields", "peers", "report", "stored", "stored_text", "table"]
+__all__ = [
+    "EMPTY",
+    "fields",
+    "origins",
+    "peers",
+    "placed",
+    "report",
+    "republished",
+    "stored",
+    "stored_text",
+    "table",
+]
 
 EMPTY = "no streams"
 _OPTIONS = (
@@ -51,8 +63,13 @@ def table(streams: Sequence[StreamInfo]) -> Table:
     )
 
 
-def report(streams: Sequence[StreamInfo]) -> Table:
-    """Return the table that shows where the bytes are and which replicas are behind."""
+def report(streams: Sequence[StreamInfo], *, raw: bool = False) -> Table:
+    """Return the table that shows where the bytes are and which replicas are behind. ``raw``:
+    numbers as programs read them."""
+
+    def number(value: int) -> object:
+        return str(value) if raw else value
+
     return Table(
         (
             "STREAM",
@@ -69,11 +86,11 @@ def report(streams: Sequence[StreamInfo]) -> Table:
             (
                 info.config.name,
                 info.config.storage,
-                info.state.messages,
-                values.format_size(info.state.bytes),
-                info.state.num_subjects,
-                info.state.num_deleted,
-                info.state.consumer_count,
+                number(info.state.messages),
+                str(info.state.bytes) if raw else values.format_size(info.state.bytes),
+                number(info.state.num_subjects),
+                number(info.state.num_deleted),
+                number(info.state.consumer_count),
                 (info.cluster.leader if info.cluster else None) or "-",
                 ", ".join(peers(info.cluster)) or "-",
             )
@@ -104,6 +121,10 @@ def fields(info: StreamInfo) -> Fields:
         "Age": values.format_duration(config.max_age) if config.max_age else "unlimited",
         "Message size": values.format_size(config.max_msg_size),
         "Consumers": _limit(config.max_consumers),
+        "Inactive consumer": values.format_duration(config.consumer_limits.inactive_threshold)
+        if config.consumer_limits.inactive_threshold
+        else None,
+        "Unacknowledged": config.consumer_limits.max_ack_pending or None,
     }
     options = [name for name in _OPTIONS if getattr(config, name)]
     return Fields(
@@ -114,8 +135,11 @@ def fields(info: StreamInfo) -> Fields:
                 "Subjects": list(config.subjects),
                 "Mirror of": config.mirror.name if config.mirror else None,
                 "Sources": [source.name for source in config.sources],
+                "Renamed": _renamed(config),
+                "Published again": republished(config.republish),
                 "Storage": config.storage,
                 "Replicas": config.num_replicas,
+                "Placement": placed(config.placement),
                 "Retention": config.retention,
                 "Discard": config.discard,
                 "Duplicate window": values.format_duration(config.duplicate_window)
@@ -133,15 +157,7 @@ def fields(info: StreamInfo) -> Fields:
             }
             if info.cluster
             else {},
-            "Copied from": {
-                source.name: f"{source.lag:,} behind"
-                + (
-                    f", last seen {values.format_duration(source.active)} ago"
-                    if source.active
-                    else ""
-                )
-                for source in [*([info.mirror] if info.mirror else []), *(info.sources or [])]
-            },
+            "Copied from": origins(info),
             "State": {
                 "Messages": state.messages,
                 "Size": values.format_size(state.bytes),
@@ -175,6 +191,35 @@ def _subjects(info: StreamInfo) -> str:
     first = list(config.subjects[:3])
     more = len(config.subjects) - len(first)
     return ", ".join(first) + (f" and {more} more" if more else "") or "(sources only)"
+
+
+def origins(info: StreamInfo) -> dict[str, object]:
+    """Return the streams that it copies, and how far it is behind each."""
+    return {
+        source.name: f"{source.lag:,} behind"
+        + (f", last seen {values.format_duration(source.active)} ago" if source.active else "")
+        for source in [*([info.mirror] if info.mirror else []), *(info.sources or [])]
+    }
+
+
+def _renamed(config: StreamConfig) -> str | None:
+    rule = config.subject_transform
+    return None if rule is None else f"{rule.src or '>'} to {rule.dest}"
+
+
+def republished(rule: RePublish | None) -> str | None:
+    """Return which messages are published again, and where."""
+    if rule is None:
+        return None
+    return f"{rule.src or '>'} to {rule.dest}" + (" (headers only)" if rule.headers_only else "")
+
+
+def placed(placement: Placement | None) -> str | None:
+    """Return where the servers are that have it."""
+    if placement is None:
+        return None
+    cluster = [f"cluster {placement.cluster}"] if placement.cluster else []
+    return ", ".join([*cluster, *(f"tag {tag}" for tag in placement.tags)]) or None
 
 
 def _limit(value: int) -> object:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import Any
 
 from jetsync._counted import counted
@@ -12,75 +14,137 @@ from jetsync.cli import values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
+from jetsync.errors import TimeoutError
 
 __all__ = ["COMMANDS"]
+
+_STARTS = ("all", "last", "last_per_subject", "new", "since", "from_seq")
+"""Flags that say where reading a stream begins; each of them asks for a stream."""
 
 
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
     args = invocation.args
-    if args.stream is None and (args.since or args.from_seq or args.last_per_subject or args.new):
-        raise UsageError("--since, --from-seq, --last-per-subject and --new go with --stream.")
-    if args.stream is not None and args.queue:
-        raise UsageError("--queue does not go with --stream: every reader of a stream gets it all.")
-    if args.stream is None and args.subject is None:
-        raise UsageError("give a SUBJECT, or --stream.")
-    with _messages(invocation) as incoming:
-        for number, msg in enumerate(incoming, 1):
-            _print(invocation, number, msg)
-            if number == args.count:
+    is_stored = _check(args)
+    number, began = 0, time.monotonic()
+    with _stored(invocation) if is_stored else _live(invocation) as incoming:
+        for msg in incoming:
+            if not _is_ignored(args, msg):
+                number += 1
+                _print(invocation, number, msg, is_stored, time.monotonic() - began)
+            if number == args.count or (args.terminate_at_end and not msg.metadata.num_pending):
                 return
 
 
+def _check(args: Any) -> bool:
+    """Return whether messages are read out of a stream. Raises UsageError."""
+    starts = [name for name in _STARTS if getattr(args, name)]
+    if len(starts) > 1:
+        both = " or ".join(f"--{name.replace('_', '-')}" for name in starts)
+        raise UsageError(f"reading begins at one place: give either {both}.")
+    is_stored = args.stream is not None or bool(starts)
+    if args.terminate_at_end and not is_stored:
+        raise UsageError("--terminate-at-end goes with --stream, or with where to begin in one.")
+    if is_stored and args.queue:
+        raise UsageError("--queue does not go with --stream: every reader of a stream gets it all.")
+    if is_stored and args.inbox:
+        raise UsageError("--inbox does not go with a stream: nothing is stored there.")
+    if args.timestamp and args.delta_time:
+        raise UsageError("give either --timestamp or --delta-time.")
+    if args.inbox and args.subject:
+        raise UsageError("--inbox takes a subject of its own: give no SUBJECT.")
+    if args.subject is None and args.stream is None and not args.inbox:
+        raise UsageError("give a SUBJECT, or --stream.")
+    return is_stored
+
+
 @contextmanager
-def _messages(invocation: Invocation) -> Iterator[Iterator[Any]]:
-    args = invocation.args
-    if args.stream is None:
-        with invocation.connect().subscribe(args.subject, queue=args.queue) as subscription:
-            invocation.connect().flush()
-            invocation.out.note(f"listening on {args.subject!r}")
-            yield iter(subscription)
-        return
-    options: dict[str, Any] = {"filter_subjects": args.subject, "headers_only": args.headers_only}
+def _live(invocation: Invocation) -> Iterator[Iterator[Any]]:
+    args, nc = invocation.args, invocation.connect()
+    subject = nc.new_inbox() if args.inbox else args.subject
+    with nc.subscribe(subject, queue=args.queue) as subscription:
+        nc.flush()
+        invocation.out.note(f"listening on {subject!r}")
+        yield _incoming(invocation, subscription)
+
+
+@contextmanager
+def _stored(invocation: Invocation) -> Iterator[Iterator[Any]]:
+    args, js = invocation.args, invocation.jetstream()
+    no_data = args.headers_only or args.subjects_only
+    options: dict[str, Any] = {"filter_subjects": args.subject, "headers_only": no_data}
     if args.from_seq:
         options.update(deliver_policy="by_start_sequence", opt_start_seq=args.from_seq)
     elif args.since:
         options.update(deliver_policy="by_start_time", opt_start_time=args.since)
     elif args.last_per_subject:
         options.update(deliver_policy="last_per_subject", filter_subjects=args.subject or ">")
-    elif args.new:
-        options.update(deliver_policy="new")
-    js = invocation.jetstream()
-    with (
-        js.ordered_consumer(args.stream, **options) as consumer,
-        consumer.messages() as messages,
-    ):
-        invocation.out.note(f"reading stream {args.stream!r}")
-        yield iter(messages)
+    elif args.last or args.new:
+        options.update(deliver_policy="last" if args.last else "new")
+    name = args.stream or js.stream_name_by_subject(args.subject)
+    with js.ordered_consumer(name, **options) as consumer, consumer.messages() as messages:
+        invocation.out.note(f"reading stream {name!r}")
+        is_at_end = args.terminate_at_end and not consumer.cached_info.num_pending
+        yield iter(()) if is_at_end else _incoming(invocation, messages)
 
 
-def _print(invocation: Invocation, number: int, msg: Any) -> None:
+def _incoming(invocation: Invocation, source: Any) -> Iterator[Any]:
+    """Iterate over messages; with ``--wait`` until none came for so long."""
+    if invocation.args.wait is None:
+        yield from source
+        return
+    while True:
+        try:
+            msg = source.next(invocation.args.wait)
+        except TimeoutError:
+            if invocation.connect().is_connected:
+                return
+            raise  # a server that is gone is not one that has nothing
+        yield msg
+
+
+def _is_ignored(args: Any, msg: Any) -> bool:
+    if not args.ignore_subject:
+        return False
+    from jetsync.protocol.subjects import subject_matches
+
+    return any(subject_matches(pattern, msg.subject) for pattern in args.ignore_subject)
+
+
+def _print(invocation: Invocation, number: int, msg: Any, is_stored: bool, seconds: float) -> None:
     args, out = invocation.args, invocation.out
     if args.raw and not out.json:
         out.write(msg.data + b"\n")
         return
-    about = msg.metadata if args.stream else None
+    about = msg.metadata if is_stored else None
     more: dict[str, object] = {"reply": msg.reply} if msg.reply and about is None else {}
     if about is not None:
         more = {"stream": about.stream, "seq": about.stream_seq, "time": about.timestamp}
+    elif args.timestamp:
+        more["time"] = datetime.now(timezone.utc)
+    if args.delta_time:
+        more["since_start"] = round(seconds * 1e9)
     document = values.message(msg, **more)
-    if args.headers_only:
+    if args.headers_only or args.subjects_only:
         document = {key: value for key, value in document.items() if not key.startswith("data")}
 
     def text() -> str:
+        if args.subjects_only:
+            return printable(msg.subject)
         place = f"#{number}" if about is None else f"{about.stream} #{about.stream_seq}"
         title = out.style("bold", f"[{place}] {printable(msg.subject)}")
         size = "  " + counted(len(msg.data), "byte", form=",")
         reply = f"  reply {printable(msg.reply)}" if "reply" in more else ""
         data = "" if args.headers_only else values.body_text(msg.data) + "\n"
-        return f"{title}{size}{reply}\n{values.header_text(msg)}{data}"
+        return f"{_when(args, more)}{title}{size}{reply}\n{values.header_text(msg)}{data}"
 
     out.item(document, text)
+
+
+def _when(args: Any, more: dict[str, Any]) -> str:
+    if args.timestamp:
+        return f"{more['time'].strftime('%Y-%m-%d %H:%M:%S.%f')[:-3]} UTC "
+    return f"+{more['since_start'] / 1e9:.3f}s " if args.delta_time else ""
 
 
 COMMANDS = (
@@ -92,26 +156,65 @@ COMMANDS = (
             argument("SUBJECT", nargs="?", help="subject, also with wildcards (quote them)"),
             argument("--queue", metavar="NAME", help="share the messages in this queue group"),
             argument("--count", type=values.count, metavar="N", help="end after so many messages"),
-            argument("--stream", completes="stream", help="read this stream, then what is new"),
             argument(
-                "--since", type=values.moment, metavar="TIME", help='start at "1h" ago or a time'
+                "--wait",
+                type=values.pause,
+                metavar="TIME",
+                help="end when nothing came for so long",
             ),
             argument(
-                "--from-seq",
-                type=values.count,
-                metavar="SEQ",
-                help="start at this sequence",
-                other=("--start-sequence",),
+                "--stream",
+                completes="stream",
+                help="read this stream, then what is new (default, with a flag that says where to "
+                "begin: the one that stores SUBJECT)",
             ),
+            argument("--all", action="store_true", help="begin with the first message"),
+            argument("--last", action="store_true", help="begin with the last message"),
             argument(
                 "--last-per-subject",
                 action="store_true",
                 help="begin with the last of each subject",
             ),
             argument("--new", action="store_true", help="only what is stored from now on"),
+            argument(
+                "--since", type=values.moment, metavar="TIME", help='begin at "1h" ago or a time'
+            ),
+            argument(
+                "--from-seq",
+                type=values.count,
+                metavar="SEQ",
+                help="begin at this sequence",
+                other=("--start-sequence",),
+            ),
+            argument(
+                "-T",
+                "--terminate-at-end",
+                action="store_true",
+                help="end when all that the stream has was printed",
+            ),
+            argument(
+                "-I",
+                "--ignore-subject",
+                action="append",
+                metavar="SUBJECT",
+                help="leave these out; may be repeated",
+            ),
+            argument("-i", "--inbox", action="store_true", help="listen on a new inbox"),
             argument("-r", "--raw", action="store_true", help="print the data only, as it is"),
             argument("--headers-only", action="store_true", help="print no data"),
+            argument("--subjects-only", action="store_true", help="print subjects only"),
+            argument(
+                "-t",
+                "--timestamp",
+                action="store_true",
+                help="print when a message came, or when its stream stored it",
+            ),
+            argument(
+                "-d", "--delta-time", action="store_true", help="print the time since the start"
+            ),
         ),
-        example="jetsync sub 'orders.>' --count 10\njetsync sub --stream ORDERS --since 1h --json",
+        example="jetsync sub 'orders.>' --count 10\n"
+        "jetsync sub --stream ORDERS --since 1h --json\n"
+        "jetsync sub 'orders.>' --last-per-subject --terminate-at-end",
     ),
 )

@@ -51,6 +51,10 @@ def a_stream(state: dict[str, Any] | None = None, **config: Any) -> StreamInfo:
                 "max_msgs_per_subject": 2,
                 "compression": "s2",
                 "duplicate_window": 90 * SECOND,
+                "placement": {"cluster": "C", "tags": ["ssd"]},
+                "republish": {"src": "a.>", "dest": "again.>", "headers_only": True},
+                "subject_transform": {"src": "b", "dest": "c"},
+                "consumer_limits": {"inactive_threshold": 60 * SECOND, "max_ack_pending": 8},
                 "metadata": {"k": "v", "a": "b"},
                 **dict.fromkeys(
                     (
