@@ -44,7 +44,7 @@ def _name(given: str | None, exists: Callable[[str], object]) -> str:
         exists(given)
     except (BucketNotFoundError, StreamNotFoundError):
         return given
-    raise CommandError(f"{given} exists: a run makes and deletes its own, so give another name.")
+    raise CommandError(f"{given!r} exists: a run makes and deletes its own, so give another name.")
 
 
 @contextmanager
