@@ -9,7 +9,6 @@ import time
 from datetime import datetime, timezone
 
 from jetsync.cli.failure import UsageError
-from jetsync.client import next_nuid
 
 __all__ = ["HELP", "check", "fill", "fill_command", "has_places", "in_one_word"]
 
@@ -57,6 +56,8 @@ def _value(found: re.Match[str], number: int, now: int, request: bytes | None) -
     if name == "Request":
         return found[0] if request is None else request.decode("utf-8", "surrogateescape")
     if name == "ID":
+        from jetsync.client import next_nuid
+
         return next_nuid()
     if name == "UUID":
         import uuid
