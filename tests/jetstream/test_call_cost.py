@@ -49,11 +49,11 @@ def calls(nc, js):
 def test_a_call_that_waits_for_one_answer_enters_few_functions(calls):
     bounds = {
         "request": 17,
-        "publish": 37,
+        "publish": 36,
         "ack_sync": 25,
         "next": 20,
         "get_msg": 60,
-        "put": 48,
+        "put": 47,
         "get": 55,
     }
     assert calls.keys() == bounds.keys()
