@@ -4,9 +4,9 @@ from jetsync._core.gil cimport follow
 from jetsync._core.inbound cimport Inbound
 from jetsync._core.link cimport (
     LINK_DUE_BUSY, LINK_DUE_END, LINK_DUE_NONE, LINK_DUE_SLEEP, LINK_REST_BUSY, LINK_REST_MORE,
-    LINK_REST_OVER, LINK_WOKEN, link_carried, link_due, link_group, link_group_add, link_group_enter, link_group_free,
-    link_group_has_threads, link_group_init, link_group_missing, link_group_remove,
-    link_group_reset, link_group_take, link_inbound, link_load, link_queue,
+    LINK_REST_OVER, LINK_WOKEN, link_carried, link_due, link_group, link_group_add,
+    link_group_enter, link_group_free, link_group_has_threads, link_group_init, link_group_missing,
+    link_group_remove, link_group_reset, link_group_take, link_inbound, link_load, link_queue,
     link_queue_join_group, link_queue_leave_group, link_queue_rest, link_reader_turn_take,
     link_rest, link_waiter, link_wakeup_free, link_wakeup_sleep,
 )

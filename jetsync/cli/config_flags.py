@@ -23,6 +23,7 @@ __all__ = [
     "MIRROR",
     "REMOVALS",
     "STREAM",
+    "changed_fields",
     "changes",
     "config_fields",
     "flag",
@@ -343,6 +344,16 @@ def config_fields(args: argparse.Namespace, kind: Any, before: Any = None) -> di
             raise UsageError(f"the flags that belong to {name} go with it only: give it too.")
         given[field] = whole
     return {**found, **given}
+
+
+def changed_fields(before: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the fields that would change a configuration, as it would have them."""
+    after = dataclasses.replace(before, **fields)
+    return {
+        name: getattr(after, name)
+        for name in fields
+        if getattr(before, name) != getattr(after, name)
+    }
 
 
 def changes(before: Any, changed: Mapping[str, Any]) -> Table:

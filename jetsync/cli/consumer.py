@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
 from jetsync.cli import consumer_views as views
 from jetsync.cli import values
-from jetsync.cli.config_flags import CONFIG, CONSUMER, DEFAULTS, changes, config_fields
+from jetsync.cli.config_flags import (
+    CONFIG,
+    CONSUMER,
+    DEFAULTS,
+    changed_fields,
+    changes,
+    config_fields,
+)
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.flags import ALL, NO_SELECT
@@ -71,12 +77,7 @@ def _edit(invocation: Invocation) -> None:
     if not fields:
         raise UsageError("nothing to change: give a flag, or --config.")
     before = _consumer(invocation).cached_info.config
-    after = dataclasses.replace(before, **fields)
-    changed = {
-        name: getattr(after, name)
-        for name in fields
-        if getattr(before, name) != getattr(after, name)
-    }
+    changed = changed_fields(before, fields)
     if args.dry_run:
         invocation.out.show(changed, changes(before, changed))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from jetsync.cli.config_flags import (
     DEFAULTS,
     REMOVALS,
     STREAM,
+    changed_fields,
     changes,
     config_fields,
     is_given,
@@ -68,12 +68,7 @@ def _edit(invocation: Invocation) -> None:
     before = js.stream(args.stream).cached_info.config
     fields = config_fields(args, StreamConfig, before)
     fields["name"] = before.name
-    after = dataclasses.replace(before, **fields)
-    changed = {
-        name: getattr(after, name)
-        for name in fields
-        if getattr(before, name) != getattr(after, name)
-    }
+    changed = changed_fields(before, fields)
     if args.dry_run:
         invocation.out.show(changed, changes(before, changed))
         return
