@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "jet_scan.h"
+#include "link_keep.h"
 
 enum {
     RECEIVE = 256 * 1024,
@@ -42,6 +43,7 @@ void link_inbound_free(link_inbound *in) {
 void link_inbound_reset(link_inbound *in) {
     link_mutex_init(&in->routes, LINK_ORDER_ROUTES);
     link_reader_turn_reset(&in->turn);
+    in->near = 0;
 }
 
 /* -- routes ------------------------------------------------------------------------------------- */
@@ -338,7 +340,25 @@ int link_inbound_follow(link_inbound *in, link_missing missing, void *whom, doub
     return 1;
 }
 
+static void set_near(link_inbound *in, int near) { link_store(&in->near, near); }
+
+void link_inbound_link(link_inbound *in, int fd) {
+    link_reader_turn_link(&in->turn, fd);
+    set_near(in, in->turn.epoll >= 0);
+}
+
+void link_inbound_unlink(link_inbound *in) {
+    set_near(in, 0);
+    link_reader_turn_unlink(&in->turn);
+}
+
+int link_inbound_is_near(const link_inbound *in) { return link_load(&in->near); }
+
+void link_inbound_waited(link_inbound *in, double seconds) {
+    set_near(in, seconds < LINK_KEEP_LONGEST);
+}
+
 void link_inbound_leave(link_inbound *in, double waited) {
-    in->last_wait = waited;
+    link_inbound_waited(in, waited);
     link_reader_turn_leave(&in->turn);
 }

@@ -39,7 +39,7 @@ typedef struct link_inbound {
     uint64_t quiet_since;    /* how many messages had come when the last PONG came */
     int large;               /* the last message was a large one: another may follow */
     size_t frame;            /* bytes of the last message's frame: those of the next ones, about */
-    double last_wait;        /* how long the last follower waited, in seconds */
+    int near;                /* atomic; see link_inbound_is_near */
     int why;             /* errno of the end of the link; 0: the peer closed it */
     uint64_t messages, bytes, unmatched, reads; /* counts (atomic: others read them) */
 } link_inbound;
@@ -92,6 +92,9 @@ jet_status link_inbound_feed(link_inbound *in, jet_span bytes);
 link_event link_inbound_parse(link_inbound *in, jet_span *text);
 /* Receive from `fd` until there is an event. Only the reader, with its turn. Blocks. */
 link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
+/* Let followers read `fd` from now on, and let none read any more. As link_reader_turn_link. */
+void link_inbound_link(link_inbound *in, int fd);
+void link_inbound_unlink(link_inbound *in);
 /* For a taker that has nothing and that took the reader's turn (link_reader_turn_take): read the link
  * in this thread until `missing(whom)` says that what it waits for has come, up to `until`
  * (monotonic). Routes what comes for others too. With `gather` it wakes up once for all that is missing, and not
@@ -100,5 +103,10 @@ link_event link_inbound_pump(link_inbound *in, int fd, jet_span *text);
 int link_inbound_follow(link_inbound *in, link_missing missing, void *whom, double until, int gather);
 /* Give the turn back after having waited for so many seconds. */
 void link_inbound_leave(link_inbound *in, double waited);
+/* Whether an answer may be expected soon, from threads that need no interpreter for it: followers may
+ * read the link, and the last wait for it was a short one. On a far link it never is. */
+int link_inbound_is_near(const link_inbound *in);
+/* Note how many seconds a wait took. */
+void link_inbound_waited(link_inbound *in, double seconds);
 
 #endif

@@ -5,7 +5,7 @@ static const double SAVED = 0.005;     /* seconds of that, at most, for later */
 static const double LEAST = 0.0001;    /* a wait that may keep it for less gives it up */
 static const double CHEAP = 0.5;       /* of a switch interval: no thread has computed all the time */
 static const double COSTLY = 0.8;      /* of a switch interval: one has */
-static const double BELIEVED = 20;     /* times what the lock cost: so long it is taken to go on */
+static const double BELIEVED = 100;    /* times what the lock cost: so long it is taken to go on */
 static const int ENOUGH = 3;           /* costly waits in a row */
 
 int link_keep_is_busy(const link_keep *k, double now) { return now < k->busy_until; }

@@ -1,7 +1,9 @@
 # When a wait, or a piece of work without Python, keeps the GIL. Binds link_keep.
 from libc.stddef cimport size_t
 
-from jetsync._core.link cimport link_inbound, link_keep, link_keep_is_busy, link_missing
+from jetsync._core.link cimport (
+    link_inbound, link_keep, link_keep_is_busy, link_missing, link_result, link_wakeup,
+)
 from jetsync._core.sync cimport monotonic
 
 cdef link_keep KEEP  # of all waits of the process; guarded by the GIL
@@ -20,4 +22,5 @@ cdef inline bint is_little(size_t size) noexcept:
 
 cdef int follow(link_inbound *reader, link_missing missing, void *whom, double deadline,
                 bint gather) except -1
+cdef link_result sleep_kept(link_inbound *reader, link_wakeup *wakeup, double deadline) noexcept
 cdef int returned(double woke, double kept_before) except -1

@@ -13,10 +13,9 @@ from jetsync._core.link cimport (
     LINK_EVENT_NONE, LINK_EVENT_PONG, LINK_EVENT_SLOW, LINK_FILTER_BROKEN, LINK_FILTER_DONE,
     LINK_FILTER_MORE, LINK_NOT_DECODED, link_count, link_filtered,
     link_inbound_add, link_inbound_add_reply, link_inbound_begin, link_inbound_feed,
-    link_inbound_free, link_inbound_init, link_inbound_parse, link_inbound_pump,
+    link_inbound_free, link_inbound_init, link_inbound_link, link_inbound_parse, link_inbound_pump,
     link_inbound_remove, link_inbound_remove_reply, link_inbound_reset, link_inbound_route_replies,
-    link_reader_turn_is_taken, link_reader_turn_link, link_reader_turn_unlink,
-    link_websocket_decode,
+    link_inbound_unlink, link_reader_turn_is_taken, link_websocket_decode,
 )
 from jetsync._core.mailbox cimport POOL, Mailbox
 from jetsync._core.websocket cimport WebSocket, is_native
@@ -199,11 +198,11 @@ cdef class Inbound:
 
     def link(self, int fd):
         """Let callers read `fd` while the reader waits. Only the reader, between two pumps."""
-        link_reader_turn_link(&self.link_.turn, fd)
+        link_inbound_link(&self.link_, fd)
 
     def unlink(self):
         """Let no caller read any more, before `fd` is closed. Only the reader, between two pumps."""
-        link_reader_turn_unlink(&self.link_.turn)
+        link_inbound_unlink(&self.link_)
 
     def pump(self, int fd, filter=None):
         """Receive until something needs Python; returns (event, detail).

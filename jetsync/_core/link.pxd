@@ -225,8 +225,6 @@ cdef extern from "link_reader_turn.h" nogil:
     ctypedef struct link_reader_turn:
         pass
 
-    void link_reader_turn_link(link_reader_turn *t, int fd)
-    void link_reader_turn_unlink(link_reader_turn *t)
     bint link_reader_turn_is_taken(link_reader_turn *t)
     bint link_reader_turn_take(link_reader_turn *t, bint may_wait)
 
@@ -241,7 +239,6 @@ cdef extern from "link_inbound.h" nogil:
         jet_pool *pool
         link_decode decode
         void *context
-        double last_wait
         int why
         uint64_t messages
         uint64_t bytes
@@ -273,6 +270,10 @@ cdef extern from "link_inbound.h" nogil:
     bint link_inbound_follow(link_inbound *i, link_missing missing, void *whom, double until,
                              bint gather)
     void link_inbound_leave(link_inbound *i, double waited)
+    void link_inbound_link(link_inbound *i, int fd)
+    void link_inbound_unlink(link_inbound *i)
+    bint link_inbound_is_near(const link_inbound *i)
+    void link_inbound_waited(link_inbound *i, double seconds)
 
 
 cdef extern from "link_websocket.h" nogil:

@@ -3,7 +3,9 @@ from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_pool, jet_record
-from jetsync._core.link cimport link_counts, link_inbound, link_queue, link_queue_counts
+from jetsync._core.link cimport (
+    link_counts, link_inbound, link_queue, link_queue_counts, link_result,
+)
 from jetsync._core.message cimport MessageFactory, Msg
 
 cdef jet_pool POOL  # of all mailboxes, and of the batches that their messages went into
@@ -21,8 +23,10 @@ cdef class Mailbox:
     cdef int _fill(self, double deadline, size_t least=*, double patience=*, double since=*,
                    bint gather=*) except -1
     cdef bint gather(self, size_t least, double deadline) except -1
-    cdef int _follow(self, double deadline, bint gather) except -1
-    cdef bint _sleep(self, double deadline, double patience, double since) except -1
+    cdef bint _follow(self, double deadline, bint gather) except -1
+    cdef bint _sleep(self, double deadline, double patience, double since, bint soon) except -1
+    cdef link_result _sleep_without_gil(self, double deadline, double patience,
+                                        double since) except *
     cdef double _due(self, double deadline, double patience, double since) noexcept nogil
     cdef int collect(self, MsgBatch batch, size_t limit, double deadline, size_t least,
                      double patience, double since, list statuses) except -1

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 from jetsync._core.batch cimport MsgBatch
 from jetsync._core.csrc cimport jet_chain_drop, jet_chain_peek, jet_record
-from jetsync._core.gil cimport KEEP, follow, returned
+from jetsync._core.gil cimport KEEP, follow, returned, sleep_kept
 from jetsync._core.link cimport (
     LINK_FIND_BUSY, LINK_FOUND, LINK_NOTHING, LINK_SIGNAL, LINK_TIMEOUT, LINK_WOKEN, link_add,
     link_count, link_found, link_queue_absorb, link_queue_discard,
@@ -58,6 +58,7 @@ cdef class Mailbox:
         counted from `since` or from the last one."""
         cdef bint patient = deadline != 0
         cdef bint follow = self.reader != NULL and self.vain < VAIN
+        cdef bint soon = False  # another thread reads the link, and something may come in a moment
         cdef link_found found
         while True:
             if not patient:
@@ -74,22 +75,22 @@ cdef class Mailbox:
                 return 0
             if follow:
                 follow = False
-                self._follow(deadline, gather)
+                soon = not self._follow(deadline, gather)
                 patient = deadline < 0 or monotonic() < deadline
-            elif not self._sleep(deadline, patience, since):
+            elif not self._sleep(deadline, patience, since, soon):
                 patient = False
 
-    cdef int _follow(self, double deadline, bint gather) except -1:
-        """Read the link in this thread until something came for this mailbox, if no other thread does;
-        not for long. Routes what comes for others as well. A signal handler may raise."""
+    cdef bint _follow(self, double deadline, bint gather) except -1:
+        """Read the link in this thread until something came for this mailbox, not for long; False when
+        another thread does. Routes what comes for others as well. A signal handler may raise."""
         cdef link_inbound *reader = self.reader
         cdef object inbound = self.inbound  # lives as long as this reads
-        if not link_reader_turn_take(&reader.turn, False):
-            return 0
         self.vain += 1
+        if not link_reader_turn_take(&reader.turn, False):
+            return False
         follow(reader, link_queue_missing, &self.queue, deadline, gather)
         PyErr_CheckSignals()
-        return 0
+        return True
 
     cdef double _due(self, double deadline, double patience, double since) noexcept nogil:
         """When a wait ends: at `deadline`, or when the last sign of life is `patience` old."""
@@ -101,34 +102,43 @@ cdef class Mailbox:
         due = max(since, now.last_put) + patience
         return due if deadline < 0 or due < deadline else deadline
 
-    cdef bint _sleep(self, double deadline, double patience, double since) except -1:
-        """Wait to be woken; False when time is up. A signal handler may raise."""
-        cdef link_result got
-        cdef double due, later, woke, kept_before
-        cdef bint woken = False
+    cdef bint _sleep(self, double deadline, double patience, double since, bint soon) except -1:
+        """Wait to be woken, perhaps `soon`; False when time is up. A signal handler may raise."""
+        cdef link_result got = LINK_TIMEOUT
         while True:
-            kept_before = KEEP.kept
-            with nogil:
-                due = self._due(deadline, patience, since)
-                got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
-                while got == LINK_TIMEOUT:
-                    later = self._due(deadline, patience, since)
-                    if later <= due:
-                        break
-                    due = later
-                    got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
-                if got == LINK_TIMEOUT:
-                    woken = link_queue_leave(&self.queue)
-                woke = monotonic()
-            returned(woke, kept_before)
+            if soon and self.reader != NULL:
+                soon = False
+                got = sleep_kept(self.reader, &self.queue.gate.wakeup, deadline)
+            if got == LINK_TIMEOUT:
+                got = self._sleep_without_gil(deadline, patience, since)
             if got != LINK_SIGNAL:
-                return woken or got == LINK_WOKEN
+                return got == LINK_WOKEN
             try:
                 PyErr_CheckSignals()
             except BaseException:
                 with nogil:
                     link_queue_leave(&self.queue)
                 raise
+            got = LINK_TIMEOUT
+
+    cdef link_result _sleep_without_gil(self, double deadline, double patience,
+                                        double since) except *:
+        cdef link_result got
+        cdef double due, later, woke, kept_before = KEEP.kept
+        with nogil:
+            due = self._due(deadline, patience, since)
+            got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
+            while got == LINK_TIMEOUT:
+                later = self._due(deadline, patience, since)
+                if later <= due:
+                    break
+                due = later
+                got = link_wakeup_sleep(&self.queue.gate.wakeup, due)
+            if got == LINK_TIMEOUT and link_queue_leave(&self.queue):
+                got = LINK_WOKEN
+            woke = monotonic()
+        returned(woke, kept_before)
+        return got
 
     cdef Msg _build(self, jet_record *r):
         """Make the next ready message, `r`, which stays there: an error here loses none."""

@@ -3,60 +3,19 @@ each time, and the thread that computes keeps its half of the time."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 import jetsync
 from jetsync._core.gil import kept
 from jetsync.testing import Faults
+from tests.harness.computing import INTERVAL, computing
 from tests.harness.links import straight
 from tests.harness.waiting import wait_until
 
 CALLS = 300
-INTERVAL = 0.005
-
-
-class Computing(threading.Thread):
-    """Python code that never waits."""
-
-    def __init__(self) -> None:
-        super().__init__(name="computing")
-        self.rounds = 0
-        self.gives_way = False
-        self._end = False
-
-    def run(self) -> None:
-        while not self._end:
-            self.rounds += 1
-            if self.gives_way:
-                time.sleep(0)  # gives the GIL up
-
-    def finish(self) -> None:
-        self._end = True
-        self.join()
-
-    @property
-    def seconds(self) -> float:
-        """The processor time that it has had."""
-        assert self.ident is not None
-        return time.clock_gettime(time.pthread_getcpuclockid(self.ident))
-
-
-@contextlib.contextmanager
-def computing() -> Iterator[Computing]:
-    assert sys.getswitchinterval() == pytest.approx(INTERVAL)
-    thread = Computing()
-    thread.start()
-    wait_until(lambda: thread.rounds > 0)
-    try:
-        yield thread
-    finally:
-        thread.finish()
 
 
 @pytest.fixture
@@ -111,19 +70,9 @@ def test_columns_of_a_few_mebibytes_are_made_with_the_gil(js, stored):
     with computing() as thread:
 
         def they_are() -> bool:
-            thread.gives_way = False
             for _ in range(CALLS):  # by now it is known that a thread computes
                 stored.get_msg(1, direct=True)
-            thread.gives_way = True
-            sys.setswitchinterval(60)  # from here on no thread is thrown out
-            try:
-                time.sleep(2 * INTERVAL)  # for the thread to wait by that interval
-                before = thread.rounds
-                for _ in range(20):
-                    batch.__arrow_c_array__()
-                return thread.rounds == before
-            finally:
-                sys.setswitchinterval(INTERVAL)
+            return not thread.runs_during(lambda: [batch.__arrow_c_array__() for _ in range(20)])
 
         wait_until(they_are, timeout=30)
 

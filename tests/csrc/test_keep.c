@@ -22,12 +22,12 @@ void suite_keep(void) {
     now = wait_once(&k, now, 0.003); /* neither dear nor cheap: says nothing */
     now = wait_once(&k, now, 0.005);
     CHECK(link_keep_for(&k, now) == LINK_KEEP_LONGEST);
-    CHECK(link_keep_is_busy(&k, now + 0.09) && !link_keep_is_busy(&k, now + 0.11));
+    CHECK(link_keep_is_busy(&k, now + 0.49) && !link_keep_is_busy(&k, now + 0.51));
     /* It is believed for a while; then one wait tries, and one costly one is enough. */
-    CHECK(link_keep_for(&k, now + 0.09) > 0 && link_keep_for(&k, now + 0.11) == 0);
-    now = wait_once(&k, now + 0.11, 0.005);
+    CHECK(link_keep_for(&k, now + 0.49) > 0 && link_keep_for(&k, now + 0.51) == 0);
+    now = wait_once(&k, now + 0.51, 0.005);
     CHECK(link_keep_for(&k, now) > 0);
-    now = wait_once(&k, now + 0.11, 0.0001);
+    now = wait_once(&k, now + 0.51, 0.0001);
     CHECK(link_keep_for(&k, now) == 0);
 
     /* Threads that had to wait at the same time are one sign. */

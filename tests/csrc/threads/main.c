@@ -40,7 +40,7 @@ static void live(size_t *events, int framed) {
     CHECK(link_outbound_attach(&out, pair[0], first, 1 << 20, encode, &w, 0) >= 0);
     in.decode = framed ? link_websocket_decode : NULL;
     in.context = &w;
-    link_reader_turn_link(&in.turn, pair[0]);
+    link_inbound_link(&in, pair[0]);
     while (link_inbound_pump(&in, pair[0], &text) != LINK_EVENT_EOF) {
         (*events)++;
         if (framed) link_websocket_owes(&w);
@@ -48,7 +48,7 @@ static void live(size_t *events, int framed) {
     shutdown(pair[0], SHUT_RDWR);
     link_outbound_detach(&out);
     link_outbound_forget(&out);
-    link_reader_turn_unlink(&in.turn);
+    link_inbound_unlink(&in);
     close(pair[0]);
     server_join(&s);
     if (framed) link_websocket_free(&w);

@@ -35,6 +35,9 @@ static int fill(link_queue *q, double deadline) {
                 link_inbound_follow(&in, link_queue_missing, q, link_now() + 0.0005, q == &queues[1]);
                 link_inbound_leave(&in, 0.0005);
             }
+        } else if (link_inbound_is_near(&in) &&
+                   link_wakeup_sleep(&q->gate.wakeup, link_now() + 0.0005) == LINK_WOKEN) {
+            link_inbound_waited(&in, 0.0005);
         } else if (link_wakeup_sleep(&q->gate.wakeup, deadline) != LINK_WOKEN && !link_queue_leave(q)) {
             patient = 0;
         }
