@@ -19,7 +19,7 @@ from tests.harness.computing import computing
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux",
-    reason="elsewhere a wait gives the GIL up",
+    reason="followers need Linux; elsewhere a wait gives the GIL up, as all other tests have it",
 )
 
 # Answers from another process: a thread of this one would need the GIL for that.
@@ -28,7 +28,7 @@ import socket, sys, time
 link = socket.socket(fileno=int(sys.argv[1]))
 link.setblocking(True)
 while link.recv(1):
-    time.sleep(0.001)
+    time.sleep(0.001)  # for the taker to wait by then
     link.sendall(sys.argv[2].encode())
 """
 

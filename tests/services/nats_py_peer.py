@@ -36,6 +36,9 @@ async def serve(url: str, name: str) -> None:
     group = service.add_group(name=name, queue_group="g")
     await group.add_endpoint(name="refuse", handler=refuse, metadata={"m": "n"})
     await group.add_endpoint(name="fail", handler=fail)
+    # A flush of nats-py sends its PING before what waits to be written. By the time it is answered
+    # the subscriptions have left, and the second answer says that the server has them.
+    await nc.flush()
     await nc.flush()
     print("ready", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
