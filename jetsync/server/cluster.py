@@ -76,7 +76,7 @@ class NatsCluster:
         """All URLs in one text, separated by commas."""
         return ",".join(self.urls)
 
-    def start(self, timeout: float = 30.0) -> NatsCluster:
+    def start(self, timeout: float = 60.0) -> NatsCluster:
         """Start every node that does not run, wait until all work together; return the cluster.
 
         That is: all nodes know each other and, with JetStream, agree on its leader, which has seen
@@ -108,7 +108,7 @@ class NatsCluster:
         for server in self.servers:
             server.kill()
 
-    def restart(self, timeout: float = 50.0) -> NatsCluster:
+    def restart(self, timeout: float = 80.0) -> NatsCluster:
         """Shut every node down, then start all of them again. Blocks up to ``timeout`` seconds;
         raises as ``start()``.
         """
