@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import sys
 import time
 import uuid
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jetsync._counted import counted
@@ -23,7 +26,7 @@ def run(invocation: Invocation) -> None:
     if args.schedule_dest is not None and args.schedule_subject is None:
         # As the nats command has it: SUBJECT is where the schedule is stored.
         args.subject, args.schedule_subject = args.schedule_dest, args.subject
-    if args.force_stdin and args.body is None:
+    if args.body is None and (args.force_stdin or args.send_on):
         args.body = "-"
     scheduled = args.at is not None or args.every is not None
     stored = args.js or args.id is not None or args.ttl is not None or scheduled
@@ -35,19 +38,16 @@ def run(invocation: Invocation) -> None:
         return
     if stored and args.reply:
         raise UsageError("--reply has no meaning with --js: the server's confirmation goes there.")
-    text = None if args.body == "-" else args.body or ""
-    data = values.read_body("-") if text is None else b""
-    templates.check(args.subject, text or "", args.id or "", *args.header)
+    templates.check(args.subject, _typed(args), args.id or "", *args.header)
     values.headers(args.header)
     nc = invocation.connect()
     js = invocation.jetstream() if stored else None
-    size = 0
-    for number in range(1, args.count + 1):
+    number = size = 0
+    for number, body in enumerate(_bodies(args), 1):
         if number > 1 and args.sleep:
             time.sleep(args.sleep)
-        subject = args.subject if text is None else templates.fill(args.subject, number)
-        if text is not None:
-            data = templates.fill(text, number).encode("utf-8", "surrogateescape")
+        subject = templates.fill(args.subject, number)
+        data = body if isinstance(body, bytes) else _filled(body, number)
         size += len(data)
         given = values.headers(templates.fill(header, number) for header in args.header)
         if js is None:
@@ -68,16 +68,41 @@ def run(invocation: Invocation) -> None:
         )
     if js is None:
         invocation.flush(nc)
-        what = counted(args.count, "message", form=",")
+        what = counted(number, "message", form=",")
         invocation.out.show(
-            {"subject": args.subject, "published": args.count, "bytes": size},
+            {"subject": args.subject, "published": number, "bytes": size},
             f"published {what} to {args.subject!r}",
         )
+
+
+def _typed(args: Any) -> str:
+    """Return the text of the line that is to be sent, "" where it is standard input."""
+    return "" if args.body in (None, "-") else args.body
+
+
+def _bodies(args: Any) -> Iterator[str | bytes]:
+    """Iterate over what is to be sent, each ``--count`` times: bytes of standard input, with
+    ``--send-on newline`` as its lines come."""
+    one: str | bytes
+    if args.body != "-":
+        given: Iterable[str | bytes] = (_typed(args),)
+    elif args.send_on == "newline":
+        given = (line.removesuffix(b"\n").removesuffix(b"\r") for line in sys.stdin.buffer)
+    else:
+        given = (values.read_body("-"),)
+    for one in given:
+        yield from itertools.repeat(one, args.count)
+
+
+def _filled(text: str, number: int) -> bytes:
+    return templates.fill(text, number).encode("utf-8", "surrogateescape")
 
 
 def _check(args: Any, scheduled: bool) -> None:
     if args.subject_column is not None and args.file is None:
         raise UsageError("--subject-column goes with --file.")
+    if args.send_on is not None and args.body != "-":
+        raise UsageError("--send-on goes with a body from standard input: give no BODY.")
     if args.file is not None and (
         args.body is not None
         or scheduled
@@ -86,8 +111,9 @@ def _check(args: Any, scheduled: bool) -> None:
         or templates.has_places(args.subject)
     ):
         raise UsageError(
-            "--file goes with --subject-column and --js only: not with BODY, --header, --reply, "
-            "--count, --sleep, --id, --ttl, --at and --every, nor with {{Count}} and the like."
+            "--file goes with --subject-column and --js only: not with BODY, --send-on, --header, "
+            "--reply, --count, --sleep, --id, --ttl, --at and --every, nor with {{Count}} and the "
+            "like."
         )
     if args.at is not None and args.every is not None:
         raise UsageError("give either --at or --every.")
@@ -142,6 +168,11 @@ COMMANDS = (
             argument("--schedule-dest", metavar="SUBJECT", help=argparse.SUPPRESS),
             argument("--force-stdin", action="store_true", help=argparse.SUPPRESS),
             argument(
+                "--send-on",
+                choices=("newline", "eof"),
+                help="publish standard input: each line as it comes, or all of it at its end",
+            ),
+            argument(
                 "--file",
                 metavar="FILE",
                 help="publish each row of a .jsonl, .csv or .parquet file; takes no flags but "
@@ -151,7 +182,8 @@ COMMANDS = (
         ),
         example="jetsync pub orders.new 'order {{Count}}' --js --count 3\n"
         "jetsync pub orders.new --file orders.jsonl --js\n"
-        "jetsync pub orders.remind 'order 7' --at 30m",
+        "jetsync pub orders.remind 'order 7' --at 30m\n"
+        "tail -f orders.log | jetsync pub orders.log --send-on newline",
         description="Publish messages. In subject, BODY (but for that of standard input), headers "
         f"and --id these are filled in for each: {templates.HELP}.",
     ),

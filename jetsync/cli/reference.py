@@ -36,7 +36,7 @@ def _is_flag(one: Argument) -> bool:
 
 def _place(one: Argument) -> str:
     name = str(one.options["metavar"])
-    return f"[{name}]" if one.options.get("nargs") == "?" else name
+    return {"?": f"[{name}]", "*": f"[{name} ...]"}.get(one.options.get("nargs", ""), name)
 
 
 def _safe(text: str) -> str:
