@@ -22,6 +22,8 @@ __all__ = [
     "DEFAULTS",
     "MIRROR",
     "REMOVALS",
+    "STORAGE",
+    "STORE",
     "STREAM",
     "changed_fields",
     "changes",
@@ -63,7 +65,7 @@ DEFAULTS = argument("--defaults", action="store_true", help=argparse.SUPPRESS)
 
 CONFIG = argument("--config", metavar="FILE", help='configuration as JSON, "-": standard input')
 
-_STORAGE = flag(
+STORAGE = flag(
     "storage", "--storage", type=_storage, choices=("file", "memory"), help="where it is kept"
 )
 _PLACEMENT = (
@@ -119,7 +121,7 @@ REMOVALS = (
 STREAM = (
     flag("subjects", "--subjects", type=_listed, metavar="A,B", help="subjects it stores"),
     flag("description", "--description", metavar="TEXT", help="what it is for"),
-    _STORAGE,
+    STORAGE,
     flag("num_replicas", "--replicas", type=int, metavar="N", help="copies in a cluster"),
     flag(
         "retention",
@@ -207,16 +209,22 @@ STREAM = (
     _METADATA,
 )
 
+STORE = (
+    flag("ttl", "--ttl", type=values.duration, metavar="TIME", help="life of what is put there"),
+    flag("replicas", "--replicas", type=values.count, metavar="N", help="copies in a cluster"),
+    flag("max_bytes", "--max-bucket-size", type=values.size, metavar="SIZE", help="of all of it"),
+    flag("description", "--description", metavar="TEXT", help="what it is for"),
+    _switch("compression", "--compress", "compress the files"),
+    *_PLACEMENT,
+    _METADATA,
+)
+"""Fields of an object store that can be changed; a key-value bucket has them too."""
+
 BUCKET = (
     flag("history", "--history", type=values.count, metavar="N", help="values kept for each key"),
-    flag("ttl", "--ttl", type=values.duration, metavar="TIME", help="life of a value"),
-    flag("replicas", "--replicas", type=values.count, metavar="N", help="copies in a cluster"),
     flag(
         "max_value_size", "--max-value-size", type=values.size, metavar="SIZE", help="of one value"
     ),
-    flag("max_bytes", "--max-bucket-size", type=values.size, metavar="SIZE", help="of all values"),
-    flag("description", "--description", metavar="TEXT", help="what it is for"),
-    _STORAGE,
     flag(
         "limit_marker_ttl",
         "--marker-ttl",
@@ -224,7 +232,6 @@ BUCKET = (
         metavar="TIME",
         help="life of delete markers",
     ),
-    _switch("compression", "--compress", "compress the files"),
     flag(
         "sources",
         "--source",
@@ -234,9 +241,9 @@ BUCKET = (
         completes="bucket",
         help="take the values of this bucket too; may be repeated",
     ),
+    *STORE,
+    STORAGE,
     *_REPUBLISH,
-    *_PLACEMENT,
-    _METADATA,
 )
 """Fields of a key-value bucket."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 __all__ = [
     "ALL",
-    "COMPRESS",
     "CONNECTION",
     "HEADER",
     "NO_SELECT",
@@ -75,13 +74,6 @@ NO_SELECT = argument("--no-select", action="store_true", help=argparse.SUPPRESS)
 PROGRESS = argument("--progress", action=argparse.BooleanOptionalAction, help=argparse.SUPPRESS)
 """Progress is drawn where a person looks at it."""
 
-COMPRESS = argument(
-    "--compress",
-    dest="compression",
-    action="store_true",
-    default=None,
-    help="compress the files",
-)
 SIGN_IN = {
     "user": "NATS_USER",
     "password": "NATS_PASSWORD",

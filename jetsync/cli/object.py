@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jetsync.cli import values
+from jetsync.cli.config_flags import STORAGE, STORE, config_fields, is_given
 from jetsync.cli.confirm import FORCE, UNASKED, confirm
 from jetsync.cli.failure import UsageError
-from jetsync.cli.flags import COMPRESS, HEADER, PROGRESS, argument
+from jetsync.cli.flags import HEADER, PROGRESS, argument
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.output import Fields, Table
 from jetsync.cli.progress import progress
@@ -73,11 +74,43 @@ def _ls(invocation: Invocation) -> None:
 
 
 def _add(invocation: Invocation) -> None:
+    from jetsync.objectstore.config import ObjectStoreConfig
+
     args = invocation.args
-    names = ("ttl", "replicas", "max_bytes", "description", "storage", "compression")
-    fields = {name: vars(args)[name] for name in names if vars(args)[name] is not None}
+    fields = config_fields(args, ObjectStoreConfig)
     store = invocation.jetstream().create_object_store(bucket=args.bucket, **fields)
     _show_status(invocation, store.status())
+
+
+def _edit(invocation: Invocation) -> None:
+    from jetsync.objectstore.config import ObjectStoreConfig
+
+    args = invocation.args
+    of_object: dict[str, Any] = {"headers": values.headers(args.header)} if args.header else {}
+    if not (is_given(args) or of_object or args.rename is not None):
+        raise UsageError("nothing to change: give a flag.")
+    if args.name is not None:
+        of_object.update(config_fields(args, ObjectStoreConfig))
+        _edit_object(invocation, of_object)
+        return
+    if of_object or args.rename is not None:
+        raise UsageError("--header and --rename change an object: give its NAME.")
+    before = _store(invocation).status().config
+    fields = config_fields(args, ObjectStoreConfig, before)
+    store = invocation.jetstream().update_object_store(before, **fields)
+    _show_status(invocation, store.status())
+
+
+def _edit_object(invocation: Invocation, fields: dict[str, Any]) -> None:
+    args = invocation.args
+    if not fields.keys() <= {"description", "headers", "metadata"}:
+        raise UsageError(
+            "of an object --description, --metadata, --header and --rename can be changed: "
+            "the other flags are those of a store."
+        )
+    _show_object(
+        invocation, _store(invocation).update_meta(args.name, new_name=args.rename, **fields)
+    )
 
 
 def _info(invocation: Invocation) -> None:
@@ -258,20 +291,26 @@ COMMANDS = (
         _add,
         (
             argument("BUCKET", help="its name"),
-            argument("--ttl", type=values.duration, metavar="TIME", help="life of an object"),
-            argument("--replicas", type=values.count, metavar="N", help="copies in a cluster"),
-            argument(
-                "--max-bucket-size",
-                dest="max_bytes",
-                type=values.size,
-                metavar="SIZE",
-                help="of all objects",
-            ),
-            argument("--description", metavar="TEXT", help="what it is for"),
-            argument("--storage", choices=("file", "memory"), help="where objects are kept"),
-            COMPRESS,
+            *STORE,
+            STORAGE,
         ),
         example="jetsync object add FILES --max-bucket-size 10GiB",
+    ),
+    Command(
+        "edit",
+        "change an object store, or what describes an object of it",
+        _edit,
+        (
+            _BUCKET,
+            argument("NAME", nargs="?", help="name of the object"),
+            HEADER,
+            argument("--rename", metavar="NAME", help="another name for the object"),
+            *STORE,
+        ),
+        example="jetsync object edit FILES --ttl 30d\n"
+        "jetsync object edit FILES report.pdf --description 'the last one'",
+        description="Change an object store, or the description, metadata, headers and name of an "
+        "object. Headers and metadata are replaced as a whole.",
     ),
     Command(
         "info",

@@ -303,6 +303,56 @@ def test_an_object_is_put_with_all_that_describes_it(nc, jet) -> None:
         nc.jetstream().delete_object_store("CLIMETA")
 
 
+def test_an_object_store_is_changed_in_what_a_flag_names(nc, jet) -> None:
+    js = nc.jetstream()
+    given = ("--ttl", "1h", "--metadata", "owner=me", "--storage", "m")
+    try:
+        assert jet("object", "add", "CLISTORE", *given).code == 0
+        edited = jet("object", "edit", "CLISTORE", "--description", "files", "--compress", "-j")
+        assert (edited.code, edited.err) == (0, "")
+        config = js.object_store("CLISTORE").status().config
+        assert (config.description, config.ttl, config.compression) == ("files", 3600, True)
+        assert (config.metadata["owner"], config.storage) == ("me", "memory")
+        assert edited.json["config"]["description"] == "files"
+        assert jet("object", "edit", "CLISTORE", "--no-compress").code == 0
+        assert not js.object_store("CLISTORE").status().config.compression
+    finally:
+        js.delete_object_store("CLISTORE")
+    assert jet("object", "edit", "CLISTORE", "--ttl", "1h").code == 3
+
+
+def test_what_describes_an_object_is_changed(nc, jet) -> None:
+    js = nc.jetstream()
+    store = js.create_object_store(bucket="CLIOBJECT", storage="memory")
+    try:
+        store.put("n", b"data")
+        edit = ("object", "edit", "CLIOBJECT", "n")
+        assert jet(*edit, "--description", "a text", "--metadata", "a=b").code == 0
+        done = jet(*edit, "--rename", "m", "-H", "A:1", "-H", "A:2")
+        assert (done.code, "Object m of store CLIOBJECT" in done.out) == (0, True)
+        info = store.info("m")
+        assert (info.description, info.metadata) == ("a text", {"a": "b"})
+        assert (info.headers, store.get_bytes("m")) == ({"A": ["1", "2"]}, b"data")
+        assert jet(*edit, "--description", "x").code == 3, "it has another name now"
+    finally:
+        js.delete_object_store("CLIOBJECT")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("FILES",), "nothing to change"),
+        (("FILES", "n"), "nothing to change"),
+        (("FILES", "-H", "A:1"), "give its NAME"),
+        (("FILES", "--rename", "m"), "give its NAME"),
+        (("FILES", "n", "--ttl", "1h"), "are those of a store"),
+    ],
+)
+def test_an_edit_of_nothing_or_of_something_else_is_refused_unconnected(words, said) -> None:
+    done = run("object", "edit", *words, NATS_URL="nats://127.0.0.1:1")
+    assert (done.code, said in done.err) == (2, True), done.err
+
+
 def test_a_watch_begins_with_a_revision_and_leaves_deletions_out(nc, jet) -> None:
     js = nc.jetstream()
     kv = js.create_key_value(bucket="CLIWATCH", history=5, limit_marker_ttl=5, storage="memory")
