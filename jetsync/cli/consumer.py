@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
+from jetsync.cli import consumer_find, values
 from jetsync.cli import consumer_views as views
-from jetsync.cli import values
 from jetsync.cli.config_flags import (
     CONFIG,
     CONSUMER,
@@ -35,6 +35,15 @@ _DELIVER = {
     "subject": "last_per_subject",
     "last_per_subject": "last_per_subject",
 }
+_TWO_WAYS = "give --pull or --target: a consumer delivers in one of these ways."
+_NOT_PUSHED = {
+    "deliver_subject": None,
+    "deliver_group": None,
+    "flow_control": False,
+    "idle_heartbeat": 0,
+    "rate_limit_bps": 0,
+}
+_NOT_PULLED = dict.fromkeys(("max_waiting", "max_batch", "max_expires", "max_bytes"))
 
 
 def _consumer(invocation: Invocation) -> Any:
@@ -60,7 +69,7 @@ def _add(invocation: Invocation) -> None:
     args = invocation.args
     fields = _fields(invocation)
     if args.pull and fields.get("deliver_subject"):
-        raise UsageError("give --pull or --target: a consumer delivers in one of these ways.")
+        raise UsageError(_TWO_WAYS)
     if args.consumer:
         fields["name" if args.ephemeral else "durable_name"] = args.consumer
         if not args.ephemeral:
@@ -68,6 +77,27 @@ def _add(invocation: Invocation) -> None:
     elif not (args.ephemeral or fields.get("durable_name") or fields.get("name")):
         raise UsageError("give the name of the CONSUMER, or --ephemeral.")
     info = invocation.jetstream().create_consumer(args.stream, **fields).cached_info
+    invocation.out.show(info, lambda: views.fields(info))
+
+
+def _copy(invocation: Invocation) -> None:
+    args = invocation.args
+    if args.pull and "field_deliver_subject" in vars(args):
+        raise UsageError(_TWO_WAYS)
+    fields = _fields(invocation)
+    before = _consumer(invocation).cached_info.config
+    if "deliver_policy" in fields:  # where the other one began means nothing then
+        fields = {"opt_start_seq": None, "opt_start_time": None, **fields}
+    if "filter_subjects" in fields:
+        fields["filter_subject"] = None
+    if args.pull:
+        fields = {**_NOT_PUSHED, **fields}
+    elif "deliver_subject" in fields and not before.deliver_subject:
+        fields = {**_NOT_PULLED, **fields}
+    fields["name"] = args.destination
+    fields["durable_name"] = None if args.ephemeral else args.destination
+    js = invocation.jetstream()
+    info = js.create_consumer(args.stream, before, **fields).cached_info
     invocation.out.show(info, lambda: views.fields(info))
 
 
@@ -258,6 +288,24 @@ COMMANDS = (
         ),
         example="jetsync consumer edit ORDERS billing --max-pending 5000",
         aliases=("update",),
+    ),
+    *consumer_find.COMMANDS,
+    Command(
+        "copy",
+        "create a consumer with the configuration of another",
+        _copy,
+        (
+            *_BOTH,
+            argument("DESTINATION", help="name of the new consumer"),
+            argument("--ephemeral", action="store_true", help="not durable"),
+            argument("--pull", action="store_true", help="clients pull from it, also if pushed"),
+            _DELIVER_FLAG,
+            *CONSUMER,
+        ),
+        example="jetsync consumer copy ORDERS billing billing2 --deliver new",
+        aliases=("cp",),
+        description="Create a consumer with the configuration of another of the same stream. It "
+        "begins where that one began: what was delivered and acknowledged is not copied.",
     ),
     Command(
         "rm",

@@ -13,9 +13,9 @@ from jetsync.cli.stream_views import peers
 if TYPE_CHECKING:
     from jetsync.jetstream.config.consumer_info import ConsumerInfo, SequenceInfo
 
-__all__ = ["delivered", "delivered_text", "fields", "report", "table"]
+__all__ = ["EMPTY", "delivered", "delivered_text", "fields", "report", "table"]
 
-_EMPTY = "no consumers"
+EMPTY = "no consumers"
 
 
 def table(consumers: Sequence[ConsumerInfo]) -> Table:
@@ -34,7 +34,7 @@ def table(consumers: Sequence[ConsumerInfo]) -> Table:
             )
             for info in consumers
         ],
-        _EMPTY,
+        EMPTY,
     )
 
 
@@ -64,7 +64,7 @@ def report(consumers: Sequence[ConsumerInfo]) -> Table:
             )
             for info in consumers
         ],
-        _EMPTY,
+        EMPTY,
     )
 
 
