@@ -55,7 +55,11 @@ WORDS = (
         "run a whole JetStream and Spark pipeline and check it",
         "jetsync.cli.demo_command",
     ),
-    Word("server", "run a nats-server with JetStream until Ctrl-C", "jetsync.cli.server"),
+    Word(
+        "server",
+        "run a nats-server with JetStream, or report on servers",
+        "jetsync.cli.server",
+    ),
     Word("version", "show the versions of jetsync, Python and nats-server", "jetsync.cli.version"),
     Word(
         "worker", "call functions with messages, or bring dead letters back", "jetsync.cli.worker"

@@ -183,7 +183,7 @@ COMMANDS = (
         example="jetsync pub orders.new 'order {{Count}}' --js --count 3\n"
         "jetsync pub orders.new --file orders.jsonl --js\n"
         "jetsync pub orders.remind 'order 7' --at 30m\n"
-        "tail -f orders.log | jetsync pub orders.log --send-on newline",
+        "jetsync pub orders.log --send-on newline",
         description="Publish messages. In subject, BODY (but for that of standard input), headers "
         f"and --id these are filled in for each: {templates.HELP}.",
     ),

@@ -1,4 +1,4 @@
-"""``jetsync server``: a nats-server, or a cluster of them, in the foreground until Ctrl-C."""
+"""``jetsync server run``: a nats-server, or a cluster of them, in the foreground until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jetsync.cli import interrupts
+from jetsync.cli import interrupts, server_report
 from jetsync.cli.failure import CommandError, UsageError
 from jetsync.cli.invocation import Invocation
 from jetsync.cli.registry import Command, argument
@@ -61,7 +61,7 @@ def _last_words(server: NatsServer) -> str:
 
 COMMANDS = (
     Command(
-        "server",
+        "run",
         "run a nats-server with JetStream until Ctrl-C",
         run,
         (
@@ -83,5 +83,7 @@ COMMANDS = (
             "this machine can connect."
         ),
         connects=False,
+        default=True,
     ),
+    *server_report.COMMANDS,
 )
