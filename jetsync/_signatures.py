@@ -1,4 +1,4 @@
-"""spells_out: what ``**fields`` of a call may be, for help() and completion.
+"""What ``**fields`` of a call may be: spells_out for help() and completion, check_options to check.
 
 Room:      hallway. May import: the standard library.
 Touch me:  when a call takes the fields of a configuration, or the options of another call.
@@ -10,15 +10,31 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 from typing import Any, TypeVar, is_typeddict
 
-__all__ = ["spells_out"]
+__all__ = ["check_options", "spells_out"]
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def check_options(call: str, given: Iterable[str], fields: type) -> None:
+    """Raise TypeError for an option that the call does not take, in Python's own words.
+
+    For ``**options`` that are handed on to another function: that one would name itself. ``fields``
+    is the TypedDict or the dataclass of the options. Does not block.
+    """
+    known = fields.__annotations__
+    for name in given:
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, 1)
+            advice = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{advice}")
 
 
 def spells_out(source: Any, *, without: tuple[str, ...] = ()) -> Callable[[F], F]:

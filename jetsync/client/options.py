@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from jetsync._deadline import to_seconds
 from jetsync._numbers import check_whole
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.client.callbacks import check_callback
 from jetsync.client.contexts import (
     fields_of_context,
@@ -399,6 +399,7 @@ class ConnectOptions:
         Reads files and does not connect; blocks only while such a program runs. Raises ConfigError
         for what is missing or means nothing here.
         """
+        check_options("from_context", overrides, ConnectFields)
         return options_of_context(name, overrides, run_commands=run_commands)
 
     @classmethod
@@ -419,6 +420,7 @@ class ConnectOptions:
         only while a program of a context runs, which ``run_commands`` has to allow. Raises
         ConfigError for what is missing or means nothing here.
         """
+        check_options("from_env", overrides, ConnectFields)
         environ = os.environ if environ is None else environ
         found = fields_of_environment(environ, run_commands=run_commands)
         return cls(**overridden(found, overrides))

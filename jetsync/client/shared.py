@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 from jetsync._locks import lock
 from jetsync._log import Log
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
-from jetsync.client.options import ConnectOptions, options_of_context
+from jetsync.client.options import ConnectFields, ConnectOptions, options_of_context
 from jetsync.client.sameness import identity
 from jetsync.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from jetsync.client.options import ConnectFields
 
 __all__ = ["shared_connection"]
 
@@ -51,6 +49,7 @@ def shared_connection(
     Functions among the options count as equal when their code and variables are: a lambda of a UDF
     makes one connection, not one for each call.
     """
+    check_options("shared_connection", fields, ConnectFields)
     if context is not None:
         if options is not None:
             raise ConfigError("give either options or context, not both")

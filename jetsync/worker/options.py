@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Hashable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._numbers import check_whole
+from jetsync._signatures import check_options
 from jetsync.errors import ConfigError
 from jetsync.jetstream.settle import Backoff, Settler
 from jetsync.jetstream.settle.dead_letter import check_template
@@ -113,12 +113,7 @@ class WorkerOptions:
     def of(cls, call: str, given: dict[str, Any]) -> WorkerOptions:
         """The options that were given to a call. Raises ConfigError, and TypeError for a name that
         is none."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        for name in given:
-            if name not in names:
-                near = difflib.get_close_matches(name, names, 1)
-                advice = f"; did you mean {near[0]!r}?" if near else ""
-                raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{advice}")
+        check_options(call, given, cls)
         return cls(**given)
 
     @property

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync._threads import ThreadPool
 from jetsync.errors import ConfigError, TimeoutError
+from jetsync.worker.options import WorkerOptions
 from jetsync.worker.report import WorkerReport
 from jetsync.worker.worker import Foreground, Worker
 
@@ -50,6 +51,7 @@ def run(
     processes and raises KeyboardInterrupt at once, and SIGUSR1 prints the stacks of all threads to
     stderr. Options and errors (ConfigError before it begins) are those of :class:`Worker`.
     """
+    check_options("run", options, WorkerOptions)
     return run_all([Worker(source, handler, **options)])[0]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._numbers import check_whole
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError, TimeoutError
 from jetsync.jetstream.api import API
@@ -31,6 +31,7 @@ from jetsync.jetstream.pull.messages import ConsumeContext, MessageStream
 from jetsync.jetstream.pull.options import (
     DEFAULT_EXPIRES,
     BufferLimits,
+    MessagesOptions,
     heartbeat_for,
 )
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jetsync._measurement import Measurement
-    from jetsync.jetstream.pull.options import MessagesOptions
     from jetsync.jetstream.pull.pieces import PiecewisePull
 
 __all__ = ["Consumer"]
@@ -244,6 +244,7 @@ class Consumer(Handle):
         not block. Raises ConfigError for options that the consumer has no use for,
         ConnectionClosedError.
         """
+        check_options("consume", options, MessagesOptions)
         check_callback(callback)
         return ConsumeContext(self._port, self.messages(**options), callback)
 

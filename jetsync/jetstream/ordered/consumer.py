@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._locks import lock
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import (
     ConfigError,
@@ -30,6 +30,7 @@ from jetsync.jetstream.pull.consume import ConsumeContext
 from jetsync.jetstream.pull.options import (
     DEFAULT_EXPIRES,
     BufferLimits,
+    BufferOptions,
     check_count,
     heartbeat_for,
 )
@@ -37,7 +38,6 @@ from jetsync.jetstream.pull.options import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from jetsync.jetstream.pull.options import BufferOptions
 
 __all__ = ["OrderedConsumer"]
 
@@ -175,6 +175,7 @@ class OrderedConsumer(Handle):
         ``on_error``, and the next message is delivered. Does not block. Raises ConfigError for
         options that cannot be and while another message stream is open, ConnectionClosedError.
         """
+        check_options("consume", options, BufferOptions)
         check_callback(callback)
         return ConsumeContext(self._port, self.messages(**options), callback)
 

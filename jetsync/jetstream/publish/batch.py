@@ -13,7 +13,7 @@ from jetsync._counted import counted
 from jetsync._deadline import Deadline, Seconds, to_seconds
 from jetsync._handles import Handle
 from jetsync._locks import lock
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.errors import (
     APIError,
     ApiLevelRequiredError,
@@ -30,7 +30,12 @@ from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.arrow import ArrowData, record_batches
 from jetsync.jetstream.publish.counting import PublishCounts
-from jetsync.jetstream.publish.headers import publish_headers, publish_needs, stream_header
+from jetsync.jetstream.publish.headers import (
+    PublishOptions,
+    publish_headers,
+    publish_needs,
+    stream_header,
+)
 from jetsync.jetstream.publish.many import subject_column
 from jetsync.jetstream.publish.order import await_turn
 from jetsync.jetstream.publish.outcome import PERSISTENCE, Verdict, failure, judge
@@ -41,7 +46,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jetsync.client.port import Port
-    from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["PublishBatch", "ended_by"]
 
@@ -87,6 +91,7 @@ class PublishBatch(Handle):
         Raises ConfigError, MaxPayloadError for a message that cannot be sent; the batch can still
         be used then. All subjects have to belong to one stream, which takes up to 1,000 messages.
         """
+        check_options("add", options, PublishOptions)
         merged, _ = publish_headers(headers, msg_id=msg_id, **options)
         self._api.check_needs(publish_needs(options))
         with self._lock:
@@ -148,6 +153,7 @@ class PublishBatch(Handle):
         except after ConfigError. Give messages a ``msg_id`` to be able to repeat a batch safely:
         one that is stored already is then refused as a whole (err_code 10201).
         """
+        check_options("commit", options, PublishOptions)
         if subject is not None:
             self.add(subject, data, headers=headers, msg_id=msg_id, **options)
         elif data or headers or msg_id or options:

@@ -10,7 +10,7 @@ from jetsync._core.encoding import encode_headers
 from jetsync._core.handles import AsyncPublishing
 from jetsync._deadline import Seconds, to_seconds
 from jetsync._locks import lock
-from jetsync._signatures import spells_out
+from jetsync._signatures import check_options, spells_out
 from jetsync.headers import HeaderInput
 from jetsync.jetstream.api import API
 from jetsync.jetstream.publish.arrow import ArrowData
@@ -19,6 +19,7 @@ from jetsync.jetstream.publish.futures import AsyncPublisher, PubAckFuture
 from jetsync.jetstream.publish.headers import (
     AUTO,
     Auto,
+    PublishOptions,
     identified,
     publish_headers,
     publish_needs,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from jetsync.client import Connection
     from jetsync.client.port import Port
-    from jetsync.jetstream.publish.headers import PublishOptions
 
 __all__ = ["Publisher"]
 
@@ -108,6 +108,7 @@ class Publisher(AsyncPublishing):
         """``publish``, which a subclass may observe."""
         given = self._resolve_id(msg_id)
         if options:
+            check_options("publish", options, PublishOptions)
             merged, sent_id = publish_headers(headers, msg_id=given, **options)
         else:
             merged, sent_id = identified(headers, given)
@@ -128,6 +129,8 @@ class Publisher(AsyncPublishing):
         options: PublishOptions,
     ) -> PubAckFuture:
         """``publish_async`` with options that the compiled path does not handle."""
+        if options:
+            check_options("publish_async", options, PublishOptions)
         msg_id = self._resolve_id(msg_id)
         given = None if msg_id is AUTO else msg_id
         block = b""
