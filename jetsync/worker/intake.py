@@ -24,6 +24,7 @@ logger: Log = Log("jetsync.worker")
 _SLACK = 0.5
 _MARGIN = 2.0
 _FUTILE = 3
+_LOOK_EVERY = 1.0
 
 
 class Order:
@@ -33,6 +34,9 @@ class Order:
     broke, and come again when ``ack_wait`` is over. Messages behind the gap wait for them here,
     since they could have the same key. So do all messages for those that an earlier worker left:
     the server delivers them again in the order in which their time ran out.
+
+    Those that do not come are with another client: that is a problem until they are settled, by
+    whichever of them. After three waits in vain it waits no more, and the problem stays.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class Order:
         # The server is ready by then to deliver again what an earlier worker left.
         self.begins: float = time.monotonic() + (feed.ack_wait + _SLACK if pending else 0.0)
         self.problem: str | None = None
+        self._look_at = 0.0
+        self._settled_at: int | None = None  # where the ack floor is when the problem is over
 
     def begin(self, stopping: Latch) -> None:
         """Wait for :attr:`begins`, and expect what an earlier worker left, as far as it has not
@@ -92,7 +98,10 @@ class Order:
 
     def end_wait(self) -> None:
         """End the wait for lost deliveries when it is over. Until then new messages may take all
-        room; when the server is ready to deliver the lost ones again, there is more for them."""
+        room; when the server is ready to deliver the lost ones again, there is more for them. May
+        ask the server, now and then, while there is a problem."""
+        if self.problem is not None and self._futile < _FUTILE:
+            self._look_again()
         if self._room_at is not None and time.monotonic() >= self._room_at:
             self._room_at = None
             if self._lost > 0:
@@ -107,10 +116,25 @@ class Order:
                 "messages of this consumer, and the order of keys holds in one process only"
             )
             logger.warning("%s", self.problem)
+            self._look_at, self._settled_at = 0.0, None
         self._lost, self._until = 0, None
         parked, self._parked = sorted(self._parked), []
         for job in parked:
             self._lanes.add(job)
+
+    def _look_again(self) -> None:
+        """Take the problem back when all is settled that was delivered when it was told."""
+        if (now := time.monotonic()) < self._look_at:
+            return
+        self._look_at = now + max(_LOOK_EVERY, self._feed.ack_wait / 4)
+        try:
+            info = self._feed.consumer.info()
+        except Error:
+            return
+        if self._settled_at is None:
+            self._settled_at = info.delivered.stream_seq
+        if info.ack_floor.stream_seq >= self._settled_at:
+            self.problem = None
 
     def end(self) -> list[Job]:
         """Return the jobs that wait for lost deliveries, which come no more: no lane gets them."""

@@ -6,9 +6,13 @@ import collections
 import functools
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jetsync
 from jetsync.worker import Backoff, Worker
+from jetsync.worker.intake import Order
+from jetsync.worker.lanes import Lanes
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import wait_until
 from tests.worker.conftest import Place
@@ -121,6 +125,60 @@ def test_what_a_dead_worker_has_left_is_in_order_whatever_was_kept_alive_last(pl
         wait_until(lambda: len(done) == 20, timeout=15)
     assert done == list(range(20))
     assert worker.health().problems == ["it has ended: drained"]
+
+
+def is_missing(worker: Worker) -> bool:
+    return any("did not come again" in text for text in worker.health().problems)
+
+
+def test_what_another_worker_holds_is_a_problem_until_it_has_handled_it(place: Place):
+    """As in a rolling deployment: the old worker ends when its handlers do."""
+    place.fill(10, keys=2)
+    consumer, held, go = place.consumer(ack_wait=0.5), [], threading.Event()
+
+    def slow(msg: jetsync.JetStreamMsg) -> None:
+        held.append(msg.data)
+        go.wait(60)
+
+    orders = Orders()
+    with Worker(consumer, slow, threads=2, prefetch=2) as old:
+        wait_until(lambda: len(held) == 2)
+        old.stop()
+        with Worker(consumer, orders, key="subject") as worker:
+            wait_until(lambda: is_missing(worker), timeout=30)
+            wait_until(lambda: orders.count == 8, timeout=30)
+            assert is_missing(worker), "the other worker still holds two"
+            go.set()
+            wait_until(lambda: not worker.health().problems, timeout=30)
+
+
+def looked_at(problem_of: Order, *infos: tuple[int, int]) -> list[bool]:
+    """Whether there is a problem after each look that finds so much delivered and settled."""
+    found = []
+    for delivered, settled in infos:
+        info = SimpleNamespace(
+            delivered=SimpleNamespace(stream_seq=delivered),
+            ack_floor=SimpleNamespace(stream_seq=settled),
+        )
+        problem_of._feed.consumer.info = lambda info=info: info  # type: ignore[method-assign]
+        problem_of._look_at = 0.0
+        problem_of.end_wait()
+        found.append(problem_of.problem is not None)
+    return found
+
+
+def test_a_problem_lasts_until_what_was_delivered_then_is_settled():
+    """Not for what came since; and after three times in vain for good."""
+    feed = SimpleNamespace(ack_wait=0.01, consumer=SimpleNamespace(), free=lambda count: None)
+    order = Order(lambda msg: None, Lanes(lambda job: None), cast("Any", feed), 0)
+    for turn in range(3):
+        order.saw(1 + 10 * turn)
+        order.saw(3 + 10 * turn)  # one is lost
+        order._until = 0.0
+        order.end_wait()
+        assert order.problem is not None
+        lasts = looked_at(order, (7, 3), (9, 6), (12, 7))
+        assert lasts == ([True, True, False] if turn < 2 else [True] * 3)
 
 
 def test_the_order_holds_when_deliveries_are_lost_with_a_link(place: Place):
