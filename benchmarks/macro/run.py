@@ -106,7 +106,11 @@ class Plan:
         options = self._options
         if not options.growth:
             return
-        found = [environments.prepare(spec, options.out / "peers") for spec in environments.GROWTH]
+        found = [
+            environments.prepare(spec, options.out / "peers")
+            for spec in environments.GROWTH
+            if spec.name in options.peers
+        ]
         peers = [peer for peer in found if not peer.missing]
         self._result["growth"] = []
         for number in range(1, options.rounds + 1):

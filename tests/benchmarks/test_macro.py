@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from benchmarks.macro import environments, plots, report
 from benchmarks.macro.figures import Figure, Table, cpu, readable
 from benchmarks.macro.measure import Bench
+from benchmarks.macro.run import Plan
 from benchmarks.macro.workloads import ALL, FETCH, GROWTH, PLAIN, SHORT
 
 RAW, JETSYNC = (spec for spec in environments.SPECS if spec.name in ("raw", "jetsync"))
@@ -64,6 +68,23 @@ def test_latencies_have_a_middle_and_a_tail(bench, peers):
 def test_a_growing_cost_is_measured_at_a_point(bench, peers):
     figures = bench.grow(peers["growth"], GROWTH["subscriptions"], point=4, scale=0.005)
     assert figures["messages"] == 1000
+
+
+def test_growth_is_measured_of_the_wanted_peers_only(monkeypatch, tmp_path):
+    prepared = []
+
+    def prepare(spec: environments.Spec, folder: Path) -> environments.Peer:
+        prepared.append(spec.name)
+        return environments.Peer(spec, workloads=frozenset(GROWTH))
+
+    monkeypatch.setattr(environments, "prepare", prepare)
+    wanted = {"growth": ["subscriptions"], "peers": ["jetsync"], "rounds": 1}
+    options = argparse.Namespace(**wanted, scale=1.0, budget=60.0, out=tmp_path)
+    result: dict[str, Any] = {"failed": {}}
+    bench = SimpleNamespace(grow=lambda *_: {"messages": 1})
+    Plan(cast("Bench", bench), [], options, time.monotonic(), result).growth()
+    assert prepared == ["jetsync"]
+    assert {row["peer"] for row in result["growth"]} == {"jetsync"}
 
 
 def test_a_peer_that_cannot_be_had_is_named_with_the_reason(tmp_path):
