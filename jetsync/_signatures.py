@@ -1,4 +1,4 @@
-"""What ``**fields`` of a call may be: spells_out for help() and completion, check_options to check.
+"""Names of ``**fields``: spells_out shows them in help() and completion, check_options checks them.
 
 Room:      hallway. May import: the standard library.
 Touch me:  when a call takes the fields of a configuration, or the options of another call.

@@ -27,7 +27,7 @@ _CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     "replicas": lambda info, most: _replicas(info) <= most,
     "leader": lambda info, name: info.cluster is not None and info.cluster.leader == name,
 }
-"""What each flag asks of a consumer, with its value."""
+"""The condition of each flag: whether a consumer fits its value."""
 
 
 def _is_pinned(info: Any) -> bool:

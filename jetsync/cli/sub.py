@@ -13,7 +13,6 @@ from jetsync._printable import printable
 from jetsync.cli import dump, values
 from jetsync.cli.failure import UsageError
 from jetsync.cli.invocation import Invocation
-from jetsync.cli.merged import Merged
 from jetsync.cli.registry import Command, argument
 from jetsync.errors import TimeoutError
 
@@ -70,10 +69,16 @@ def _live(invocation: Invocation) -> Iterator[Iterator[Any]]:
     args, nc = invocation.args, invocation.connect()
     subjects = [nc.new_inbox()] if args.inbox else args.subject
     made = [nc.subscribe(subject, queue=args.queue) for subject in subjects]
-    with made[0] if len(made) == 1 else Merged(made) as source:
+    with made[0] if len(made) == 1 else _merged(made) as source:
         nc.flush()
         invocation.out.note(f"listening on {', '.join(map(repr, subjects))}")
         yield _incoming(invocation, source)
+
+
+def _merged(subscriptions: list[Any]) -> Any:
+    from jetsync.cli.merged import Merged
+
+    return Merged(subscriptions)
 
 
 @contextmanager
