@@ -152,7 +152,7 @@ def test_what_another_worker_holds_is_a_problem_until_it_has_handled_it(place: P
             wait_until(lambda: not worker.health().problems, timeout=30)
 
 
-def looked_at(problem_of: Order, *infos: tuple[int, int]) -> list[bool]:
+def looked_at(order: Order, feed: SimpleNamespace, *infos: tuple[int, int]) -> list[bool]:
     """Whether there is a problem after each look that finds so much delivered and settled."""
     found = []
     for delivered, settled in infos:
@@ -160,10 +160,10 @@ def looked_at(problem_of: Order, *infos: tuple[int, int]) -> list[bool]:
             delivered=SimpleNamespace(stream_seq=delivered),
             ack_floor=SimpleNamespace(stream_seq=settled),
         )
-        problem_of._feed.consumer.info = lambda info=info: info  # type: ignore[method-assign]
-        problem_of._look_at = 0.0
-        problem_of.end_wait()
-        found.append(problem_of.problem is not None)
+        feed.consumer.info = lambda info=info: info
+        order._look_at = 0.0
+        order.end_wait()
+        found.append(order.problem is not None)
     return found
 
 
@@ -177,7 +177,7 @@ def test_a_problem_lasts_until_what_was_delivered_then_is_settled():
         order._until = 0.0
         order.end_wait()
         assert order.problem is not None
-        lasts = looked_at(order, (7, 3), (9, 6), (12, 7))
+        lasts = looked_at(order, feed, (7, 3), (9, 6), (12, 7))
         assert lasts == ([True, True, False] if turn < 2 else [True] * 3)
 
 
