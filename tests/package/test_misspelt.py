@@ -79,7 +79,7 @@ def public_calls() -> Iterator[tuple[str, Any, Any]]:
             yield name, found, None
             if not inspect.isclass(found) or issubclass(found, (str, tuple, BaseException)):
                 continue
-            for method in vars(found).keys() | {n for n in dir(found) if n[0] != "_"}:
+            for method in sorted(vars(found).keys() | {n for n in dir(found) if n[0] != "_"}):
                 call = getattr(found, method)
                 if method[0] != "_" and callable(call) and not inspect.isclass(call):
                     yield f"{name}.{method}", call, found
