@@ -222,6 +222,9 @@ class Connection(Publishing):
     def _flush(self, deadline: Deadline) -> None:
         pong = Pong()
         self._session.ping(pong)
+        self._await(pong, deadline)
+
+    def _await(self, pong: Pong, deadline: Deadline) -> None:
         if not pong.wait(deadline.remaining()):
             raise TimeoutError("the server did not answer in time", operation="flush")
         if pong.error is not None:

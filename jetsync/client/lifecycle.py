@@ -160,9 +160,18 @@ class Lifecycle:
             member.drain(deadline)
         nc._life.drain(Status.DRAINING_PUBS)
         nc._refusal = lambda: DrainingError("the connection is draining; make a new one")
-        self._await_link(deadline)
-        nc._flush(deadline)
+        self._flush(deadline)
         self.drained = True
+
+    def _flush(self, deadline: Deadline) -> None:
+        """Wait for a link, and then until the server has what was published."""
+        nc = self._nc
+        while True:
+            self._await_link(deadline)
+            pong = Pong()
+            # A link may end right after that look for it: what waits is kept for the next one.
+            if nc._session.ping(pong) or nc.is_closed or deadline.expired:
+                return nc._await(pong, deadline)
 
     def check_not_draining(self) -> None:
         """Refuse new subscriptions of a connection that drains (DrainingError)."""

@@ -317,9 +317,9 @@ class Session:
 
     # -- asked for by others ---------------------------------------------------------------------
 
-    def ping(self, pong: Pong | None, *, now: bool = True) -> None:
+    def ping(self, pong: Pong | None, *, now: bool = True) -> bool:
         """Send a PING; ``pong`` is finished by its PONG, or with an error when the link dies. With
-        ``now=False`` the writer thread sends it."""
+        ``now=False`` the writer thread sends it. False: there is no link to send it over."""
         while (link := self._link) is not None:
             position = self._routes.position()
             number = self._outbound.ping(wake=not now)
@@ -329,10 +329,11 @@ class Session:
                 link.pongs.add(number, pong, position)
                 if now:
                     self._outbound.send_now()
-                return
+                return True
             # Another link came meanwhile and the number may belong to either: send another PING.
         if pong is not None:
             pong.finish(DisconnectedError("not connected at the moment; try again"))
+        return False
 
     def _confirm_subscriptions(self) -> None:
         if self._link is not None:

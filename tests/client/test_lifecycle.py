@@ -156,6 +156,25 @@ def test_drain_waits_for_the_server_to_come_back(server):
         wait_until(lambda: server.is_running, timeout=5)
 
 
+def test_drain_waits_for_the_next_link_when_one_ends_just_before_it_asks(server, monkeypatch):
+    with jetsync.connect(server.url) as nc:
+        ping, asked = nc._session.ping, []
+
+        def late(pong, **options):
+            asked.append(pong)
+            if len(asked) == 2:  # the first one asks what the server still has for the callbacks
+                server.kill()
+                wait_until(lambda: not nc.is_connected, timeout=5)
+                threading.Timer(0.3, server.start).start()
+            return ping(pong, **options)
+
+        monkeypatch.setattr(nc._session, "ping", late)
+        nc.drain(timeout=10)
+        assert nc.is_closed
+        assert len(asked) > 2
+        wait_until(lambda: server.is_running, timeout=5)
+
+
 @pytest.mark.timed
 def test_drain_without_a_server_keeps_its_time(server, in_time):
     with jetsync.connect(server.url) as nc:

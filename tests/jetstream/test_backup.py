@@ -318,4 +318,5 @@ def test_a_backup_ends_with_its_server(tmp_path):
 
         with pytest.raises(jetsync.Error):
             stream.backup(tmp_path, progress=kill, chunk_size=4096, window_size=8192, timeout=9)
+        wait_until(lambda: nc.is_closed)
     assert list(tmp_path.iterdir()) == []

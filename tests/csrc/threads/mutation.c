@@ -39,8 +39,10 @@ static void note(const char *file, int line) {
     if (__atomic_load_n(&reached[slot_of(file, line)].file, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&adding);
     size_t at = slot_of(file, line);
-    reached[at].line = line;
-    __atomic_store_n(&reached[at].file, file, __ATOMIC_RELEASE);
+    if (!reached[at].file) { /* else another thread was here first, and others read it */
+        reached[at].line = line;
+        __atomic_store_n(&reached[at].file, file, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&adding);
 }
 
