@@ -253,35 +253,49 @@ def last_of(MsgBatch batch not None):
     return batch.factory.make(&r) if jet_chain_last(&batch.chain, &r) else None
 
 
-def header_blocks(MsgBatch batch not None, size_t limit):
-    """Return the header blocks of the first `limit` messages, of those that have one.
+cdef class HeaderBlocks:
+    """Iterates over the header blocks of the first `limit` messages of a batch, of those that have
+    one. No message object is made, and nothing is read until the first is asked for."""
+    cdef MsgBatch batch
+    cdef size_t limit
+    cdef object blocks
 
-    No message object is made.
-    """
-    cdef jet_chain_iter it
-    cdef jet_record r
-    cdef list found = []
-    jet_chain_begin(&batch.chain, &it)
-    while limit and jet_chain_next(&it, &r):
-        limit -= 1
-        if r.header.len:
-            found.append((<const char *>r.header.ptr)[:r.header.len])
-    return found
+    def __cinit__(self, MsgBatch batch not None, size_t limit):
+        self.batch = batch
+        self.limit = limit
 
+    def __iter__(self):
+        return self
 
-def batch_parents(MsgBatch batch not None, size_t limit):
-    """Return what `headers.parent_texts` makes of the header blocks of the first `limit` messages,
-    without an object for each."""
-    cdef jet_chain_iter it
-    cdef jet_record r
-    cdef bytes texts = PyBytes_FromStringAndSize(NULL, PARENT * min(limit, batch.rows))
-    cdef size_t n = 0
-    jet_chain_begin(&batch.chain, &it)
-    while limit and jet_chain_next(&it, &r):
-        limit -= 1
-        if r.header.len and not add_parent(r.header, PyBytes_AS_STRING(texts), &n):
-            return None
-    return texts[:n]
+    def __next__(self):
+        if self.blocks is None:
+            self.blocks = iter(self.read())
+        return next(self.blocks)
+
+    cdef list read(self):
+        cdef jet_chain_iter it
+        cdef jet_record r
+        cdef size_t left = self.limit
+        cdef list found = []
+        jet_chain_begin(&self.batch.chain, &it)
+        while left and jet_chain_next(&it, &r):
+            left -= 1
+            if r.header.len:
+                found.append((<const char *>r.header.ptr)[:r.header.len])
+        return found
+
+    def parents(self):
+        """Return what `headers.parent_texts` makes of them, without an object for each."""
+        cdef jet_chain_iter it
+        cdef jet_record r
+        cdef size_t n = 0, left = self.limit
+        cdef bytes texts = PyBytes_FromStringAndSize(NULL, PARENT * min(left, self.batch.rows))
+        jet_chain_begin(&self.batch.chain, &it)
+        while left and jet_chain_next(&it, &r):
+            left -= 1
+            if r.header.len and not add_parent(r.header, PyBytes_AS_STRING(texts), &n):
+                return None
+        return texts[:n]
 
 
 def unconfirmed_rows(MsgBatch batch not None):

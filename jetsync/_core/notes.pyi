@@ -1,4 +1,4 @@
-"""Notes: what a call leaves behind that observers leave out, and nothing else of it is told."""
+"""What observers are told of a call: that it begins and ends, or no more than a note of it."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,8 +11,38 @@ _About = TypeVar("_About")
 _Note = TypeVar("_Note")
 _R = TypeVar("_R")
 
+class _Hooked(Protocol):
+    hooks: Any
+
+    def drop(self, method: str) -> object: ...
+
 class _Watch(Protocol):
     def noted(self) -> object: ...
+
+def guarded(watch: _Hooked, method: str, *arguments: object) -> Any:
+    """Call this method of `watch.hooks` and return what it returns. One that raises is dropped by
+    `watch.drop(method)`: then None."""
+
+@final
+class Running:
+    """An operation from its beginning to its end: the block of this context manager, or from
+    `begin` to `end`. The hooks of `watch` are told of both."""
+
+    op: Any
+
+    def __new__(cls, watch: _Hooked, op: object) -> Running: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def begin(self) -> Any:
+        """Tell of the beginning. Returns the operation."""
+
+    def end(self, error: BaseException | None) -> None:
+        """Tell of the end, with this error or with None."""
 
 @final
 class Noted:

@@ -1,4 +1,4 @@
-"""Notes: what a call leaves behind that observers leave out, and nothing else of it is told."""
+"""What observers are told of a call: that it begins and ends, or no more than a note of it."""
 
 cimport cython
 
@@ -9,6 +9,47 @@ from jetsync._core.sync cimport monotonic
 MOST_NOTED = 64  # reading many together costs a part of reading each
 cdef Py_ssize_t most = MOST_NOTED
 cdef dict NO_OPTIONS = {}
+
+
+def guarded(watch, method, *arguments):
+    """Call this method of `watch.hooks` and return what it returns. One that raises is dropped by
+    `watch.drop(method)`: then None."""
+    try:
+        return getattr(watch.hooks, method)(*arguments)
+    except Exception:
+        watch.drop(method)
+
+
+@cython.final
+@cython.freelist(16)
+cdef class Running:
+    """An operation from its beginning to its end: the block of this context manager, or from
+    `begin` to `end`. The hooks of `watch` are told of both."""
+    cdef object watch
+    cdef readonly object op
+    cdef double began
+
+    def __cinit__(self, watch, op):
+        self.watch = watch
+        self.op = op
+
+    def __enter__(self):
+        return self.begin()
+
+    def __exit__(self, kind, error, trace):
+        self.end(error)
+
+    cpdef begin(self):
+        """Tell of the beginning. Returns the operation."""
+        guarded(self.watch, "begin", self.op)
+        self.began = monotonic()
+        return self.op
+
+    cpdef end(self, error):
+        """Tell of the end, with this error or with None."""
+        self.op.duration = monotonic() - self.began
+        self.op.error = error
+        guarded(self.watch, "end", self.op)
 
 
 @cython.final

@@ -17,7 +17,15 @@ from jetsync._core.headers import (
 )
 from jetsync._core.ids import next_nuid
 from jetsync._core.message import Msg
-from jetsync._core.notes import MOST_NOTED, Noted, call_noted, sum_notes, take_notes
+from jetsync._core.notes import (
+    MOST_NOTED,
+    Noted,
+    Running,
+    call_noted,
+    guarded,
+    sum_notes,
+    take_notes,
+)
 from jetsync.client import fork as _fork  # registers what a forked child does
 from jetsync.client.connecting import connect
 from jetsync.client.connection import Connection
@@ -42,12 +50,14 @@ __all__ = [
     "Noted",
     "ReconnectAttempt",
     "RequestFuture",
+    "Running",
     "ServerState",
     "Subscription",
     "TLSConfig",
     "as_completed",
     "call_noted",
     "connect",
+    "guarded",
     "next_nuid",
     "parent_texts",
     "read_parents",

@@ -162,10 +162,12 @@ class Port:
         return self._nc._session.rtt
 
     @property
-    def peer(self) -> tuple[str, int] | None:
-        """Address and port of the other end of the socket: the server, or a proxy."""
-        link = self._nc._session._link
-        return None if link is None else link.peer
+    def ends(self) -> tuple[int | None, tuple[str, int] | None]:
+        """The number that the server gave this connection; address and port of the other end of
+        the socket: the server, or a proxy."""
+        session = self._nc._session
+        info, link = session.info, session._link
+        return (None if info is None else info.client_id), (None if link is None else link.peer)
 
     @property
     def draining(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, overload
 
-from jetsync._core.batch import ack_all, batch_parents, header_blocks
+from jetsync._core.batch import HeaderBlocks, ack_all
 from jetsync._core.delivered import Delivered, is_settled
 from jetsync._core.message import ACKED, CONFIRMED, DONE, message_jsack, parse_jsack
 from jetsync._counted import counted
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TERMINATED",
+    "HeaderBlocks",
     "JetStreamMsg",
     "MsgBatch",
     "MsgMetadata",
-    "batch_parents",
-    "header_blocks",
     "is_refused",
     "is_terminated",
     "origin",

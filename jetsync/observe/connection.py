@@ -16,6 +16,7 @@ from jetsync.client import (
     Msg,
     Noted,
     RequestFuture,
+    Running,
     Subscription,
     call_noted,
     connecting,
@@ -29,7 +30,6 @@ from jetsync.observe.hooks import (
     Hooks,
     LeftOut,
     Operation,
-    Running,
     Watch,
     handled,
     observe_handler,
@@ -104,14 +104,14 @@ class ObservedConnection(Connection):
         self, kind: str, name: str, subject: str | None = None, **about: Any
     ) -> AbstractContextManager[object]:
         if kind == "api":
-            return self.watch.running(Operation(kind, name, self, subject=subject, **about))
+            return Running(self.watch, Operation(kind, name, self, subject=subject, **about))
         plan = self.watch.plan(kind)
         if isinstance(plan, LeftOut):
             nature = (kind, name, self._port.url, subject, about["stream"], about["consumer"])
             return Noted(self.watch, plan.notes, nature, about["count"])
         op = Operation(kind, name, self, subject=subject, **about)
         op.state = plan
-        return self.watch.running(op)
+        return Running(self.watch, op)
 
     def publish(
         self, subject: str, data: Any = b"", *, reply: Any = None, headers: Any = None
@@ -126,7 +126,7 @@ class ObservedConnection(Connection):
             return call_noted(self.watch, notes, about, 1, _publish, (self, subject, data), given)
         op = Operation("publish", "publish", self, subject=subject, size=size_of(data))
         op.state = plan
-        with self.watch.running(op):
+        with Running(self.watch, op):
             super().publish(subject, data, reply=reply, headers=self.watch.headers(op, headers))
 
     def request(
@@ -142,7 +142,7 @@ class ObservedConnection(Connection):
             return call_noted(self.watch, notes, about, 1, _request, (self, subject, data), options)
         op = Operation("request", "request", self, subject=subject, size=size_of(data))
         op.state = plan
-        with self.watch.running(op):
+        with Running(self.watch, op):
             return super().request(
                 subject, data, headers=self.watch.headers(op, headers), **options
             )
@@ -151,7 +151,7 @@ class ObservedConnection(Connection):
         self, subject: str, data: bytes = b"", *, headers: Any = None, **options: Any
     ) -> Iterator[Msg]:
         op = Operation("request", "request_many", self, subject=subject, size=size_of(data))
-        running = self.watch.running(op)
+        running = Running(self.watch, op)
         running.begin()
         try:
             replies = super().request_many(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any, ClassVar, TypeVar, cast
 
-from jetsync.client import Connection, Msg, Subscription, call_noted
+from jetsync.client import Connection, Msg, Running, Subscription, call_noted
 from jetsync.client.port import Port, port_of
 from jetsync.jetstream import (
     Consumer,
@@ -15,12 +15,11 @@ from jetsync.jetstream import (
     PullSubscription,
     PushSubscription,
 )
-from jetsync.jetstream.message import MsgBatch, batch_parents, header_blocks
+from jetsync.jetstream.message import HeaderBlocks, MsgBatch
 from jetsync.jetstream.push.ordered import OrderedPushSubscription
 from jetsync.observe.hooks import MOST_READ, LeftOut, Operation, Watch, handled
 
 __all__ = [
-    "HeaderBlocks",
     "ObservedConsumer",
     "ObservedOrderedConsumer",
     "ObservedOrderedPush",
@@ -66,7 +65,7 @@ class ObservedSubscription(Subscription):
             return call_noted(self.watch, plan.notes, about, 1, super().next, (timeout,))
         op = Operation("receive", "next", self.connection, subject=self.subject)
         op.consumer, op.state = self.queue, plan
-        with self.watch.running(op):
+        with Running(self.watch, op):
             msg = super().next(timeout)
             op.count, op.bytes, op.headers = 1, len(msg.data), iter([msg.raw_headers])
         return msg
@@ -91,7 +90,7 @@ def _operation(
             return call_noted(self.watch, plan.notes, about, count, receive, arguments, options)
         op = Operation("receive", name, self.connection, stream=stream, consumer=consumer)
         op.state = plan
-        with self.watch.running(op):
+        with Running(self.watch, op):
             found = receive(*arguments, **options)
             tell(op, found)
         return found
@@ -103,7 +102,7 @@ def _batch(receive: Method) -> Method:
     """A method that returns a batch, as an operation."""
 
     def tell(op: Operation, batch: MsgBatch) -> None:
-        op.count, op.headers = len(batch), HeaderBlocks(batch)
+        op.count, op.headers = len(batch), HeaderBlocks(batch, MOST_READ)
 
     return cast("Method", _operation(receive, tell))
 
@@ -180,23 +179,3 @@ class ObservedOrderedPush(OrderedPushSubscription, _Observed):
 
     is_ordered = True
     next = _one(OrderedPushSubscription.next)
-
-
-class HeaderBlocks(Iterator[bytes]):
-    """The header blocks of the first messages of a batch; nothing is read until the first is asked
-    for."""
-
-    def __init__(self, batch: MsgBatch) -> None:
-        self._batch = batch
-
-    @cached_property
-    def _blocks(self) -> Iterator[bytes]:
-        return iter(header_blocks(self._batch, MOST_READ))
-
-    def __next__(self) -> bytes:
-        return next(self._blocks)
-
-    def parents(self) -> bytes | None:
-        """Return what ``jetsync.client.parent_texts`` makes of them, without an object for each.
-        Does not block. Raises nothing."""
-        return batch_parents(self._batch, MOST_READ)

@@ -6,12 +6,10 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from time import perf_counter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jetsync._log import Log
-from jetsync.client import call_noted
+from jetsync.client import Running, call_noted, guarded
 from jetsync.client.callbacks import check_callback
 from jetsync.errors import ConfigError
 from jetsync.headers import HeaderInput, Headers
@@ -30,7 +28,6 @@ __all__ = [
     "LeftOut",
     "Note",
     "Operation",
-    "Running",
     "Watch",
     "handled",
     "joined",
@@ -192,33 +189,26 @@ class Watch:
     def __init__(self, hooks: Hooks) -> None:
         if not isinstance(hooks, Hooks):
             raise ConfigError(f"hooks must be a jetsync.observe.Hooks, not {type(hooks).__name__}")
-        self._hooks = hooks
+        self.hooks: Hooks = hooks
 
-    def call(self, method: str, *arguments: Any) -> None:
-        """Call a hook. Never raises."""
-        try:
-            getattr(self._hooks, method)(*arguments)
-        except Exception:
-            self._hooks = Hooks()
-            log.exception(_DROPPED, method)
+    def drop(self, method: str) -> None:
+        """Call the hooks no more: this method is raising."""
+        self.hooks = Hooks()
+        log.exception(_DROPPED, method)
 
     def plan(self, kind: str, block: bytes = b"") -> Any:
         """Ask the hooks whether they want an operation: see ``Hooks.plan``. Never raises."""
+        # As `guarded` does it, but without the way through C: most operations are left out here.
         try:
-            return self._hooks.plan(kind, block)
-        except Exception:
-            self._hooks = Hooks()
-            log.exception(_DROPPED, "plan")
+            return self.hooks.plan(kind, block)
+        except Exception:  # noqa: BLE001 - `drop` logs it
+            self.drop("plan")
             return None
 
     @property
     def each_message(self) -> bool:
         """Whether each message of ``publish_many`` is an operation."""
-        return self._hooks.each_message
-
-    def running(self, op: Operation) -> Running:
-        """Return a context manager that tells of the beginning and the end."""
-        return Running(self, op)
+        return self.hooks.each_message
 
     def begun(self, op: Operation) -> tuple[End, Carry]:
         """Tell of the beginning of an operation that ends with a future. Returns what to call at
@@ -229,12 +219,12 @@ class Watch:
 
     def noted(self) -> None:
         """Tell that notes wait. Never raises."""
-        self.call("noted")
+        guarded(self, "noted")
 
     def headers(self, op: Operation, given: HeaderInput | None) -> HeaderInput | None:
-        """Return the headers of the caller with those of the hooks."""
+        """Return the headers of the caller with those of the hooks. Never raises."""
         added: dict[str, str] = {}
-        self.call("inject", op, added)
+        guarded(self, "inject", op, added)
         return joined(added, given)
 
 
@@ -246,40 +236,6 @@ def joined(added: dict[str, str] | None, given: HeaderInput | None) -> HeaderInp
     if not given:
         return added
     return {**added, **(given.to_dict() if isinstance(given, Headers) else given)}
-
-
-class Running:
-    """An operation from its beginning to its end."""
-
-    __slots__ = ("_start", "_watch", "op")
-
-    def __init__(self, watch: Watch, op: Operation) -> None:
-        self._watch = watch
-        self.op: Operation = op
-        self._start = 0.0
-
-    def begin(self) -> Operation:
-        """Tell of the beginning."""
-        self._watch.call("begin", self.op)
-        self._start = perf_counter()
-        return self.op
-
-    def end(self, error: BaseException | None) -> None:
-        """Tell of the end."""
-        self.op.duration = perf_counter() - self._start
-        self.op.error = error
-        self._watch.call("end", self.op)
-
-    def __enter__(self) -> Operation:
-        return self.begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error)
 
 
 def until_settled(end: End, call: Callable[[], Any]) -> Any:
@@ -364,7 +320,7 @@ def observe_handler(
             return call_noted(watch, plan.notes, about, int(counts), handler, (msg,))
         op = _processed(connection, handler, msg, queue, plan)
         op.count = 1 if counts else None
-        with watch.running(op):
+        with Running(watch, op):
             try:
                 return handler(msg)
             finally:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetsync._deadline import Deadline, Seconds
-from jetsync.client import Connection, Noted, call_noted
+from jetsync.client import Connection, Noted, Running, call_noted
 from jetsync.jetstream import (
     Consumer,
     JetStream,
@@ -38,7 +38,6 @@ from jetsync.observe.hooks import (
     End,
     LeftOut,
     Operation,
-    Running,
     Watch,
     handled,
     size_of,
@@ -94,7 +93,7 @@ class ObservedBatch(PublishBatch):
     def _begin(self) -> Running:
         if self.begun is None:
             op = Operation("publish_many", "batch", self.connection)
-            self.begun = self.watch.running(op)
+            self.begun = Running(self.watch, op)
             self.begun.begin()
         return self.begun
 
@@ -143,7 +142,7 @@ class ObservedJetStream(JetStream):
             return call_noted(self.watch, notes, about, 1, _publish, arguments)
         op = self._stored("publish", "publish", subject, data, msg_id)
         op.state = plan
-        with self.watch.running(op):
+        with Running(self.watch, op):
             headers = self.watch.headers(op, headers)
             ack = _publish(self, subject, data, headers, timeout, msg_id, options)
             op.stream, op.seq = ack.stream, ack.seq
@@ -173,7 +172,7 @@ class ObservedJetStream(JetStream):
 
     def publish_many(self, messages: Iterable[tuple[Any, ...]], **options: Any) -> PublishReport:
         op = Operation("publish_many", "publish_many", self.connection)
-        with self.watch.running(op):
+        with Running(self.watch, op):
             if self.watch.each_message:
                 messages = self._created(messages, op)
             elif self.watch.headers(op, None):
@@ -184,7 +183,7 @@ class ObservedJetStream(JetStream):
 
     def publish_arrow(self, batch: Any, **options: Any) -> PublishReport:
         op = Operation("publish_many", "publish_arrow", self.connection)
-        with self.watch.running(op):
+        with Running(self.watch, op):
             report = super().publish_arrow(batch, **options)
             op.count, op.stream = report.stored, options.get("expected_stream")
         return report
@@ -213,7 +212,7 @@ class ObservedJetStream(JetStream):
                 "create", "publish_many", self.connection, subject=subject, size=size_of(data)
             )
             op.batch = batch
-            with self.watch.running(op):
+            with Running(self.watch, op):
                 headers = self.watch.headers(op, row[2] if len(row) == 3 else None)
             yield subject, data, headers
 

@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from jetsync.client.port import port_of
 from jetsync.observe import MOST_NOTED, Hooks, LeftOut, Note, Operation
 from jetsync.otel.sampling import Sampling
 from jetsync.otel.senders import Senders, Sent, SentSpan
-from jetsync.otel.shapes import Shape, Shapes, about
+from jetsync.otel.shapes import Shapes, about
 from jetsync.otel.totals import Pace, Totals
 from jetsync.otel.unsampled import Unsampled
 
@@ -85,7 +85,7 @@ class SpanHooks(Hooks):
 
     def _look(self) -> None:
         """Look which providers the program has, and note what is done with operations that begin a
-        trace when all or most are left out."""
+        trace where they are left out."""
         is_set = self._totals.wanted()
         self._wanted = notes = self._notes if is_set else None
         sampling = self._sampling
@@ -94,7 +94,7 @@ class SpanHooks(Hooks):
         received = LeftOut(None, notes)
         sent = received if sampling.is_off else Unsampled(notes)
         kinds = {"publish": sent, "request": sent, **dict.fromkeys(_LATE, received)}
-        self._beginning = {k: kinds[k] for k in self._first} if sampling.begins_few else {}
+        self._beginning = {k: kinds[k] for k in self._first}
         self._draws = not sampling.begins_none
 
     def plan(self, kind: str, block: bytes) -> LeftOut | _Plan:
@@ -103,7 +103,7 @@ class SpanHooks(Hooks):
         current = self._current  # an attribute that is called is looked for in the class first
         context = current()
         if not context and kind in self._beginning:
-            # A trace begins that is not wanted, nearly always: so all but that is known beforehand.
+            # A trace begins: all but whether it is wanted is known beforehand.
             if self._draws and (tracer := self._sampling.first()) is not None:
                 return _Plan(tracer, False, context, None)
             return self._beginning[kind]
@@ -145,10 +145,10 @@ class SpanHooks(Hooks):
         if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
             if span is None and not plan.is_below:
                 return {"traceparent": unsampled_parent()}
-            if span is not None and not (of := span.get_span_context()).trace_state:
-                return {
-                    "traceparent": f"00-{of.trace_id:032x}-{of.span_id:016x}-{of.trace_flags:02x}"
-                }
+            if span is not None:
+                trace_id, span_id, _, flags, state, *_ = span.get_span_context()
+                if not state:
+                    return {"traceparent": f"00-{trace_id:032x}-{span_id:016x}-{flags:02x}"}
         headers: dict[str, str] = {}
         if span is None and not plan.is_below:
             span = self._trace.NonRecordingSpan(_left_out(self._trace)())
@@ -182,11 +182,18 @@ class SpanHooks(Hooks):
             plan.token = None if inside is None else self._context.attach(inside)
 
     def _start(self, plan: _Plan, op: Operation, links: Any) -> None:
-        shape = self._shapes.of(about(op))
-        plan.known = {**_attributes(op, shape), **_outcome(op)}
-        kind = self._kinds[shape.kind]
+        nature, connection = about(op), op.connection
+        shape, shared = self._shapes.of(nature), self._shapes.attributes(nature)
+        client = {} if connection is None else _client(port_of(connection).ends)
+        plan.known = found = _outcome(op)
+        # Given the context, the SDK does not look for it three times.
         plan.span = plan.tracer.start_span(
-            shape.name, plan.context, kind, plan.known, links, plan.began
+            shape.name,
+            plan.context or plan.around,
+            self._kinds[shape.kind],
+            {**shared, **client, **found},
+            links,
+            plan.began,
         )
 
     def inject(self, op: Operation, headers: dict[str, str]) -> None:
@@ -203,11 +210,14 @@ class SpanHooks(Hooks):
         if plan.tracer is not None:
             if op.kind in _LATE:
                 self._start_linked(plan, op)
-            elif plan.span.is_recording():
-                found = _outcome(op)
-                if found != plan.known:
-                    plan.span.set_attributes(dict(found.items() - plan.known.items()))
-            self._finish(plan.span, op)
+            elif (found := _outcome(op)) != plan.known:
+                plan.span.set_attributes(dict(found.items() - plan.known.items()))
+            span = plan.span
+            if op.settled is not None:
+                span.add_event(op.settled)
+            if op.error is not None and span.is_recording():
+                self._failed(span, op.error)
+            span.end()
         if self._wanted is not None and op.kind != "create":  # that is counted when it is sent
             self._note(op)
 
@@ -244,13 +254,6 @@ class SpanHooks(Hooks):
             places = senders.found(blocks)
             if places is not None:
                 later(places, most).give_to(plan.span)
-
-    def _finish(self, span: Span, op: Operation) -> None:
-        if op.settled is not None:
-            span.add_event(op.settled)
-        if op.error is not None and span.is_recording():
-            self._failed(span, op.error)
-        span.end()
 
     def _failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
@@ -310,7 +313,7 @@ class _Plan:
         self.began: int | None = None
         """When it began, where its span is made at the end."""
         self.known: dict[str, Any] = {}
-        """The attributes that its span was made with."""
+        """What was known of its outcome when its span was made."""
         self.span: Any = None
         self.token: Any = None
 
@@ -330,49 +333,34 @@ class _Unsampled(LeftOut):
             self._api.detach(self._token)
 
 
-def _attributes(op: Operation, shape: Shape) -> dict[str, Any]:
-    """Return the attributes of an operation that are known when its span is made."""
-    found = dict(shape.shared)
-    if op.subject is not None:
-        found["messaging.destination.name"] = op.subject
-    if shape.temporary:
-        found["messaging.destination.temporary"] = True
-    if op.connection is not None and op.connection.client_id is not None:
-        found["messaging.client.id"] = str(op.connection.client_id)
-    peer = None if op.connection is None else port_of(op.connection).peer
+@functools.lru_cache(64)
+def _client(ends: tuple[int | None, tuple[str, int] | None]) -> Mapping[str, Any]:
+    """Return the attributes of a connection between these ends: see ``Port.ends``."""
+    found: dict[str, Any] = {}
+    client_id, peer = ends
+    if client_id is not None:
+        found["messaging.client.id"] = str(client_id)
     if peer is not None:
         found["network.peer.address"], found["network.peer.port"] = peer
     return found
 
 
 def _outcome(op: Operation) -> dict[str, Any]:
-    """Return the attributes of an operation that are known when it is over."""
+    """Return the attributes that an operation does not share with others like it. The last of them
+    are known when it is over."""
     found: dict[str, Any] = {}
     if op.msg_id is not None:
         found["messaging.message.id"] = op.msg_id
     if op.bytes is not None:
         found["messaging.message.body.size"] = op.bytes
-    if op.consumer is not None:
-        found["messaging.destination.subscription.name"] = op.consumer
     if op.stream is not None:
         found["messaging.nats.stream"] = op.stream
-        if op.consumer is not None:
-            found["messaging.nats.consumer"] = op.consumer
     if op.seq is not None:
         found["messaging.nats.stream_sequence"] = op.seq
     if op.num_delivered is not None:
         found["messaging.nats.delivery_count"] = op.num_delivered
-    if op.count is not None and _is_batch(op):
+    if op.count is not None and op.subject is None:  # that of one message has its subject
         found["messaging.batch.message_count"] = op.count
     if op.error is not None:
         found["error.type"] = type(op.error).__name__
     return found
-
-
-def _is_batch(op: Operation) -> bool:
-    """Whether a call takes many messages, even if there is only one this time."""
-    if op.kind == "receive":
-        return op.name != "next"
-    if op.kind == "settle":
-        return op.subject is None  # that of one message has its subject
-    return op.kind == "publish_many"

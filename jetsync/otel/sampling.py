@@ -51,14 +51,9 @@ class Sampling:
         """Whether nothing makes spans: the program has no provider, or one that does nothing."""
         self.begins_none: bool = self.is_off or (rules is not None and rules.rate == 0)
         """Whether every span that begins a trace is known to be left out."""
-        self.begins_few: bool = self.is_off or (rules is not None and rules.rate is not None)
-        """Whether that is so, or ``first`` draws the few of them that are not."""
-        return not self.is_off
-
-    @property
-    def is_known(self) -> bool:
+        self.is_known: bool = rules is not None
         """Whether the rules of the sampler are known; then it looks at no attributes and links."""
-        return self._rules is not None
+        return not self.is_off
 
     def below(self, sampled: bool, remote: bool) -> Tracer | None:
         """Return what makes a span below one that is sampled or not, and remote or not; None when

@@ -50,25 +50,36 @@ class Shapes:
         kinds = {**_KINDS, "publish_many": ("publish", "send", "CLIENT")}
         made = lru_cache(1024)(_maker(kinds if message_spans else _KINDS))
 
-        def found(
-            kind: str, name: str, destination: str | None, consumer: str | None, url: str | None
-        ) -> Shape:
+        def of(about: About) -> Shape:
+            kind, name, url, subject, stream, consumer = about
+            # A batch has one destination in the conventions: the stream, where it is known.
+            destination = stream if kind == "receive" and stream is not None else subject
+            if destination is None:
+                destination = stream
             temporary = destination is not None and destination.startswith("_INBOX.")
             known = None if destination is None or temporary else subject_template(destination)
+            name = _SETTLED.get(name, name) if kind == "settle" else ""
             return made(kind, name, known, temporary, consumer, url)
 
         # Subjects may be many more than templates: neither may push the others out.
-        self._found = lru_cache(1024)(found)
+        self.of: Callable[[About], Shape] = lru_cache(1024)(of)
+        """Returns the shape of an operation."""
+        self.attributes: Callable[[About], Mapping[str, Any]] = lru_cache(1024)(self._attributes)
+        """Returns the attributes that the spans of such operations share."""
 
-    def of(self, about: About) -> Shape:
-        """Return the shape of an operation."""
-        kind, name, url, subject, stream, consumer = about
-        # A batch has one destination in the conventions: the stream, where it is known.
-        destination = stream if kind == "receive" and stream is not None else subject
-        if destination is None:
-            destination = stream
-        name = _SETTLED.get(name, name) if kind == "settle" else ""
-        return self._found(kind, name, destination, consumer, url)
+    def _attributes(self, about: About) -> Mapping[str, Any]:
+        _, _, _, subject, stream, consumer = about
+        shape = self.of(about)
+        found = dict(shape.shared)
+        if subject is not None:
+            found["messaging.destination.name"] = subject
+        if shape.temporary:
+            found["messaging.destination.temporary"] = True
+        if consumer is not None:
+            found["messaging.destination.subscription.name"] = consumer
+            if stream is not None:
+                found["messaging.nats.consumer"] = consumer
+        return found
 
 
 def about(op: Operation) -> About:

@@ -10,14 +10,16 @@ from typing import Any
 __all__ = ["frames"]
 
 
-def frames(function: Callable[[], object]) -> Counter[str]:
+def frames(function: Callable[[], object], within: str = "") -> Counter[str]:
     """Return how often each Python function was entered by this thread, by its name; ``function``
-    itself is left out."""
+    itself is left out. ``within``: only those of the files whose paths begin so."""
     found: Counter[str] = Counter()
+    itself = getattr(function, "__code__", None)
 
     def note(frame: Any, event: str, _argument: object) -> None:
-        if event == "call":
-            found[frame.f_code.co_name] += 1
+        code = frame.f_code
+        if event == "call" and code is not itself and code.co_filename.startswith(within):
+            found[code.co_name] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -25,5 +27,4 @@ def frames(function: Callable[[], object]) -> Counter[str]:
         function()
     finally:
         sys.setprofile(before)
-    found.subtract({getattr(function, "__name__", ""): 1})
-    return +found
+    return found
