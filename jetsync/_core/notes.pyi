@@ -1,4 +1,4 @@
-"""What observers are told of a call: that it begins and ends, or no more than a note of it."""
+"""The steps of an observed call: its beginning and its end, or no more than a note of it."""
 
 from collections import deque
 from collections.abc import Callable

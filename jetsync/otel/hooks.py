@@ -313,7 +313,7 @@ class _Plan:
         self.began: int | None = None
         """When it began, where its span is made at the end."""
         self.known: dict[str, Any] = {}
-        """What was known of its outcome when its span was made."""
+        """The part of its outcome that its span was made with."""
         self.span: Any = None
         self.token: Any = None
 

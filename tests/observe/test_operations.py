@@ -92,6 +92,24 @@ def test_a_request_for_many_replies_is_one_operation_until_they_end(nc, ended):
     assert ended.count(asked) == 4
 
 
+def test_hooks_may_read_the_header_blocks_of_the_first_messages_of_a_batch(url):
+    read = []
+
+    class Reading(jetsync.observe.Hooks):
+        def end(self, op):
+            if op.kind == "receive":
+                read.append(list(op.headers))
+
+    with jetsync.connect(url, hooks=Reading()) as nc:
+        js = nc.jetstream()
+        js.create_stream(name="BLOCKS", subjects=["blocks"], storage="memory")
+        js.publish_many([("blocks", b"", {"N": str(n)}) for n in range(140)]).raise_for_failed()
+        batch = js.create_consumer("BLOCKS").fetch(140, timeout=9)
+        js.delete_stream("BLOCKS")
+    assert read == [[msg.raw_headers for msg in list(batch)[:128]]]
+    assert b"N: 127" in read[0][-1]
+
+
 def test_requests_to_the_api_are_operations(url):
     hooks = Ended()
     with jetsync.connect(url, hooks=hooks) as nc:

@@ -401,17 +401,20 @@ def test_hooks_are_an_option_that_no_pickle_takes_along(url):
     assert pickle.loads(pickle.dumps(options)) == jetsync.ConnectOptions(url)
 
 
-def test_a_hook_that_raises_is_logged_once_and_dropped(url, caplog):
-    class Bad(jetsync.observe.Hooks):
-        def begin(self, op):
-            raise ZeroDivisionError
+@pytest.mark.parametrize("method", ["plan", "begin", "inject", "end"])
+def test_a_hook_that_raises_is_logged_once_and_dropped(url, caplog, method):
+    def fails(*_):
+        raise ZeroDivisionError
 
-    with jetsync.connect(url, hooks=Bad()) as nc:
+    bad = type("Bad", (jetsync.observe.Hooks,), {method: fails})()
+    with jetsync.connect(url, hooks=bad) as nc:
         sub = nc.subscribe("still.works")
         for n in range(3):
             nc.publish("still.works", b"%d" % n)
         assert [sub.next(5).data for _ in range(3)] == [b"0", b"1", b"2"]
-    assert len([r for r in caplog.records if "hook" in r.message]) == 1
+    (record,) = (r for r in caplog.records if "hook" in r.message)
+    assert f"{method}()" in record.message
+    assert record.exc_info[0] is ZeroDivisionError
 
 
 def test_what_are_no_hooks_is_refused():
