@@ -142,7 +142,8 @@ class SpanHooks(Hooks):
     def _carried(self, plan: _Plan) -> dict[str, str]:
         """Return the headers of messages that are sent in the span of a plan."""
         span, inside = plan.span, None
-        if self._senders.is_w3c and not plan.around:  # nothing but the span goes with them
+        senders = self._senders
+        if senders.is_w3c and plan.around.keys() <= senders.only_span:  # nothing else goes with them
             if span is None and not plan.is_below:
                 return {"traceparent": unsampled_parent()}
             if span is not None:

@@ -67,6 +67,8 @@ class Senders:
         self._context = context
         self._later = LaterSpan
         (self._span_key,) = trace.set_span_in_context(trace.INVALID_SPAN, context.Context())
+        self.only_span: frozenset[str] = frozenset({self._span_key})
+        """The key of a context that holds a span and nothing else."""
         self._propagator = propagator
         self._flags = [trace.TraceFlags(flags) for flags in range(256)]
         fields = propagator.fields

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from opentelemetry import baggage, context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -102,3 +103,18 @@ def test_a_span_enters_few_functions_of_jetsync_and_no_more_of_the_sdk_than_by_h
         added = fewest(call) - fewest(without)
         by_hand = fewest(traced.again(name, *late))
         assert added.total() - ours.total() <= by_hand.total(), (name, added - by_hand - ours)
+
+
+def test_the_header_of_a_span_below_another_is_made_without_the_propagator(traced, consumers, js):
+    """As in a handler, and in a request to a web server. Baggage goes with it all the same."""
+    publish, tracer = traced.nc.jetstream().publish, traced.tracer
+    with tracer.start_as_current_span("web") as web:
+        entered = fewest(lambda: publish("sent", b"x"))
+    assert entered["inject"] == 1, entered.most_common()  # that of the hooks
+    sent = js.stream("SPANS").get_last_msg("sent").headers
+    assert sent["traceparent"].split("-")[1] == f"{web.get_span_context().trace_id:032x}"
+    with tracer.start_as_current_span("web"):
+        token = context.attach(baggage.set_baggage("who", "me"))
+        publish("sent", b"x")
+        context.detach(token)
+    assert js.stream("SPANS").get_last_msg("sent").headers["baggage"] == "who=me"
