@@ -143,7 +143,8 @@ class SpanHooks(Hooks):
         """Return the headers of messages that are sent in the span of a plan."""
         span, inside = plan.span, None
         senders = self._senders
-        if senders.is_w3c and plan.around.keys() <= senders.only_span:  # nothing else goes with them
+        if senders.is_w3c and plan.around.keys() <= senders.only_span:
+            # Nothing else goes with them.
             if span is None and not plan.is_below:
                 return {"traceparent": unsampled_parent()}
             if span is not None:
