@@ -16,6 +16,7 @@ import jetsync
 from jetsync import ConfigError, ConsumerNotFoundError
 from jetsync.prometheus import render
 from jetsync.worker import NEVER, Backoff, Reject, Retry, Worker, WorkSource, replay, run, task
+from tests.harness.raw import RawClient
 from tests.harness.soak import scaled
 from tests.harness.waiting import wait_until
 from tests.worker.conftest import Place
@@ -93,6 +94,46 @@ def test_a_dead_letter_tells_where_it_comes_from_and_carries_no_orders(place: Pl
         "Dead-Letter-Deliveries": "1",
     }
     assert letter.data == b"poison"
+
+
+HOSTILE = {
+    b"*": b"",
+    b">": b"",
+    b"a\x00\x01\x7f": b"",
+    b"name": b"My Header: x\r\nMy_Header: y\r\n\xc3\xa9\xff: z\r\n",
+    b"value": b"Odd: a\x00b\xff\r\n",
+}
+"""Ends of subjects and header lines that the server stores and this library publishes none of."""
+
+
+def test_what_no_client_should_publish_becomes_a_dead_letter_too(place: Place):
+    """It would come back for ever otherwise, and with a key hold up all that is behind it."""
+    prefix = place.name.encode()
+    with RawClient(place.url) as raw:
+        raw.handshake()
+        for end, lines in HOSTILE.items():
+            block = b"NATS/1.0\r\n" + lines + b"\r\n"
+            head = b"HPUB %s.%s %d %d\r\n" % (prefix, end, len(block), len(block) + 1)
+            raw.send(head + block + b"x\r\n")
+        raw.send(b"PING\r\n")
+        raw.read_until(b"PONG\r\n")
+
+    def refuse(msg: jetsync.JetStreamMsg) -> None:
+        raise Reject("no")
+
+    with Worker(place.consumer(), refuse, dead_letter=place.dead, key=lambda msg: 1) as worker:
+        wait_until(lambda: worker.stats.dead == len(HOSTILE))
+    letters = {letter.headers["Dead-Letter-Subject"]: letter for letter in place.letters()}
+    subjects = {subject: letter.subject for subject, letter in letters.items()}
+    assert subjects == {
+        f"{place.name}.{was}": f"dead.{place.name}.{place.name}.{now}"
+        for was, now in {
+            "*": "_", ">": "_", "a \x01\x7f": "a___", "name": "name", "value": "value"
+        }.items()
+    }  # fmt: skip
+    assert letters[f"{place.name}.name"].headers.get_all("My_Header") == ["x", "y"]
+    assert letters[f"{place.name}.name"].headers["__"] == "z"
+    assert letters[f"{place.name}.value"].headers["Odd"] == "a b\udcff"
 
 
 def test_nothing_is_terminated_while_dead_letters_cannot_be_stored(server, place: Place):

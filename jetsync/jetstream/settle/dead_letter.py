@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from string import Formatter
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ __all__ = ["DeadLetters", "copied_headers", "error_text"]
 
 _FIELDS = {"stream", "consumer", "subject"}
 _MOST_TEXT = 1024
+# Servers store messages with subjects and header lines that this library refuses to publish.
+_NOT_IN_NAME = re.compile(r"[^!-9;-~]")
+_NOT_IN_LINE = re.compile(r"[\0\r\n]")
+_NOT_IN_SUBJECT = re.compile(r"[\0-\x20\x7f]|(?<![^.])[*>](?![^.])")
 
 
 class DeadLetters:
@@ -39,7 +44,9 @@ class DeadLetters:
         """
         about = msg.metadata
         subject = self._template.format(
-            stream=about.stream, consumer=about.consumer, subject=msg.subject
+            stream=about.stream,
+            consumer=about.consumer,
+            subject=_NOT_IN_SUBJECT.sub("_", msg.subject),
         )
         headers = copied_headers(msg)
         headers["Dead-Letter-Reason"] = [reason]
@@ -47,7 +54,7 @@ class DeadLetters:
             headers["Dead-Letter-Error"] = [error_text(error)]
         headers["Dead-Letter-Stream"] = [about.stream]
         headers["Dead-Letter-Consumer"] = [about.consumer]
-        headers["Dead-Letter-Subject"] = [msg.subject]
+        headers["Dead-Letter-Subject"] = [_line(msg.subject)]
         headers["Dead-Letter-Sequence"] = [str(about.stream_seq)]
         headers["Dead-Letter-Deliveries"] = [str(tries)]
         now = datetime.now(timezone.utc)
@@ -79,12 +86,14 @@ def check_template(subject: str) -> str:
 
 def copied_headers(msg: JetStreamMsg) -> dict[str, list[str]]:
     """Return the header lines of a message without instructions for a stream and without those of
-    an earlier dead letter."""
+    an earlier dead letter. What a name cannot have becomes ``_``, what a value cannot have a
+    space."""
     found: dict[str, list[str]] = {}
     headers = msg.headers
     for name in headers or ():
         if not is_order(name) and not name.lower().startswith("dead-letter-"):
-            found[name] = [_line(value) for value in headers.get_all(name)]
+            lines = found.setdefault(_NOT_IN_NAME.sub("_", name), [])
+            lines += [_line(value) for value in headers.get_all(name)]
     return found
 
 
@@ -99,4 +108,4 @@ def error_text(error: BaseException) -> str:
 
 
 def _line(value: str) -> str:
-    return value.replace("\r", " ").replace("\n", " ").strip()
+    return _NOT_IN_LINE.sub(" ", value).strip()
