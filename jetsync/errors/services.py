@@ -23,6 +23,12 @@ class ServiceError(Error):
             raise ConfigError(f"code of a ServiceError must be an int, not {code!r}")
         if not isinstance(description, str):
             raise ConfigError("description of a ServiceError must be a str")
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise ConfigError(
+                f"data of a ServiceError must be bytes, not {type(data).__name__}: encode text "
+                "first, for example text.encode()"
+            )
+        data = bytes(data)
         super().__init__()
         self.args: tuple[Any, ...] = (code, description, data)  # what a pickle makes it from
         self.code = code

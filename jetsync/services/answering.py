@@ -241,6 +241,7 @@ class Answering:
             request.respond_error(code, description, data)
         except BaseException as error:  # noqa: BLE001 - the user's description or data may be odd
             self._report(error, request)
+            self._refuse(request, *_INTERNAL)  # else it would wait for as long as it can
 
     # -- the end ---------------------------------------------------------------------------------
 

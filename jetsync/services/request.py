@@ -20,11 +20,14 @@ logger: Log = Log("jetsync.services")
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
+_LONGEST = 4096
+"""Characters of a description: it is a header, and a part of the statistics until the next one."""
 
 
 def error_headers(code: int, description: str) -> dict[str, str]:
     """The headers that make an answer an error (ADR-32): one line each, whatever the text."""
-    return {ERROR: printable(description).strip(), ERROR_CODE: str(code)}
+    text = printable(description[:_LONGEST])[:_LONGEST].strip()
+    return {ERROR: text, ERROR_CODE: str(code)}
 
 
 class ServiceRequest:
@@ -33,11 +36,12 @@ class ServiceRequest:
     A handler may hand it to another thread and return None. Thread-safe.
     """
 
-    __slots__ = ("_answered", "_on_error", "msg")
+    __slots__ = ("_answered", "_has_failed", "_on_error", "msg")
 
     def __init__(self, msg: Msg, on_error: Callable[[str], object]) -> None:
         self._answered = Once()
         self._on_error = on_error
+        self._has_failed = False
         self.msg: Msg = msg
         """The message as it came."""
 
@@ -82,7 +86,8 @@ class ServiceRequest:
         headers: HeaderInput | None = None,
     ) -> None:
         """Answer with an error, which is counted. ``code`` and ``description`` travel as headers,
-        control characters of the text escaped; ``data`` is the body. Does not block.
+        control characters of the text escaped, 4,096 characters at most; ``data`` is the body. Does
+        not block.
 
         Raises like :meth:`respond`: ConfigError, MaxPayloadError, OutboundFullError.
         """
@@ -96,7 +101,8 @@ class ServiceRequest:
         if not self._answered.first():
             logger.warning("a request on %s was answered twice", self.subject)
             return
-        if failure is not None:
+        if failure is not None and not self._has_failed:
+            self._has_failed = True  # another error instead of it counts no more
             self._on_error(failure)
         if self.msg.reply:
             try:

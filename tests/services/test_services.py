@@ -201,6 +201,40 @@ def test_an_answer_that_is_too_large_becomes_an_error(nc, client, name):
         client.call(name)
 
 
+@pytest.mark.parametrize("data", ["text", bytes(2 * 2**20)], ids=["text", "large"])
+def test_an_error_that_cannot_be_sent_becomes_another_one(nc, client, name, data: Any):
+    """The requester would wait until its time is over."""
+
+    def refuse(request: ServiceRequest) -> None:
+        raise jetsync.ServiceError(404, "no such thing", data)
+
+    told: list[BaseException] = []
+    service = nc.add_service(name, "1.0.0", on_error=lambda error, request: told.append(error))
+    service.add_endpoint("refuse", refuse, subject=name)
+    nc.flush()
+    with pytest.raises(jetsync.ServiceError, match="500: internal error"):
+        client.call(name, timeout=5)
+    assert isinstance(told[0], (jetsync.ConfigError, jetsync.MaxPayloadError))
+    assert service.stats().endpoints[0].num_errors == 1
+
+
+def test_an_endless_description_is_cut_and_hides_no_statistics(nc, client, name):
+    def fail(request: ServiceRequest) -> None:
+        raise ValueError("\n" * 2**20)
+
+    service = nc.add_service(
+        name, "1.0.0", expose_errors=True, on_error=lambda error, request: None
+    )
+    service.add_endpoint("fail", fail, subject=name)
+    nc.flush()
+    with pytest.raises(jetsync.ServiceError) as caught:
+        client.call(name, timeout=5)
+    assert caught.value.description.startswith("ValueError: \\n\\n")
+    assert len(caught.value.description) == 4096
+    (stats,) = client.stats(name, max_responses=1)
+    assert stats.endpoints[0].last_error == f"500:{caught.value.description}"
+
+
 def test_a_message_that_wants_no_answer_is_handled(nc, asking, name):
     came = threading.Event()
 
