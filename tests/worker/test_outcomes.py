@@ -272,6 +272,24 @@ def test_dead_letters_go_back_to_where_they_came_from(place: Place):
     assert not any(name.startswith("Dead-Letter") for msg in got for name in msg.headers or ())
 
 
+def test_dead_letters_in_a_work_queue_go_back_too_and_one_that_cannot_holds_up_no_other(
+    place: Place,
+):
+    name, js = f"QUEUE-{place.name}", place.js
+    js.create_stream(
+        name=name, subjects=[f"queue.{place.name}"], retention="workqueue", storage="memory"
+    )
+    try:
+        for subject in (f"{place.name}.*", f"{place.name}.a"):
+            js.publish(f"queue.{place.name}", b"x", headers={"Dead-Letter-Subject": subject})
+        assert replay(js, name) == 1
+        assert js.stream(name).get_msg(1).headers["Dead-Letter-Subject"] == f"{place.name}.*"
+        assert js.stream(name).info().state.messages == 1
+        assert js.stream(place.name).get_last_msg(f"{place.name}.a").data == b"x"
+    finally:
+        js.delete_stream(name)
+
+
 def test_the_end_of_the_consumer_ends_the_worker_with_a_reason(place: Place):
     consumer = place.consumer()
     worker = Worker(consumer, print).start()

@@ -16,6 +16,7 @@ from jetsync.protocol.subjects import check_publish_subject
 if TYPE_CHECKING:
     from jetsync.jetstream.context import JetStream
     from jetsync.jetstream.message import JetStreamMsg
+    from jetsync.jetstream.streams.direct import StoredMsg
 
 __all__ = ["DeadLetters", "copied_headers", "error_text"]
 
@@ -84,7 +85,7 @@ def check_template(subject: str) -> str:
     return subject
 
 
-def copied_headers(msg: JetStreamMsg) -> dict[str, list[str]]:
+def copied_headers(msg: JetStreamMsg | StoredMsg) -> dict[str, list[str]]:
     """Return the header lines of a message without instructions for a stream and without those of
     an earlier dead letter. What a name cannot have becomes ``_``, what a value cannot have a
     space."""
