@@ -86,6 +86,28 @@ def test_assertions_about_streams_and_consumers_say_what_is_wrong(url: str):
             js.delete_stream("KIT")
 
 
+def test_what_is_published_to_a_work_queue_is_found_and_stays_with_its_worker(url: str):
+    with jetsync.connect(url) as nc:
+        js = nc.jetstream()
+        stream = js.create_stream(
+            name="KIT-QUEUE", subjects=["kit-queue.>"], retention="workqueue", storage="memory"
+        )
+        try:
+            consumer = stream.create_consumer(durable_name="c")
+            js.publish("kit-queue.a", b"1", headers={"Kind": "x"})
+            js.publish("kit-queue.b", b"2")
+            (msg,) = assert_published(js, "kit-queue.a", data=b"1")
+            assert (msg.subject, msg.headers["Kind"]) == ("kit-queue.a", "x")
+            assert (msg.metadata.stream, msg.metadata.stream_seq) == ("KIT-QUEUE", 1)
+            assert_published(js, "kit-queue.*", count=2, since=msg.metadata.timestamp)
+            for taken in consumer.fetch(2, timeout=5):
+                taken.ack()
+            assert_acked(consumer)
+            assert_published(js, "kit-queue.>", count=0)
+        finally:
+            js.delete_stream("KIT-QUEUE")
+
+
 def test_faults_hold_until_they_are_ended(url: str):
     with Faults(url) as faults, jetsync.connect(faults.url, reconnect_wait=0.01) as nc:
         faults.cut()
