@@ -29,7 +29,7 @@ def replay(js: JetStream, stream: str, *, subject: str | None = None) -> int:
     last, seq, count = letters.info().state.last_seq, 1, 0
     while True:
         try:
-            # Not by a consumer: a stream that is a work queue lets none read that is not its worker.
+            # Not by a consumer: a work queue lets none read that is not its worker.
             letter = letters.get_msg(seq, next_by_subject=subject or ">")
         except MessageNotFoundError:
             return count
