@@ -92,6 +92,21 @@ def test_last_messages_as_of_a_sequence_or_a_time(js, open_stream):
     )
 
 
+@pytest.mark.parametrize("storage", ["file", "memory"])
+def test_last_messages_as_of_a_sequence_that_is_still_to_come_are_those_of_now(js, storage):
+    name = f"beyond-{storage}"
+    stream = js.create_stream(name=name, subjects=[name], storage=storage, allow_direct=True)
+    try:
+        assert len(stream.get_last_msgs(name, up_to_seq=100)) == 0
+        js.publish(name, b"1")
+        js.publish(name, b"2")
+        batch = stream.get_last_msgs(name, up_to_seq=100)
+        assert [msg.data for msg in batch] == [b"2"]
+        assert len(stream.get_last_msgs("other", up_to_seq=100)) == 0
+    finally:
+        js.delete_stream(name)
+
+
 def test_pages_of_last_messages_are_of_one_moment(js, open_stream, monkeypatch):
     name = open_stream.name
     for n in range(300):

@@ -318,7 +318,7 @@ class _Reader:
         batch = self._batch
         if end.status == _NOT_FOUND:
             self._count_pending()
-            return True
+            return len(batch) > 0 or not self._is_beyond_end()
         if end.status != _END:
             raise _refusal(end)
         headers = end.headers
@@ -339,6 +339,16 @@ class _Reader:
             self._bytes_left -= self._page_bytes()
             return self._bytes_left <= 0
         return False
+
+    def _is_beyond_end(self) -> bool:
+        """Whether the messages up to a sequence are asked for that the stream does not have yet:
+        servers find none then in a store on disk. Now those up to its last one are asked for."""
+        wanted = self._body.get("up_to_seq", 0)
+        if not wanted:
+            return False
+        info = stream_info(self._api, self._stream, self._deadline.remaining())
+        self._body["up_to_seq"] = last = min(wanted, info.state.last_seq)
+        return 0 < last < wanted
 
 
 def _explain(api: API, stream: str, deadline: Deadline) -> None:
