@@ -12,7 +12,8 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, NamedTuple
+from pickle import PickleBuffer
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from jetsync._deadline import Deadline
 from jetsync.errors import (
@@ -26,6 +27,9 @@ from jetsync.jetstream import PubAckFuture
 from jetsync.objectstore.backing import ObjectBacking
 from jetsync.objectstore.cleanup import remove_chunks
 from jetsync.objectstore.names import new_nuid
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["STALL", "Source", "Upload", "pieces_of"]
 
@@ -71,11 +75,25 @@ def _checked(pieces: Iterator[Any]) -> Iterator[bytes]:
 def check_bytes(piece: object) -> Any:
     """Return ``piece`` if it is bytes, else raise ConfigError."""
     if not isinstance(piece, (bytes, bytearray, memoryview)):
-        raise ConfigError(
-            f"an object is made of bytes, the source gave {type(piece).__name__}; open files in "
-            "binary mode, without O_NONBLOCK"
-        )
+        raise _no_bytes(piece)
     return piece
+
+
+def _no_bytes(piece: object) -> ConfigError:
+    return ConfigError(
+        f"an object is made of bytes, the source gave {type(piece).__name__}; open files in "
+        "binary mode, without O_NONBLOCK"
+    )
+
+
+def _bytes_of(data: Buffer) -> memoryview:
+    """The bytes of any bytes-like object, in the order of its items. Raises ConfigError."""
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise _no_bytes(data) from None
+    # memoryview.cast takes neither an empty array of several dimensions nor a foreign byte order.
+    return PickleBuffer(view).raw() if view.c_contiguous else memoryview(view.tobytes())
 
 
 class _Sent(NamedTuple):
@@ -111,13 +129,13 @@ class Upload:
         self._stored = 0
         self._began = 0.0
 
-    def add(self, data: bytes | bytearray | memoryview) -> int:
+    def add(self, data: Buffer) -> int:
         """Take the next bytes of the object; returns how many. Blocks while the window is full.
 
-        Raises NotStoredError, PublishUnknownError, MaxPayloadError, TimeoutError.
+        Raises ConfigError for what is not bytes-like, NotStoredError, PublishUnknownError,
+        MaxPayloadError, TimeoutError.
         """
-        view = memoryview(check_bytes(data))
-        view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+        view = _bytes_of(data)
         size, start = self._chunk_size, 0
         if self.rest:
             start = size - len(self.rest)

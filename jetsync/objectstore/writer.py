@@ -76,7 +76,7 @@ class ObjectWriter(io.BufferedIOBase):
         """
         if self.closed:
             raise ValueError("the writer is closed")
-        return self._upload.add(data)  # type: ignore[arg-type]
+        return self._upload.add(data)
 
     def close(self) -> None:
         """Store what is left and make the object visible. Safe to repeat. Blocks until that is

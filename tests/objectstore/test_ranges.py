@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
+import pickle
 import random
 import shutil
 import zipfile
 
+import pyarrow as pa
 import pytest
 
 import jetsync
@@ -119,6 +122,27 @@ def test_an_object_that_is_written_like_a_file(store, chunks):
     with pytest.raises(ValueError, match="closed"):
         file.write(b"")
     assert chunks() == 124
+
+
+def test_a_writer_takes_anything_bytes_like(store):
+    """Pickling an array hands its buffer over, and Arrow a buffer of its own."""
+    table = pa.table({"a": [1, 2, 3]})
+    with store.open("pickled", "wb") as file:
+        pickle.dump(pickle.PickleBuffer(DATA), file, protocol=5)
+    with store.open("pickled") as file:
+        assert pickle.load(file) == DATA
+    with store.open("arrow", "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    with store.open("arrow") as file:
+        assert pa.ipc.open_stream(file).read_all() == table
+    with store.open("arrays", "wb") as file:
+        assert file.write((ctypes.c_uint16.__ctype_be__ * 2)(1, 2)) == 4
+        assert file.write((ctypes.c_int * 3 * 0)()) == 0
+        assert file.write(memoryview(DATA)[::2]) == len(DATA) // 2
+        for wrong in ("text", 7, None):
+            with pytest.raises(jetsync.ConfigError):
+                file.write(wrong)
+    assert store.get_bytes("arrays") == b"\0\1\0\2" + DATA[::2]
 
 
 @pytest.mark.parametrize("how", ["exception", "abandon"])
