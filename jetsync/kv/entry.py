@@ -13,16 +13,18 @@ from jetsync.jetstream._wire import WireEnum
 
 __all__ = [
     "OPERATION",
+    "REASON",
     "Entry",
     "KeyValueOperation",
     "from_delivery",
     "from_store",
+    "named_operation",
     "operation_of",
     "ttl_of",
 ]
 
 OPERATION = "KV-Operation"
-_REASON = "Nats-Marker-Reason"
+REASON = "Nats-Marker-Reason"
 _TTL = "Nats-TTL"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LONGEST = 292 * 365 * 86400.0
@@ -91,12 +93,16 @@ def operation_of(raw_headers: bytes) -> KeyValueOperation:
     if b"KV-Operation" not in raw_headers and b"Nats-Marker-Reason" not in raw_headers:
         return KeyValueOperation.PUT
     headers = Headers.parse(raw_headers)
-    done = headers.get(OPERATION)
+    return named_operation(headers.get(OPERATION), headers.get(REASON))
+
+
+def named_operation(done: str | None, reason: str | None) -> KeyValueOperation:
+    """The operation that the headers ``OPERATION`` and ``REASON`` name; None for one that is not
+    there. Does not block."""
     if done:
         # Any other word than PURGE is a deletion (ADR-8).
         is_purge = done == KeyValueOperation.PURGE
         return KeyValueOperation.PURGE if is_purge else KeyValueOperation.DELETE
-    reason = headers.get(_REASON)
     if reason is None:
         return KeyValueOperation.PUT
     return KeyValueOperation.DELETE if reason == "Remove" else KeyValueOperation.PURGE

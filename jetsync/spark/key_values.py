@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from jetsync.kv.entry import OPERATION, REASON, KeyValueOperation, named_operation, operation_of
 from jetsync.spark.connection import link_of, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
 
@@ -36,8 +37,6 @@ KEY_PATTERN = r"^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$"
 """The pattern of a valid key, for ``re`` and for Arrow."""
 
 DELETIONS = ("DEL", "PURGE")
-OPERATION = "KV-Operation"
-MARKER = "Nats-Marker-Reason"
 
 # A server answers with the last messages of at most 1,024 subjects at a time.
 _AT_ONCE = 1_000
@@ -104,15 +103,11 @@ def kv_lookup(
             return {
                 message.subject[len(prefix) :]: message.data
                 for message in batch
-                if _operation(message.headers) == "PUT"
+                if operation_of(message.raw_headers) is KeyValueOperation.PUT
             }
 
         found.update(with_patience(link, f"looking up keys of bucket {bucket}", ask))
     return found
-
-
-def _operation(headers: Any) -> str:
-    return str(headers.get(OPERATION) or ("DEL" if headers.get(MARKER) else "PUT"))
 
 
 def operations(headers: Any) -> list[str]:
@@ -125,7 +120,7 @@ def operations(headers: Any) -> list[str]:
 
     found = ["PUT"] * len(headers)
     names = headers.keys.cast(pa.string())
-    telling = pc.indices_nonzero(pc.is_in(names, pa.array([OPERATION, MARKER])))
+    telling = pc.indices_nonzero(pc.is_in(names, pa.array([OPERATION, REASON])))
     if not len(telling):
         return found
     ends = headers.offsets.to_pylist()[1:]
@@ -138,5 +133,5 @@ def operations(headers: Any) -> list[str]:
             name: values[0] if isinstance(values[0], str) else values[0].decode("utf-8", "replace")
             for name, values in pairs
         }
-        found[row] = given.get(OPERATION) or "DEL"
+        found[row] = named_operation(given.get(OPERATION), given.get(REASON)).value
     return found

@@ -82,6 +82,23 @@ def test_each_change_of_a_key_is_a_row(bucket, where):
     ]
 
 
+def test_an_operation_is_the_one_that_the_bucket_tells(bucket, where):
+    """Words and markers of deletions mean the same in a table as in a watch (ADR-8, ADR-48)."""
+    js = shared(link_of(where)).jetstream()
+    for key, headers in (
+        ("a", {"KV-Operation": "SOMETHING"}),
+        ("b", {"Nats-Marker-Reason": "MaxAge"}),
+        ("c", {"Nats-Marker-Reason": "Purge"}),
+        ("d", {"Nats-Marker-Reason": "Remove"}),
+        ("e", {"KV-Operation": ""}),
+    ):
+        js.publish(f"$KV.{bucket.bucket}.{key}", b"", headers=headers)
+    rows = {row["key"]: row["operation"] for row in changes(bucket, where)}
+    assert rows == {"a": "DEL", "b": "PURGE", "c": "PURGE", "d": "DEL", "e": "PUT"}
+    assert rows == {entry.key: entry.operation for entry in bucket.iter_history()}
+    assert kv_lookup(bucket.bucket, rows, where) == {"e": b""}
+
+
 def test_keys_that_ran_out_are_deletions(js, bucket, where):
     # The shortest time that a marker lives is the shortest that a key may live.
     short = js.create_key_value(bucket=bucket.bucket + "x", limit_marker_ttl=4)
@@ -93,7 +110,7 @@ def test_keys_that_ran_out_are_deletions(js, bucket, where):
             return [row["operation"] for row in changes(short, where, keys="short")]
 
         assert kinds() == ["PUT"]
-        wait_until(lambda: kinds() == ["DEL"], timeout=30)
+        wait_until(lambda: kinds() == ["PURGE"], timeout=30)
         assert [row["key"] for row in changes(short, where, keys="long")] == ["long"]
     finally:
         js.delete_key_value(short.bucket)
