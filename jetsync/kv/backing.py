@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jetsync.jetstream import JetStream
     from jetsync.jetstream.api import API
 
-__all__ = ["KeyValueBacking", "gone"]
+__all__ = ["KeyValueBacking", "gone", "prefix_of"]
 
 _DEFAULT_API = "$JS.API"
 _ANOTHER_ANSWERS = 1.0
@@ -64,7 +64,7 @@ class KeyValueBacking:
         self.origin: JetStream = js
         """JetStream as seen from where the bucket is written."""
         self.origin_stream: str = self.stream
-        self.prefix: str = subjects(self.bucket)
+        self.prefix: str = prefix_of(config)
         """The prefix of the subjects of the entries that are read."""
         mirror = config.mirror
         if mirror is not None:
@@ -73,8 +73,6 @@ class KeyValueBacking:
             if api != self.api.prefix:
                 self.origin = at_prefix(js, api)
         self.origin_prefix: str = subjects(self.origin_stream.removeprefix(STREAM_PREFIX))
-        if mirror is not None and not mirror.subject_transforms:
-            self.prefix = self.origin_prefix
         # A stream of another domain takes entries below the prefix of its API (ADR-19).
         api = api_of(self.origin).prefix
         self.write_prefix: str = self.origin_prefix
@@ -230,6 +228,17 @@ class KeyValueBacking:
 
     def _ask_origin(self, body: dict[str, object], deadline: Deadline) -> StoredMsg:
         return get_from_leader(api_of(self.origin), self.origin_stream, body, deadline)
+
+
+def prefix_of(config: StreamConfig) -> str:
+    """The prefix of the subjects of the entries in a bucket's stream. Does not block.
+
+    A mirror keeps those of its origin, if it does not transform them.
+    """
+    mirror = config.mirror
+    is_copy = mirror is not None and not mirror.subject_transforms
+    name = mirror.name if mirror is not None and is_copy else config.name
+    return subjects(name.removeprefix(STREAM_PREFIX))
 
 
 def gone(bucket: str) -> BucketNotFoundError:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from jetsync.kv.backing import prefix_of
 from jetsync.kv.entry import OPERATION, REASON, KeyValueOperation, named_operation, operation_of
 from jetsync.spark.connection import link_of, with_patience
 from jetsync.spark.errors import SparkOptionError, SparkSourceError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jetsync import JetStream
 
 __all__ = [
+    "ANY_PREFIX",
     "DELETIONS",
     "KEY_COLUMNS",
     "KEY_PATTERN",
@@ -35,6 +37,10 @@ KEY_COLUMNS = ("key", "value", "operation", "revision", "timestamp")
 
 KEY_PATTERN = r"^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$"
 """The pattern of a valid key, for ``re`` and for Arrow."""
+
+ANY_PREFIX = r"^\$KV\.[^.]+\."
+"""The pattern of what comes before a key: a bucket that is a mirror has the subjects of its origin.
+For Arrow."""
 
 DELETIONS = ("DEL", "PURGE")
 
@@ -84,7 +90,7 @@ def kv_lookup(
     that was put a moment ago may be missing. Blocks. Raises ``SparkOptionError`` for a text that
     is no key, ``SparkSourceError``. Needs nats-server 2.11. Thread-safe.
     """
-    prefix = subject_prefix(check_bucket(bucket))
+    stream = stream_of(check_bucket(bucket))
     wanted = iter(dict.fromkeys(key for key in keys if key is not None))
     link = link_of(options)
     found: dict[str, bytes] = {}
@@ -94,10 +100,11 @@ def kv_lookup(
             raise SparkOptionError(
                 f"{strange[0]!r} is not a key of a bucket", code="JETSYNC_INVALID_OPTION"
             )
-        subjects = [prefix + key for key in part]
 
-        def ask(js: JetStream, subjects: list[str] = subjects) -> dict[str, bytes]:
-            batch = js.stream(stream_of(bucket)).get_last_msgs(subjects)
+        def ask(js: JetStream, part: list[str] = part) -> dict[str, bytes]:
+            found = js.stream(stream)
+            prefix = prefix_of(found.cached_info.config)
+            batch = found.get_last_msgs([prefix + key for key in part])
             if batch.error is not None:
                 raise batch.error
             return {

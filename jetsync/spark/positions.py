@@ -16,8 +16,9 @@ from jetsync import errors as base_errors
 from jetsync._counted import counted
 from jetsync._log import Log
 from jetsync.jetstream.access import stream_meanwhile
+from jetsync.kv.backing import prefix_of
 from jetsync.spark.errors import SparkSourceError
-from jetsync.spark.key_values import no_such_stream
+from jetsync.spark.key_values import no_such_stream, subject_prefix
 from jetsync.spark.read_options import ACK, Position, ReadOptions
 from jetsync.spark.subjects import common_pattern
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Head",
     "check_available",
+    "check_filters",
     "first_at_or_after",
     "first_since",
     "first_wanted",
@@ -37,7 +39,6 @@ __all__ = [
     "resolve_end",
     "resolve_start",
     "stream_names",
-    "warn_of_filters_that_miss",
     "warn_of_no_streams",
 ]
 
@@ -266,9 +267,14 @@ def first_since(stream: Stream, head: Head, time_ns: int) -> int | None:
     return None if found is None or found[0] > head.last_seq else found[0]
 
 
-def warn_of_filters_that_miss(stream: Stream, options: ReadOptions) -> None:
-    """Log which filters match no subject of a stream. Does not block."""
+def check_filters(stream: Stream, options: ReadOptions) -> None:
+    """Log which filters match no subject of a stream. Does not block.
+
+    Raises ``JETSYNC_INVALID_OPTION`` for a bucket whose keys have other subjects than the filters.
+    """
     config = stream.cached_info.config
+    if options.bucket is not None:
+        _check_keys(options, options.bucket, prefix_of(config))
     if not config.subjects or config.sources or config.mirror or config.subject_transform:
         return
     for subject in options.filter_subjects:
@@ -278,4 +284,17 @@ def warn_of_filters_that_miss(stream: Stream, options: ReadOptions) -> None:
                 subject,
                 stream.name,
                 ", ".join(config.subjects),
+            )
+
+
+def _check_keys(options: ReadOptions, bucket: str, prefix: str) -> None:
+    """Refuse filters by the bucket's own name when it is a mirror, which keeps other subjects."""
+    own = subject_prefix(bucket)
+    for subject in options.filter_subjects if own != prefix else ():
+        if subject.startswith(own):
+            raise SparkSourceError(
+                f"bucket {bucket!r} is a mirror whose keys have subjects that begin with "
+                f"{prefix!r}, so {subject!r} reads nothing: give option "
+                f"filterSubjects={prefix}{subject[len(own) :]} instead of keys",
+                code="JETSYNC_INVALID_OPTION",
             )

@@ -17,12 +17,12 @@ from jetsync.spark.delivery import needs_direct
 from jetsync.spark.memory import keep_freed_memory
 from jetsync.spark.positions import (
     check_available,
+    check_filters,
     head_of,
     open_stream,
     resolve_end,
     resolve_start,
     stream_names,
-    warn_of_filters_that_miss,
     warn_of_no_streams,
 )
 from jetsync.spark.range_read import read_range
@@ -96,7 +96,7 @@ class JetStreamReader(DataSourceReader):
         """Return what is read of a stream, and how many messages it has. Blocks."""
         stream = open_stream(js, name)
         head = head_of(stream)
-        warn_of_filters_that_miss(stream, self._options)
+        check_filters(stream, self._options)
         only_direct = needs_direct(head, self._options)
         starting, ending = self._options.start_of(name), self._options.end_of(name)
         start = resolve_start(stream, head, starting, self._options)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetsync.spark.errors import SparkOptionError
-from jetsync.spark.key_values import KEY_COLUMNS, operations, subject_prefix
+from jetsync.spark.key_values import ANY_PREFIX, KEY_COLUMNS, operations, subject_prefix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,12 +132,19 @@ class Layout:
         if name == "headers" and not self._with_headers:
             return pa.nulls(batch.num_rows, kind)
         if name == "key":
-            return pc.utf8_slice_codeunits(batch.column("subject"), len(self._prefix)).cast(kind)
+            return self._keys(batch.column("subject")).cast(kind)
         if name == "value":
             is_there = pc.equal(batch.column("operation"), "PUT")
             return pc.if_else(is_there, batch.column("data"), pa.scalar(None, kind)).cast(kind)
         column = batch.column(name)
         return column if column.type.equals(kind) else column.cast(kind)
+
+    def _keys(self, subjects: Any) -> Any:
+        import pyarrow.compute as pc
+
+        if pc.all(pc.starts_with(subjects, self._prefix)).as_py():
+            return pc.utf8_slice_codeunits(subjects, len(self._prefix))
+        return pc.replace_substring_regex(subjects, ANY_PREFIX, "")
 
 
 def check_schema(schema: StructType, *, bucket: bool = False) -> None:

@@ -28,12 +28,12 @@ from jetsync.spark.offsets import Offset, StreamOffset
 from jetsync.spark.positions import (
     Head,
     check_available,
+    check_filters,
     first_wanted,
     head_of,
     open_stream,
     resolve_start,
     stream_names,
-    warn_of_filters_that_miss,
     warn_of_no_streams,
 )
 from jetsync.spark.ranges import SequenceRange, limit_heads, split_ranges
@@ -259,7 +259,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         head = head_of(stream)
         if name not in self._prepared:
             needs_direct(head, self._options)
-            warn_of_filters_that_miss(stream, self._options)
+            check_filters(stream, self._options)
             prepare(stream, self._options)
             self._prepared.add(name)
         return head, action(stream, head)

@@ -99,6 +99,25 @@ def test_an_operation_is_the_one_that_the_bucket_tells(bucket, where):
     assert kv_lookup(bucket.bucket, rows, where) == {"e": b""}
 
 
+def test_a_mirror_is_read_like_its_origin(js, bucket, where):
+    """Its entries keep the subjects of the origin, whose name may have another length."""
+    bucket.put("one.x", b"1")
+    bucket.put("two", b"2")
+    copy = js.create_key_value(bucket=bucket.bucket + "-copy", mirror={"name": bucket.bucket})
+    try:
+        wait_until(lambda: copy.status().values == 2)
+        found = [(row["key"], row["value"]) for row in changes(copy, where)]
+        assert found == [("one.x", b"1"), ("two", b"2")]
+        assert kv_lookup(copy.bucket, ["two", "three"], where) == {"two": b"2"}
+        with pytest.raises(SparkSourceError, match="instead of keys") as caught:
+            changes(copy, where, keys="one.*")
+        wanted = f"$KV.{bucket.bucket}.one.*"
+        assert f"filterSubjects={wanted} instead" in str(caught.value)
+        assert [row["key"] for row in changes(copy, where, filterSubjects=wanted)] == ["one.x"]
+    finally:
+        js.delete_key_value(copy.bucket)
+
+
 def test_keys_that_ran_out_are_deletions(js, bucket, where):
     # The shortest time that a marker lives is the shortest that a key may live.
     short = js.create_key_value(bucket=bucket.bucket + "x", limit_marker_ttl=4)
