@@ -33,6 +33,7 @@ class _Missing:
 
 
 _MISSING = _Missing()
+_LARGEST = 2**64 - 1
 _AT_ONCE = 1000
 _BYTES_AT_ONCE = 128 * 1024
 """Keys asked for by one request: a server answers for 1,024 subjects at most."""
@@ -211,8 +212,11 @@ class Reading:
 
 def check_revision(revision: int, *, least: int = 1) -> None:
     """Raise ConfigError for an invalid revision."""
-    if isinstance(revision, bool) or not isinstance(revision, int) or revision < least:
-        raise ConfigError(f"a revision must be an int of {least} or more, got {revision!r}")
+    is_whole = isinstance(revision, int) and not isinstance(revision, bool)
+    if not is_whole or not least <= revision <= _LARGEST:
+        raise ConfigError(
+            f"a revision must be an int of {least} or more, and of 64 bits, got {revision!r}"
+        )
 
 
 def _portions(keys: Sequence[str]) -> Iterator[list[str]]:

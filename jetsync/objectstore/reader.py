@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import operator
 import os
 
 from jetsync._counted import counted
@@ -113,9 +114,10 @@ class ObjectReader(io.BufferedIOBase):
         """Set the position of the next read: ``offset`` bytes from the start, from the present
         position (``whence`` 1) or from the end (2). Does not block; returns the new position.
         Raises ValueError for a position before the start, another ``whence``, and after
-        :meth:`close`.
+        :meth:`close`, TypeError for what is no integer.
         """
         self._check_open()
+        offset = operator.index(offset)
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.info.size}.get(whence)
         if base is None:
             raise ValueError(f"whence must be 0, 1 or 2, not {whence!r}")

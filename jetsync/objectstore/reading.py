@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Reading"]
 
 _MOST_LINKS = 8
+_FIRST = -(2**63)
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ class Reading:
         ConfigError before anything is sent; TimeoutError, DisconnectedError, PermissionsError,
         ConnectionClosedError.
         """
+        check_whole("start", start, least=_FIRST)
         if length is not None:
             check_whole("length", length, least=0)
 

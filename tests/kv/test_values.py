@@ -100,6 +100,7 @@ def test_other_bad_input_is_refused_before_anything_is_sent(kv, nc):
     sent = nc.stats.out_bytes
     for call in (
         lambda: kv.get("a", revision=0),
+        lambda: kv.get("a", revision=2**64),
         lambda: kv.get("a", revision="1"),
         lambda: kv.update("a", b"", -1),
         lambda: kv.update("a", b"", True),

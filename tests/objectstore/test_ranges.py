@@ -60,6 +60,9 @@ def test_seeking_reads_what_a_file_would(x):
         for wrong in ((-1, 0), (0, 5)):
             with pytest.raises(ValueError, match=r"start|whence"):
                 reader.seek(*wrong)
+        with pytest.raises(TypeError):
+            reader.seek(1.5)
+        assert reader.tell() == len(DATA)
     with pytest.raises(ValueError, match="closed"):
         reader.seek(0)
 
@@ -76,8 +79,9 @@ def test_parts_of_an_object(x):
     assert x.get_bytes("x", start=-5) == DATA[-5:]
     assert x.get_bytes("x", start=-5_000_000, length=3) == DATA[:3]
     assert x.get_bytes("x", length=0) == x.get_bytes("x", start=2_000_000) == b""
-    with pytest.raises(jetsync.ConfigError):
-        x.get_bytes("x", length=-1)
+    for wrong in ({"length": -1}, {"start": 1.5}, {"start": "1"}, {"start": None}):
+        with pytest.raises(jetsync.ConfigError):
+            x.get_bytes("x", **wrong)
 
 
 def test_parts_travel_without_the_rest(js, x, nc):
