@@ -35,7 +35,7 @@ from jetsync.client.session import Session
 from jetsync.client.stats import ConnectionStats
 from jetsync.client.subscription import Subscription
 from jetsync.client.timer import Timer
-from jetsync.errors import ConfigError, DisconnectedError, TimeoutError
+from jetsync.errors import ConfigError, DisconnectedError
 from jetsync.headers import HeaderInput
 from jetsync.protocol.info import ServerInfo
 from jetsync.protocol.serverpool import ServerState
@@ -222,13 +222,7 @@ class Connection(Publishing):
     def _flush(self, deadline: Deadline) -> None:
         pong = Pong()
         self._session.ping(pong)
-        self._await(pong, deadline)
-
-    def _await(self, pong: Pong, deadline: Deadline) -> None:
-        if not pong.wait(deadline.remaining()):
-            raise TimeoutError("the server did not answer in time", operation="flush")
-        if pong.error is not None:
-            raise pong.error
+        pong.check(deadline.remaining())
 
     def rtt(self, timeout: Seconds | None = None) -> float:
         """Measure the round trip to the server, in seconds.

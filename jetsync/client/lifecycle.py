@@ -171,7 +171,7 @@ class Lifecycle:
             pong = Pong()
             # A link may end right after that look for it: what waits is kept for the next one.
             if nc._session.ping(pong) or nc.is_closed or deadline.expired:
-                return nc._await(pong, deadline)
+                return pong.check(deadline.remaining())
 
     def check_not_draining(self) -> None:
         """Refuse new subscriptions of a connection that drains (DrainingError)."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from jetsync._latch import Latch
+from jetsync.errors import TimeoutError
 
 __all__ = ["Pong", "PongCall", "Pongs", "RoundTrip"]
 
@@ -29,6 +30,13 @@ class Pong:
     def wait(self, timeout: float | None) -> bool:
         """Wait for it; returns whether it was finished."""
         return self._done.wait(timeout)
+
+    def check(self, timeout: float | None) -> None:
+        """Wait for it. Raises TimeoutError, or the error that it was finished with."""
+        if not self.wait(timeout):
+            raise TimeoutError("the server did not answer in time", operation="flush")
+        if self.error is not None:
+            raise self.error
 
 
 class PongCall(Pong):

@@ -343,7 +343,7 @@ class _Reader:
     def _is_beyond_end(self) -> bool:
         """Whether the messages up to a sequence are asked for that the stream does not have yet:
         servers find none then in a store on disk. Now those up to its last one are asked for."""
-        wanted = self._body.get("up_to_seq", 0)
+        wanted: int = self._body.get("up_to_seq", 0)
         if not wanted:
             return False
         info = stream_info(self._api, self._stream, self._deadline.remaining())
