@@ -28,6 +28,8 @@ def run(invocation: Invocation) -> None:
         args.subject, args.schedule_subject = args.schedule_dest, args.subject
     if args.body is None and (args.force_stdin or args.send_on):
         args.body = "-"
+    elif args.file is None:
+        args.body = values.piped_body(invocation.out, args.body)
     scheduled = args.at is not None or args.every is not None
     stored = args.js or args.id is not None or args.ttl is not None or scheduled
     _check(args, scheduled)
@@ -128,7 +130,7 @@ COMMANDS = (
         run,
         (
             argument("SUBJECT", help="subject to publish to"),
-            argument("BODY", nargs="?", help='data of the message; "-" reads standard input'),
+            argument("BODY", nargs="?", help='data of the message; "-", or a pipe: standard input'),
             argument(
                 "--js",
                 "-J",

@@ -18,7 +18,8 @@ __all__ = ["COMMANDS"]
 def run(invocation: Invocation) -> None:
     """Carry out the command."""
     args, nc = invocation.args, invocation.connect()
-    data, given = values.read_body(args.body), values.headers(args.header)
+    data = values.read_body(values.piped_body(invocation.out, args.body))
+    given = values.headers(args.header)
     started = time.monotonic()
     if args.replies == 1 and not args.wait_for_empty:
         _print(invocation, nc.request(args.subject, data, headers=given), started)
@@ -59,7 +60,7 @@ COMMANDS = (
         run,
         (
             argument("SUBJECT", help="subject of the service"),
-            argument("BODY", nargs="?", help='data of the request; "-" reads standard input'),
+            argument("BODY", nargs="?", help='data of the request; "-", or a pipe: standard input'),
             HEADER,
             argument(
                 "--replies",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import base64
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jetsync._printable import printable
 from jetsync.cli.failure import UsageError
+
+if TYPE_CHECKING:
+    from jetsync.cli.output import Output
 
 __all__ = [
     "ago",
@@ -30,6 +35,7 @@ __all__ = [
     "metadata",
     "moment",
     "pause",
+    "piped_body",
     "read_body",
     "size",
 ]
@@ -161,6 +167,23 @@ def read_body(text: str | None) -> bytes:
     if text == "-":
         return sys.stdin.buffer.read()
     return b"" if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def piped_body(out: Output, text: str | None) -> str | None:
+    """Return BODY; "-" where there is none and a file or what another program prints is standard
+    input, as the nats command takes it."""
+    if text is not None or not _is_piped():
+        return text
+    out.note("the data of the message comes from standard input")
+    return "-"
+
+
+def _is_piped() -> bool:
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # there is none, or it is no file
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 # -- show ------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import stat
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
@@ -175,3 +177,29 @@ def test_a_line_is_published_before_the_next_one_comes(nc, url) -> None:
         with clean_environment({"NATS_URL": url}), mock.patch("sys.stdin", given):
             assert main(["pub", "cli.tail", "--send-on", "newline", "--quiet"]) == 0
         assert sub.next(30).data == b"second"
+
+
+@pytest.mark.parametrize("flags", [["pub", "cli.piped"], ["req", "cli.piped"]], ids=lambda f: f[0])
+def test_without_a_body_what_is_piped_in_is_sent(nc, url, flags, tmp_path):
+    def send(**options) -> None:
+        command = [sys.executable, "-m", "jetsync", *flags]
+        with clean_environment({"NATS_URL": url}):
+            done = subprocess.run(command, **options, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+    seen = []
+
+    def heard(msg) -> None:
+        seen.append(msg.data)
+        if msg.reply:
+            msg.respond(b"")
+
+    with nc.subscribe("cli.piped", callback=heard):
+        nc.flush()
+        send(input=b"from a pipe\n")
+        (tmp_path / "body").write_bytes(b"from a file")
+        with (tmp_path / "body").open() as body:
+            send(stdin=body)
+        send(stdin=subprocess.DEVNULL)  # as in a cron job: there is nothing to read
+        wait_until(lambda: len(seen) == 3, timeout=30)
+    assert seen == [b"from a pipe\n", b"from a file", b""]

@@ -166,7 +166,7 @@ def test_a_consumer_that_waits_for_acknowledgements_is_told(url, js, stream, cal
         assert len(consumer.fetch(5, timeout=5)) == 5
         for _ in range(2):
             if call == "fetch":
-                assert len(consumer.fetch(5, timeout=0.3)) == 0
+                assert len(consumer.fetch(5, timeout=2)) == 0
             else:
                 assert len(consumer.fetch_no_wait(5)) == 0
         wait_until(lambda: told, timeout=20)
