@@ -35,6 +35,7 @@ __all__ = [
     "origin",
     "parse_ack_subject",
     "settled_by",
+    "to_delay",
 ]
 
 _POSITIVE = DONE | ACKED
@@ -104,13 +105,19 @@ def parse_ack_subject(reply: str) -> MsgMetadata:
     return _metadata(parse_jsack(reply))
 
 
-def _nak(delay: Seconds | None) -> bytes:
-    if delay is None:
-        return b"-NAK"
+def to_delay(delay: Seconds) -> float:
+    """Return the time until a redelivery as ``float`` seconds. Raises ConfigError, also for more
+    than the wire holds. Never blocks."""
     seconds = to_seconds(delay, "delay")
     if seconds >= _LONGEST_DELAY:
         raise ConfigError(f"delay must be below 292 years, got {delay!r}")
-    return b"-NAK " + json.dumps({"delay": round(seconds * 1e9)}).encode()
+    return seconds
+
+
+def _nak(delay: Seconds | None) -> bytes:
+    if delay is None:
+        return b"-NAK"
+    return b"-NAK " + json.dumps({"delay": round(to_delay(delay) * 1e9)}).encode()
 
 
 def _term(reason: str | None) -> bytes:

@@ -13,7 +13,7 @@ from jetsync import ConfigError, JetStreamMsg
 from jetsync._deadline import Deadline
 from jetsync._threads import library_threads
 from jetsync.server.ports import free_port
-from jetsync.worker import Backoff, Reject, Worker
+from jetsync.worker import Backoff, Reject, Retry, Worker
 from tests.harness.waiting import wait_until
 from tests.worker.conftest import Place
 from tests.worker.sources import MadeSource
@@ -34,6 +34,21 @@ def test_what_a_handler_hands_back_is_handled_again(made_source: MadeSource):
         wait_until(lambda: again.outcome)
     assert handled == [1, 2]
     assert (first.outcome, again.outcome) == ("nak", "ack")
+
+
+@pytest.mark.parametrize("delay", [float("inf"), 10**400, -1, float("nan"), "1"])
+def test_a_retry_that_no_server_can_keep_is_a_failure_of_the_handler(
+    made_source: MadeSource, delay: Any
+):
+    def handle(msg: JetStreamMsg) -> None:
+        raise Retry(delay)
+
+    with Worker(made_source, handle, retry=Backoff(0.05)) as worker:
+        first = made_source.deliver(1, 1)
+        wait_until(lambda: first.outcome)
+        assert (worker.stats.retried, first.outcome) == (1, "nak")
+    with pytest.raises(ConfigError, match="delay must "):
+        Retry(delay)
 
 
 @pytest.mark.parametrize("comes", ["before", "after"])

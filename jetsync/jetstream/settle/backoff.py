@@ -8,6 +8,7 @@ from typing import Final
 
 from jetsync._deadline import Seconds, to_seconds
 from jetsync.errors import ConfigError
+from jetsync.jetstream.message import to_delay
 
 __all__ = ["NEVER", "Backoff", "Never", "Reject", "Retry"]
 
@@ -72,11 +73,12 @@ NEVER: Final = Never()
 
 class Retry(Exception):
     """Raised by a handler: deliver the message again, after ``delay`` seconds when given, else
-    after those of the backoff. It counts as a failed try."""
+    after those of the backoff. It counts as a failed try. Raises ConfigError for a delay that is
+    none."""
 
     def __init__(self, delay: Seconds | None = None, reason: str | None = None) -> None:
         super().__init__(delay, reason)
-        self.delay: float | None = None if delay is None else to_seconds(delay, "delay")
+        self.delay: float | None = None if delay is None else to_delay(delay)
         self.reason = reason
 
     def __str__(self) -> str:
