@@ -215,7 +215,7 @@ _REPORTS = {
 def _answers(
     invocation: Invocation, what: str, asked: dict[str, Any]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Ask all servers; iterate over who answered, and what. Raises CommandError."""
+    """Ask all servers; iterate over each that answered, and its answer. Raises CommandError."""
     from jetsync.errors import NoRespondersError
 
     args, nc = invocation.args, invocation.connect()

@@ -36,7 +36,7 @@ class Order:
     the server delivers them again in the order in which their time ran out.
 
     Those that do not come are with another client: that is a problem until they are settled, by
-    whichever of them. After three waits in vain it waits no more, and the problem stays.
+    this worker or another. After three waits in vain it waits no more, and the problem stays.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``server report``: what servers say of connections and JetStream, by who asks."""
+"""``server report``: what servers say of connections and JetStream to each kind of user."""
 
 from __future__ import annotations
 
